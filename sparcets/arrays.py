@@ -1,0 +1,24 @@
+"""Names for the array types that travel through the package; series are always ``(batch, time, features)``."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+StrArray: TypeAlias = NDArray[np.str_]
+
+
+def steps_within(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
+    """Mark the steps that belong to each series: ``(batch, time)``, all true where nothing is padded.
+
+    >>> steps_within(np.array([1, 3]), 2, 3).astype(int).tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
+    if lengths is None:
+        return np.ones((n_samples, n_steps), dtype=bool)
+    return np.asarray(np.arange(n_steps)[None] < lengths[:, None])

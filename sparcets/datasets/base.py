@@ -1,0 +1,237 @@
+"""Dataset: training and test series with everything that is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.datasets.splits import grouped_split, stratified_split
+from sparcets.errors import DataError, LabelError, ShapeError
+from sparcets.validation import (
+    check_labels,
+    check_lengths,
+    check_mutable,
+    check_names,
+    check_series,
+)
+
+Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Series of shape (batch, time, features) in the data's own units, split into training and test.
+
+    Attributes
+    ----------
+    X_train, X_test
+        float32 series (batch, time, features), padded where ``lengths_*`` is given.
+    y_train, y_test
+        Class indices 0..K-1.
+    class_names
+        K names.
+    feature_names, units, sampling_rate
+        Per feature, per feature, and in Hz; None where unknown.
+    mutable
+        Per feature, whether it may change; None means all.
+    salient_train, salient_test
+        Entries that make the class, where the generating process is known (batch, time, features).
+    subjects_train, subjects_test
+        Who was recorded, one id per series.
+    lengths_train, lengths_test
+        True length of each series, where they are padded.
+    oracle
+        ``oracle(X, rows)``: the true class of changed test series, by the generating process; ``rows`` are the places
+        of the original series in ``X_test``. None for real data.
+    name, description, split
+        What it is, in a few words, and how it was split (``"random"``, ``"subject"``, ``"given"``).
+    """
+
+    name: str
+    X_train: FloatArray
+    y_train: IntArray
+    X_test: FloatArray
+    y_test: IntArray
+    class_names: tuple[str, ...]
+    feature_names: tuple[str, ...] | None = None
+    units: tuple[str, ...] | None = None
+    sampling_rate: float | None = None
+    mutable: BoolArray | None = None
+    salient_train: BoolArray | None = None
+    salient_test: BoolArray | None = None
+    subjects_train: np.ndarray[Any, Any] | None = None
+    subjects_test: np.ndarray[Any, Any] | None = None
+    lengths_train: IntArray | None = None
+    lengths_test: IntArray | None = None
+    oracle: Oracle | None = None
+    description: str = ""
+    split: str = "given"
+
+    def __post_init__(self) -> None:
+        # A frozen set of arrays: several objects share them, so nobody may write into them.
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                view = value.view()
+                view.setflags(write=False)
+                object.__setattr__(self, field.name, view)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of time steps (of the longest series)."""
+        return int(self.X_train.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X_train.shape[2])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, {self.n_steps} steps, "
+            f"{self.n_features} features, {self.n_classes} classes)"
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        test_size: float = 0.2,
+        seed: int = 0,
+        subjects: Any = None,
+        name: str = "arrays",
+        **known: Any,
+    ) -> Dataset:
+        """Check arrays and split them: by subject where ``subjects`` are given, otherwise stratified by class.
+
+        Parameters
+        ----------
+        X
+            Series (batch, time, features).
+        y
+            One label per series: class indices 0..K-1, or strings.
+        test_size, seed
+            Share held out (of the subjects, if given) and the seed of the draw.
+        subjects
+            One id per series; no subject will stand in both parts.
+        name
+            What to call the data.
+        **known
+            What else is known, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
+            ``sampling_rate``, ``lengths``, ``description``.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> Dataset.from_arrays(rng.normal(size=(50, 8, 3)), ["sick", "well"] * 25)
+        Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
+        """
+        X = check_series(X)
+        labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
+        if subjects is None:
+            train, test = stratified_split(labels, test_size=test_size, seed=seed)
+        else:
+            subjects = np.asarray(subjects)
+            if subjects.shape != (len(X),):
+                raise ShapeError(f"subjects must be {len(X)} ids, one per series, got shape {subjects.shape}.")
+            train, test = grouped_split(subjects, test_size=test_size, seed=seed)
+        split = "random" if subjects is None else "subject"
+        return cls.from_rows(X, y, train=train, test=test, subjects=subjects, name=name, split=split, **known)
+
+    @classmethod
+    def from_rows(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        train: IntArray,
+        test: IntArray,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        mutable: Any = None,
+        units: str | Sequence[str] | None = None,
+        sampling_rate: float | None = None,
+        salient: BoolArray | None = None,
+        subjects: Any = None,
+        lengths: Any = None,
+        oracle: Oracle | None = None,
+        name: str = "arrays",
+        description: str = "",
+        split: str = "given",
+    ) -> Dataset:
+        """Check arrays and take the given rows for training and for test.
+
+        Parameters
+        ----------
+        X, y
+            All series and their labels.
+        train, test
+            Rows of each part.
+        feature_names, class_names
+            Names; classes of string labels are named by the labels themselves.
+        mutable
+            Features that may change: flags, names or indices.
+        units
+            One for all features, or one per feature.
+        sampling_rate
+            In Hz.
+        salient, subjects, lengths
+            Per series, as in the attributes.
+        oracle, name, description, split
+            As in the attributes.
+        """
+        X = check_series(X)
+        n_features = X.shape[2]
+        labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
+        if class_names is not None:
+            names = check_names(class_names, n=len(names), what="class_names") or names
+        absent = sorted(set(range(len(names))) - set(labels[train].tolist()))
+        if absent:
+            raise LabelError(
+                f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."
+            )
+        features = check_names(feature_names, n=n_features, what="feature_names")
+        lengths = check_lengths(lengths, X)
+        if units is not None:
+            units = (units,) * n_features if isinstance(units, str) else tuple(str(u) for u in units)
+            if len(units) != n_features:
+                raise ShapeError(f"units must be one for all or {n_features}, one per feature, got {len(units)}.")
+        if sampling_rate is not None and not sampling_rate > 0:
+            raise DataError(f"sampling_rate must be a positive number of Hz, got {sampling_rate}.")
+
+        def part(values: Any, rows: IntArray) -> Any:
+            return None if values is None else np.asarray(values)[rows]
+
+        series = X.astype(np.float32, copy=False)
+        return cls(
+            name=name,
+            X_train=series[train],
+            y_train=labels[train],
+            X_test=series[test],
+            y_test=labels[test],
+            class_names=names,
+            feature_names=features,
+            units=units,
+            sampling_rate=None if sampling_rate is None else float(sampling_rate),
+            mutable=check_mutable(mutable, feature_names=features, n_features=n_features),
+            salient_train=part(salient, train),
+            salient_test=part(salient, test),
+            subjects_train=part(subjects, train),
+            subjects_test=part(subjects, test),
+            lengths_train=part(lengths, train),
+            lengths_test=part(lengths, test),
+            oracle=oracle,
+            description=description,
+            split=split,
+        )

@@ -1,0 +1,74 @@
+"""load_dataset: one door to every data set, by name or by path."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+from sparcets.datasets.base import Dataset
+from sparcets.errors import ConfigError, DataNotFoundError
+from sparcets.registry import Registry, did_you_mean, unknown_name
+
+DATASETS = Registry(
+    "data set",
+    {
+        "moving_box": "sparcets.datasets.moving_box:load_moving_box",
+        "motionsense": "sparcets.datasets.motionsense:load_motionsense",
+        "catching": "sparcets.datasets.catching:load_catching",
+        "ui_prmd": "sparcets.datasets.ui_prmd:load_ui_prmd",
+        "basic_motions": "sparcets.datasets.uea:load_basic_motions",
+    },
+    entry_point_group="sparcets.datasets",
+)
+
+
+def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
+    """Load a data set by name, or the user's own file by path.
+
+    Parameters
+    ----------
+    name
+        ``moving_box``, ``catching`` (simulated), ``motionsense``, ``ui_prmd``, ``basic_motions``, the name of any set of
+        the UEA/UCR archive, or a path to a ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file.
+    **options
+        What the loader of that set takes, ``seed`` among them; ``sparcets data info NAME`` lists them.
+
+    Examples
+    --------
+    >>> load_dataset("catching", seed=0)
+    Dataset('catching (simulated)': 1580 training + 395 test series, 60 steps, 20 features, 3 classes)
+    """
+    from sparcets.datasets.files import SUFFIXES, load_file
+    from sparcets.datasets.uea_names import UEA_NAMES
+
+    text = os.fspath(name)
+    if text in DATASETS:
+        return _call(text, DATASETS.load(text), options)
+    if Path(text).suffix.lower() in SUFFIXES or isinstance(name, os.PathLike) or os.sep in text:
+        if not Path(text).exists():
+            raise DataNotFoundError(f"no file {text}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
+        return _call(text, load_file, {"path": Path(text), **options})
+    if text in UEA_NAMES:
+        from sparcets.datasets.uea import load_uea
+
+        return _call(text, load_uea, {"name": text, **options})
+    raise unknown_name("data set", text, [*DATASETS, *UEA_NAMES])
+
+
+def loader_options(name: str) -> dict[str, Any]:
+    """Return the options of a registered data set with their defaults."""
+    parameters = inspect.signature(DATASETS.load(name)).parameters.values()
+    return {p.name: None if p.default is p.empty else p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
+
+
+def _call(name: str, loader: Any, options: dict[str, Any]) -> Dataset:
+    known = list(inspect.signature(loader).parameters)
+    for option in options:
+        if option not in known:
+            raise ConfigError(
+                f"{name} takes no option {option!r}.{did_you_mean(option, known)} Known: {', '.join(known)}."
+            )
+    dataset: Dataset = loader(**options)
+    return dataset

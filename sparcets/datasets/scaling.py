@@ -1,0 +1,62 @@
+"""Standardisation per feature, fitted on training series, with its inverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray, steps_within
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """Centre and scale of each feature.
+
+    Attributes
+    ----------
+    center, scale
+        Mean and standard deviation per feature over all training series and steps, shape (features,).
+        A feature that never varies has scale 1.
+
+    Examples
+    --------
+    >>> scaler = Scaler.fit(np.array([[[1.0], [3.0]]]))
+    >>> scaler.transform(np.array([[[3.0]]])).item(), scaler.inverse(np.array([[[1.0]]])).item()
+    (1.0, 3.0)
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
+        """Measure training series of shape (batch, time, features); padding does not count."""
+        if lengths is None:
+            center = X.mean((0, 1), dtype=np.float64)
+            scale = X.std((0, 1), dtype=np.float64)
+        else:
+            rows = X[steps_within(lengths, len(X), X.shape[1])]  # (steps, features)
+            center = rows.mean(0, dtype=np.float64)
+            scale = rows.std(0, dtype=np.float64)
+        # Rounding leaves a constant feature with a std of some 1e-8 of its value; dividing by that would blow up noise.
+        constant = scale <= 1e-7 * np.maximum(np.abs(center), 1e-30)
+        return cls(center=center, scale=np.where(constant, 1.0, scale))
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return standardised series, in the type they came in."""
+        return ((X - self.center) / self.scale).astype(X.dtype, copy=False)
+
+    def inverse(self, X: FloatArray) -> FloatArray:
+        """Return series in the data's own units."""
+        return (X * self.scale + self.center).astype(X.dtype, copy=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists for JSON."""
+        return {"center": self.center.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Scaler:
+        """Build from :meth:`to_dict`'s output."""
+        return cls(np.asarray(data["center"], dtype=np.float64), np.asarray(data["scale"], dtype=np.float64))

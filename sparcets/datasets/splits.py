@@ -1,0 +1,58 @@
+"""Splitting series into training and test: stratified by class, or grouped by subject."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import IntArray
+from sparcets.errors import DataError
+
+
+def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Return training and test rows, every class in both in its share.
+
+    >>> train, test = stratified_split(np.array([0] * 10 + [1] * 5), test_size=0.2, seed=0)
+    >>> np.bincount(np.array([0] * 10 + [1] * 5)[test]).tolist()
+    [2, 1]
+    """
+    _check_test_size(test_size)
+    rng = np.random.default_rng(seed)
+    train, test = [], []
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        if len(rows) < 2:
+            raise DataError(
+                f"class {label} has a single series, so it cannot stand in both training and test. "
+                "Add series, drop the class, or split by hand."
+            )
+        n_test = min(max(int(round(len(rows) * test_size)), 1), len(rows) - 1)
+        test.append(rows[:n_test])
+        train.append(rows[n_test:])
+    return _shuffled(train, rng), _shuffled(test, rng)
+
+
+def grouped_split(subjects: Any, *, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Return training and test rows such that no subject stands in both.
+
+    ``test_size`` is the share of subjects, so the share of rows differs a little.
+    """
+    _check_test_size(test_size)
+    groups, inverse = np.unique(np.asarray(subjects), return_inverse=True)
+    if len(groups) < 2:
+        raise DataError(f"a split by subject needs at least two subjects, got {len(groups)}.")
+    rng = np.random.default_rng(seed)
+    n_test = min(max(int(round(len(groups) * test_size)), 1), len(groups) - 1)
+    held_out = rng.permutation(len(groups))[:n_test]
+    in_test = np.isin(inverse, held_out)
+    return _shuffled([np.flatnonzero(~in_test)], rng), _shuffled([np.flatnonzero(in_test)], rng)
+
+
+def _check_test_size(test_size: float) -> None:
+    if not 0 < test_size < 1:
+        raise DataError(f"test_size must lie between 0 and 1 (a share of the series), got {test_size}.")
+
+
+def _shuffled(parts: list[Any], rng: np.random.Generator) -> IntArray:
+    return np.asarray(rng.permutation(np.concatenate(parts)), dtype=np.int64)

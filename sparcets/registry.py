@@ -1,0 +1,103 @@
+"""Names to classes, loaded on use.
+
+A registry is data, ``{"nearest": "sparcets.explainers.nearest:Nearest"}``, so listing what exists imports nothing.
+Other packages add entries through an entry point group of their own ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+from sparcets.errors import ConfigError, MissingExtraError, UnknownNameError
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
+
+    >>> did_you_mean("counterganx", ["countergan", "gan"])
+    " Did you mean 'countergan'?"
+    """
+    names = list(known)
+    by_lower = {n.lower(): n for n in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean '{by_lower[close[0]]}'?" if close else ""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """Build the error for a name that is not among the known ones."""
+    names = list(known)
+    shown = ", ".join(names[:30]) + (f", … ({len(names)} in all)" if len(names) > 30 else "")
+    return UnknownNameError(f"no {kind} {name!r}.{did_you_mean(str(name), names)} Known: {shown}.")
+
+
+def require_extra(module: str, purpose: str, extra: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise MissingExtraError(
+            f"{purpose} need{'' if purpose.endswith('s') else 's'} {package}. "
+            f"Install it with: pip install 'sparcets[{extra}]'"
+        ) from error
+
+
+class Registry:
+    """Names of one kind of thing, each with the ``module:attribute`` where it lives.
+
+    Parameters
+    ----------
+    kind
+        What is registered, in the singular, for messages.
+    entries
+        Name to ``"module:attribute"``.
+    entry_point_group
+        Group under which other packages register theirs, if any.
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, str], *, entry_point_group: str | None = None) -> None:
+        self.kind = kind
+        self._group = entry_point_group
+        self._entries = dict(entries)
+        self._plugins_read = entry_point_group is None
+
+    def add(self, name: str, location: str) -> None:
+        """Register ``location`` (``"module:attribute"``) under a name that is still free."""
+        if name in self._all():
+            raise ConfigError(f"the {self.kind} name {name!r} is taken by {self._all()[name]}; choose another name.")
+        self._entries[name] = location
+
+    def load(self, name: str) -> Any:
+        """Import and return what is registered under ``name``."""
+        entries = self._all()
+        if name not in entries:
+            raise unknown_name(self.kind, name, sorted(entries))
+        module, _, attribute = entries[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def location(self, name: str) -> str:
+        """Return ``"module:attribute"`` of a name, without importing it."""
+        entries = self._all()
+        if name not in entries:
+            raise unknown_name(self.kind, name, sorted(entries))
+        return entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._all()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, str]:
+        if not self._plugins_read and self._group is not None:
+            self._plugins_read = True
+            for point in metadata.entry_points(group=self._group):
+                self.add(point.name, point.value)
+        return self._entries

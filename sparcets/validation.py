@@ -1,0 +1,276 @@
+"""The one gate for what users pass: series, lengths, labels, targets, names.
+
+Public methods call these once; nothing below them checks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.errors import (
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    TargetError,
+)
+from sparcets.registry import did_you_mean, unknown_name
+
+
+def check_series(
+    X: Any,
+    *,
+    name: str = "X",
+    owner: str = "this object",
+    n_features: int | None = None,
+    n_steps: int | None = None,
+) -> FloatArray:
+    """Return ``X`` as finite floats of shape (batch, time, features).
+
+    float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed.
+
+    Parameters
+    ----------
+    X
+        Anything NumPy can turn into numbers.
+    name
+        What to call it in messages.
+    owner, n_features, n_steps
+        Who was fitted on how many features and steps, if that must match.
+    """
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} must be (batch, time, features), got a nested list with rows of unequal length. "
+            "Pad the series to one length and pass lengths=."
+        ) from error
+    if array.ndim != 3:
+        hint = " For a single series pass X[None]." if array.ndim == 2 else ""
+        raise ShapeError(f"{name} must be (batch, time, features), got shape {array.shape}.{hint}")
+    if 0 in array.shape:
+        raise ShapeError(f"{name} is empty: shape {array.shape}. Pass at least one series with one step and one feature.")
+    array = _as_float(array, name)
+    if n_features is not None and array.shape[2] != n_features:
+        raise FeatureMismatchError(f"{owner} was fitted on {n_features} features, {name} has {array.shape[2]}.")
+    if n_steps is not None and array.shape[1] != n_steps:
+        raise FeatureMismatchError(
+            f"{owner} was fitted on series of {n_steps} steps, {name} has {array.shape[1]}. "
+            "Cut, pad (with lengths=) or resample the series to that length."
+        )
+    _check_finite(array, name)
+    return array
+
+
+def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(np.float32 if array.dtype.itemsize < 4 else np.float64)
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
+
+
+def _check_finite(array: FloatArray, name: str) -> None:
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    places = np.argwhere(~finite)
+    where = tuple(int(i) for i in places[0])
+    value = array[where]
+    what = "NaN" if np.isnan(value) else "infinity"
+    more = f"; {len(places)} such values in all" if len(places) > 1 else ""
+    raise NonFiniteError(
+        f"{name} holds {what} at [{where[0]}, {where[1]}, {where[2]}] (series {where[0]}, step {where[1]}, "
+        f"feature {where[2]}){more}. Fill or drop them first; pad unequal series with zeros and pass lengths=."
+    )
+
+
+def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:
+    """Return the true length of each padded series, or None where nothing is padded."""
+    if lengths is None:
+        return None
+    array = np.asarray(lengths)
+    n_samples, n_steps = X.shape[:2]
+    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"{name} must be {n_samples} whole numbers, one per series, got shape {array.shape} and dtype {array.dtype}."
+        )
+    bad = np.flatnonzero((array < 1) | (array > n_steps))
+    if len(bad):
+        raise ShapeError(
+            f"{name} must lie in 1..{n_steps}, got {int(array[bad[0]])} for series {int(bad[0])}"
+            f"{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}."
+        )
+    return array.astype(np.int64)
+
+
+def check_labels(
+    y: Any, *, n_samples: int, class_names: Sequence[str] | None = None, complete: bool = True
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Return labels as 0..K-1 and the names of the K classes.
+
+    Parameters
+    ----------
+    y
+        One label per series: class indices 0..K-1, or names (strings).
+    n_samples
+        How many there must be.
+    class_names
+        The names, where they are known already.
+    complete
+        Whether every class must have a sample (True for training data).
+    """
+    array = np.asarray(y)
+    if array.shape != (n_samples,):
+        hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""
+        raise LabelError(f"y must be {n_samples} labels, one per series, got shape {array.shape}.{hint}")
+    if array.dtype.kind in "USO":
+        labels, names = _named_labels(array, class_names)
+    else:
+        labels, names = _numbered_labels(array, class_names)
+    present = np.unique(labels)
+    if complete:
+        missing = sorted(set(range(len(names))) - set(present.tolist()))
+        if len(present) < 2:
+            raise LabelError(
+                f"y holds one class only ({names[int(present[0])]!r}); at least two are needed to tell them apart."
+            )
+        if missing:
+            raise LabelError(
+                f"class {missing[0]} ({names[missing[0]]!r}) has no sample in y"
+                f"{f', nor have {len(missing) - 1} more' if len(missing) > 1 else ''}. Labels are class indices "
+                f"0..{len(names) - 1}, each with at least one series; labels that are no indices are passed as strings."
+            )
+    return labels, names
+
+
+def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None) -> tuple[IntArray, tuple[str, ...]]:
+    not_text = [v for v in array.ravel() if not isinstance(v, str)]
+    if array.dtype.kind == "S":
+        raise LabelError("y holds bytes; decode the labels first: y.astype(str).")
+    if not_text:
+        raise LabelError(f"y mixes labels of several types, among them {not_text[0]!r}. Pass all as strings or all as integers.")
+    text = array.astype(str)
+    names = tuple(class_names) if class_names is not None else tuple(np.unique(text).tolist())
+    index = {n: i for i, n in enumerate(names)}
+    for label in np.unique(text).tolist():
+        if label not in index:
+            raise unknown_name("class", label, names)
+    return np.array([index[v] for v in text.tolist()], dtype=np.int64), names
+
+
+def _numbered_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None) -> tuple[IntArray, tuple[str, ...]]:
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or (array != np.round(array)).any():
+            bad = array[~np.isfinite(array) | (array != np.round(array))][0]
+            raise LabelError(f"y must hold whole numbers or strings, got {bad}.")
+    elif array.dtype.kind not in "iub":
+        raise LabelError(f"y must hold class indices or strings, got dtype {array.dtype}.")
+    largest, smallest = array.max(), array.min()
+    # Compared before any cast: a label beyond int64 would otherwise wrap round to another class.
+    limit = len(class_names) if class_names is not None else len(array)
+    if smallest < 0:
+        raise LabelError(f"y holds the label {int(smallest)}; class indices start at 0. Pass other labels as strings.")
+    if largest >= limit:
+        known = f"there are {limit} classes ({', '.join(class_names[:8])})" if class_names is not None else (
+            f"{len(array)} series cannot fill classes 0..{int(largest)}, so one has no sample"
+        )
+        raise LabelError(
+            f"y holds the label {int(largest)}, but {known}. Class indices run 0..K-1; pass other labels as strings."
+        )
+    labels = array.astype(np.int64)
+    names = tuple(class_names) if class_names is not None else tuple(str(k) for k in range(int(largest) + 1))
+    return labels, names
+
+
+def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> IntArray:
+    """Return one class index per query from a class name, an index, or one of these per query.
+
+    Parameters
+    ----------
+    target
+        Class name, index, or a sequence of ``n_queries`` of them.
+    n_queries
+        Number of queries.
+    class_names
+        Names of the classes, in the order of their indices.
+    """
+    if isinstance(target, (str, np.str_)) or np.ndim(target) == 0:
+        return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
+    values = np.asarray(target).tolist()
+    if len(values) != n_queries or np.ndim(target) != 1:
+        raise TargetError(
+            f"target must be one class, or one per query: {n_queries} queries came with a target of shape {np.shape(target)}."
+        )
+    return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
+
+
+def _one_target(target: Any, class_names: Sequence[str]) -> int:
+    names = list(class_names)
+    if isinstance(target, str):
+        if target in names:
+            return names.index(target)
+        raise TargetError(f"no target class {target!r}.{did_you_mean(target, names)} Known: {', '.join(names)}.")
+    if isinstance(target, (bool, np.bool_)) or not isinstance(target, (int, np.integer)):
+        raise TargetError(f"target must be a class name or index, got {target!r}.")
+    if not 0 <= int(target) < len(names):
+        raise TargetError(f"target {int(target)} is no class index: there are {len(names)} classes, {', '.join(names)}.")
+    return int(target)
+
+
+def check_names(names: Any, *, n: int, what: str) -> tuple[str, ...] | None:
+    """Return ``n`` distinct names as strings, or None."""
+    if names is None:
+        return None
+    result = tuple(str(v) for v in names)
+    if len(result) != n:
+        raise ShapeError(f"{what} must be {n} names, got {len(result)}.")
+    doubles = sorted({v for v in result if result.count(v) > 1})
+    if doubles:
+        raise DataError(f"{what} must be distinct, but {doubles[0]!r} stands there {result.count(doubles[0])} times.")
+    return result
+
+
+def check_mutable(mutable: Any, *, feature_names: Sequence[str] | None, n_features: int) -> BoolArray | None:
+    """Return one flag per feature from flags, or from the names or indices of the mutable features."""
+    if mutable is None:
+        return None
+    values = list(mutable)
+    if len(values) == n_features and all(isinstance(v, (bool, np.bool_)) for v in values):
+        result = np.array(values, dtype=bool)
+    else:
+        result = np.zeros(n_features, dtype=bool)
+        for value in values:
+            result[feature_index(value, feature_names, n_features)] = True
+    if not result.any():
+        raise DataError("mutable names no feature, so nothing could ever be changed. Give at least one.")
+    return result
+
+
+def feature_index(feature: Any, feature_names: Sequence[str] | None, n_features: int) -> int:
+    """Return the index of a feature given by index or name."""
+    names = list(feature_names) if feature_names is not None else default_feature_names(n_features)
+    if isinstance(feature, str):
+        if feature in names:
+            return names.index(feature)
+        raise unknown_name("feature", feature, names)
+    if isinstance(feature, (int, np.integer)) and not isinstance(feature, (bool, np.bool_)):
+        if 0 <= int(feature) < n_features:
+            return int(feature)
+        raise unknown_name("feature", int(feature), names)
+    raise unknown_name("feature", feature, names)
+
+
+def default_feature_names(n_features: int) -> list[str]:
+    """Return f0, f1, …"""
+    return [f"f{i}" for i in range(n_features)]
