@@ -6,6 +6,8 @@ import hashlib
 
 import numpy as np
 
+from sparcets.errors import ConfigError
+
 
 def spawn(seed: int, purpose: str) -> int:
     """Derive the seed of one purpose from the seed of the whole.
@@ -15,6 +17,8 @@ def spawn(seed: int, purpose: str) -> int:
     >>> spawn(0, "generator") == spawn(0, "generator"), spawn(0, "generator") == spawn(0, "critic")
     (True, False)
     """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise ConfigError(f"seed must be a whole number, got {seed!r}.")
     digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
     return int.from_bytes(digest[:4], "little")
 

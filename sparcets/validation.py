@@ -54,7 +54,9 @@ def check_series(
         hint = " For a single series pass X[None]." if array.ndim == 2 else ""
         raise ShapeError(f"{name} must be (batch, time, features), got shape {array.shape}.{hint}")
     if 0 in array.shape:
-        raise ShapeError(f"{name} is empty: shape {array.shape}. Pass at least one series with one step and one feature.")
+        raise ShapeError(
+            f"{name} is empty: shape {array.shape}. Pass at least one series with one step and one feature."
+        )
     array = _as_float(array, name)
     if n_features is not None and array.shape[2] != n_features:
         raise FeatureMismatchError(f"{owner} was fitted on {n_features} features, {name} has {array.shape[2]}.")
@@ -103,7 +105,7 @@ def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntA
     n_samples, n_steps = X.shape[:2]
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
-            f"{name} must be {n_samples} whole numbers, one per series, got shape {array.shape} and dtype {array.dtype}."
+            f"{name} must be {n_samples} whole numbers, one per series, got shape {array.shape}, dtype {array.dtype}."
         )
     bad = np.flatnonzero((array < 1) | (array > n_steps))
     if len(bad):
@@ -159,7 +161,9 @@ def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None
     if array.dtype.kind == "S":
         raise LabelError("y holds bytes; decode the labels first: y.astype(str).")
     if not_text:
-        raise LabelError(f"y mixes labels of several types, among them {not_text[0]!r}. Pass all as strings or all as integers.")
+        raise LabelError(
+            f"y mixes labels of several types, among them {not_text[0]!r}. Pass all as strings or all as integers."
+        )
     text = array.astype(str)
     names = tuple(class_names) if class_names is not None else tuple(np.unique(text).tolist())
     index = {n: i for i, n in enumerate(names)}
@@ -169,7 +173,9 @@ def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None
     return np.array([index[v] for v in text.tolist()], dtype=np.int64), names
 
 
-def _numbered_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None) -> tuple[IntArray, tuple[str, ...]]:
+def _numbered_labels(
+    array: np.ndarray[Any, Any], class_names: Sequence[str] | None
+) -> tuple[IntArray, tuple[str, ...]]:
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.round(array)).any():
             bad = array[~np.isfinite(array) | (array != np.round(array))][0]
@@ -182,8 +188,10 @@ def _numbered_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | N
     if smallest < 0:
         raise LabelError(f"y holds the label {int(smallest)}; class indices start at 0. Pass other labels as strings.")
     if largest >= limit:
-        known = f"there are {limit} classes ({', '.join(class_names[:8])})" if class_names is not None else (
-            f"{len(array)} series cannot fill classes 0..{int(largest)}, so one has no sample"
+        known = (
+            f"there are {limit} classes ({', '.join(class_names[:8])})"
+            if class_names is not None
+            else (f"{len(array)} series cannot fill classes 0..{int(largest)}, so one has no sample")
         )
         raise LabelError(
             f"y holds the label {int(largest)}, but {known}. Class indices run 0..K-1; pass other labels as strings."
@@ -210,7 +218,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     values = np.asarray(target).tolist()
     if len(values) != n_queries or np.ndim(target) != 1:
         raise TargetError(
-            f"target must be one class, or one per query: {n_queries} queries came with a target of shape {np.shape(target)}."
+            f"target must be one class, or one per query: {n_queries} queries came with {np.shape(target)} targets."
         )
     return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
 
@@ -224,7 +232,9 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
     if isinstance(target, (bool, np.bool_)) or not isinstance(target, (int, np.integer)):
         raise TargetError(f"target must be a class name or index, got {target!r}.")
     if not 0 <= int(target) < len(names):
-        raise TargetError(f"target {int(target)} is no class index: there are {len(names)} classes, {', '.join(names)}.")
+        raise TargetError(
+            f"target {int(target)} is no class index: there are {len(names)} classes, {', '.join(names)}."
+        )
     return int(target)
 
 

@@ -97,8 +97,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         return (
-            f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, {self.n_steps} steps, "
-            f"{self.n_features} features, {self.n_classes} classes)"
+            f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, "
+            f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes)"
         )
 
     @classmethod

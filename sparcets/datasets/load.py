@@ -30,8 +30,8 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
     Parameters
     ----------
     name
-        ``moving_box``, ``catching`` (simulated), ``motionsense``, ``ui_prmd``, ``basic_motions``, the name of any set of
-        the UEA/UCR archive, or a path to a ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file.
+        ``moving_box``, ``catching`` (simulated), ``motionsense``, ``ui_prmd``, ``basic_motions``, the name of any set
+        of the UEA/UCR archive, or a path to a ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file.
     **options
         What the loader of that set takes, ``seed`` among them; ``sparcets data info NAME`` lists them.
 

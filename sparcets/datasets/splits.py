@@ -8,6 +8,7 @@ import numpy as np
 
 from sparcets.arrays import IntArray
 from sparcets.errors import DataError
+from sparcets.seeding import generator
 
 
 def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
@@ -18,7 +19,7 @@ def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntAr
     [2, 1]
     """
     _check_test_size(test_size)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "split")
     train, test = [], []
     for label in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == label))
@@ -27,7 +28,7 @@ def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntAr
                 f"class {label} has a single series, so it cannot stand in both training and test. "
                 "Add series, drop the class, or split by hand."
             )
-        n_test = min(max(int(round(len(rows) * test_size)), 1), len(rows) - 1)
+        n_test = min(max(round(len(rows) * test_size), 1), len(rows) - 1)
         test.append(rows[:n_test])
         train.append(rows[n_test:])
     return _shuffled(train, rng), _shuffled(test, rng)
@@ -42,16 +43,16 @@ def grouped_split(subjects: Any, *, test_size: float, seed: int) -> tuple[IntArr
     groups, inverse = np.unique(np.asarray(subjects), return_inverse=True)
     if len(groups) < 2:
         raise DataError(f"a split by subject needs at least two subjects, got {len(groups)}.")
-    rng = np.random.default_rng(seed)
-    n_test = min(max(int(round(len(groups) * test_size)), 1), len(groups) - 1)
+    rng = generator(seed, "split")
+    n_test = min(max(round(len(groups) * test_size), 1), len(groups) - 1)
     held_out = rng.permutation(len(groups))[:n_test]
     in_test = np.isin(inverse, held_out)
     return _shuffled([np.flatnonzero(~in_test)], rng), _shuffled([np.flatnonzero(in_test)], rng)
 
 
 def _check_test_size(test_size: float) -> None:
-    if not 0 < test_size < 1:
-        raise DataError(f"test_size must lie between 0 and 1 (a share of the series), got {test_size}.")
+    if not isinstance(test_size, (int, float)) or not 0 < test_size < 1:
+        raise DataError(f"test_size must lie between 0 and 1 (a share of the series), got {test_size!r}.")
 
 
 def _shuffled(parts: list[Any], rng: np.random.Generator) -> IntArray:

@@ -1,0 +1,1 @@
+"""Classifiers: ours to train, and yours to wrap."""

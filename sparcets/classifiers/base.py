@@ -1,0 +1,128 @@
+"""Classifier: what an explainer asks of a model, and what it may count on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.errors import ModelOutputError
+from sparcets.validation import check_lengths, check_series
+
+BATCH = 512  # series per call of the model, bounding memory
+
+
+class Classifier(ABC):
+    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
+
+    Attributes
+    ----------
+    n_features, n_steps
+        Sizes the model was fitted on, or None where it takes what comes.
+    named
+        Whether ``class_names`` were given rather than made up from numbers.
+    """
+
+    n_features: int | None = None
+    n_steps: int | None = None
+    named: bool = False
+    _class_names: tuple[str, ...] | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes by index."""
+        if self._class_names is None:
+            raise ModelOutputError(
+                "the number of classes is not known before the first prediction. Pass n_classes= to sp.wrap."
+            )
+        return self._class_names
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def name(self) -> str:
+        """What to call the model in messages."""
+        return type(self).__name__
+
+    @final
+    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.
+
+        Parameters
+        ----------
+        X
+            Series (batch, time, features).
+        lengths
+            True lengths, for models that look at them.
+        """
+        X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
+        checked = check_lengths(lengths, X)
+        parts = []
+        for start in range(0, len(X), BATCH):
+            rows = slice(start, start + BATCH)
+            parts.append(self._check_output(self._predict_proba(X[rows], None if checked is None else checked[rows])))
+        return np.concatenate(parts)
+
+    @final
+    def predict(self, X: Any, lengths: Any = None) -> IntArray:
+        """Return the most probable class index of each series."""
+        return np.asarray(self.predict_proba(X, lengths).argmax(1), dtype=np.int64)
+
+    @abstractmethod
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        """Return probabilities of at most ``BATCH`` checked series."""
+
+    def _check_output(self, output: Any) -> FloatArray:
+        proba = np.asarray(output)
+        if proba.ndim != 2 or proba.dtype.kind not in "fiub":
+            raise ModelOutputError(
+                f"{self.name} must return probabilities (batch, classes), got shape {proba.shape}, dtype {proba.dtype}."
+            )
+        if self._class_names is None:
+            self._class_names = tuple(str(k) for k in range(proba.shape[1]))
+        if proba.shape[1] != len(self._class_names):
+            raise ModelOutputError(
+                f"{self.name} returned {proba.shape[1]} columns for {len(self._class_names)} classes "
+                f"({', '.join(self._class_names[:8])}). Check n_classes and class_names."
+            )
+        if not np.isfinite(proba).all():
+            raise ModelOutputError(
+                f"{self.name} returned NaN or infinity as a probability. Check the model and its input."
+            )
+        if (proba < -1e-4).any() or np.abs(proba.sum(1) - 1).max() > 1e-3:
+            raise ModelOutputError(
+                f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
+                "If they are logits, wrap with output='logits'."
+            )
+        return proba
+
+
+class DifferentiableClassifier(Classifier):
+    """A classifier made of torch operations, through which gradients flow to the series."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the model lives."""
+
+    @abstractmethod
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
+
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
+        they were.
+        """
+
+    @torch.no_grad()
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
+        steps = None if lengths is None else torch.from_numpy(lengths).to(self.device)
+        proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
+        return proba

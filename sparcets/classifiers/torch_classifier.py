@@ -1,0 +1,219 @@
+"""TorchClassifier: a network with its scaling, trained with early stopping, saved without pickle."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import DifferentiableClassifier
+from sparcets.classifiers.frozen import frozen
+from sparcets.config.models import ClassifierConfig
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.scaling import Scaler
+from sparcets.datasets.splits import stratified_split
+from sparcets.errors import DataError, FileFormatError, NotFittedError
+from sparcets.networks import ARCHITECTURES
+from sparcets.progress import progress_bar
+from sparcets.seeding import spawn
+from sparcets.storage import atomic_path, read_json, write_json
+from sparcets.training.callbacks import EarlyStopping, History, KeepBest, Progress
+from sparcets.training.classifier_step import ClassifierStep
+from sparcets.training.device import resolve_device, seeded
+from sparcets.training.loop import train
+from sparcets.validation import check_labels, check_lengths, check_series
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FORMAT = 1
+HEADER, WEIGHTS = "classifier.json", "weights.safetensors"
+
+
+class TorchClassifier(DifferentiableClassifier):
+    """A classifier of our own: standardises inside, so series go in as they are.
+
+    Parameters
+    ----------
+    architecture
+        ``bilstm`` (the paper's), ``bigru``, ``fcn``, ``resnet``, ``tcn`` or ``transformer``.
+    config
+        How it is built and trained.
+
+    Attributes
+    ----------
+    history_
+        Losses and accuracies by epoch, after ``fit``.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> X, y = make_series(60)
+    >>> clf = TorchClassifier("fcn", ClassifierConfig.tiny()).fit(X, y)
+    >>> clf.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(self, architecture: str = "bilstm", config: ClassifierConfig | None = None) -> None:
+        ARCHITECTURES.location(architecture)  # an unknown name is an error here, not after the data were loaded
+        self.architecture = architecture
+        self.config = config if config is not None else ClassifierConfig()
+        self.history_: dict[str, list[float]] = {}
+        self._network: nn.Module | None = None
+        self._center: Tensor = torch.zeros(0)
+        self._scale: Tensor = torch.ones(0)
+        self._scaler: Scaler | None = None
+
+    def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
+        """Train on a Dataset, or on series and labels.
+
+        Parameters
+        ----------
+        X
+            A :class:`~sparcets.Dataset` (its training part is used), or series (batch, time, features).
+        y
+            Labels, where series were given: 0..K-1 or strings.
+        lengths
+            True lengths of padded series.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal.
+        """
+        names: tuple[str, ...] | None = None
+        if isinstance(X, Dataset):
+            X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
+        elif y is None:
+            raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
+        X = check_series(X)
+        named = names is not None or np.asarray(y).dtype.kind in "UO"
+        labels, names = check_labels(y, n_samples=len(X), class_names=names)
+        self._prepare(Scaler.fit(X, check_lengths(lengths, X)), names, named, X.shape[1])
+        self._train(X, labels, check_lengths(lengths, X), progress)
+        return self
+
+    def _prepare(self, scaler: Scaler, class_names: tuple[str, ...], named: bool, n_steps: int) -> None:
+        """Build an untrained network of the right sizes."""
+        device = resolve_device(self.config.device)
+        self._class_names, self.named = class_names, named
+        self.n_features, self.n_steps = len(scaler.center), n_steps
+        self._scaler = scaler
+        self._center = torch.tensor(scaler.center, dtype=torch.float32, device=device)
+        self._scale = torch.tensor(scaler.scale, dtype=torch.float32, device=device)
+        build = ARCHITECTURES.load(self.architecture)
+        with seeded(spawn(self.config.seed, "weights"), device):
+            network: nn.Module = build(
+                self.n_features, len(class_names), self.config.hidden, self.config.layers, self.config.dropout
+            )
+        self._network = network.to(device)
+
+    def _train(self, X: FloatArray, y: IntArray, lengths: IntArray | None, progress: bool | None) -> None:
+        config, device, network = self.config, self.device, self._fitted()
+        learn, watch = _validation_split(y, config)
+        step = ClassifierStep(
+            network,
+            self._standardise(torch.from_numpy(np.ascontiguousarray(X)).to(device)),
+            torch.from_numpy(y).to(device),
+            None if lengths is None else torch.from_numpy(lengths).to(device),
+            train_rows=torch.from_numpy(learn).to(device),
+            validation_rows=torch.from_numpy(watch).to(device),
+            lr=config.lr,
+        )
+        history = History()
+        stopping = EarlyStopping("validation_loss", config.patience)
+        best = KeepBest(network, stopping)
+        with (
+            seeded(spawn(config.seed, "dropout"), device),
+            progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
+        ):
+            train(
+                step,
+                n_samples=len(learn),
+                epochs=config.epochs,
+                batch_size=config.batch_size,
+                seed=spawn(config.seed, "order"),
+                callbacks=[history, stopping, best, Progress(bar)],
+            )
+        best.restore()
+        network.eval()
+        self.history_ = history.values
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives."""
+        return self._center.device
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        network = self._fitted()
+        with frozen(network):
+            return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
+
+    def _standardise(self, x: Tensor) -> Tensor:
+        return ((x - self._center) / self._scale).float()
+
+    def _fitted(self) -> nn.Module:
+        if self._network is None:
+            raise NotFittedError("this TorchClassifier is not fitted yet. Call fit(dataset) or fit(X, y) first.")
+        return self._network
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        self._fitted()
+        return super()._predict_proba(X, lengths)
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._network is None else f"{self.n_features} features, {self.n_classes} classes"
+        return f"TorchClassifier({self.architecture!r}, {state})"
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write weights (safetensors) and description (JSON) into a folder."""
+        network = self._fitted()
+        assert self._scaler is not None
+        weights = {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()}
+        with atomic_path(Path(folder) / WEIGHTS) as temporary:
+            temporary.write_bytes(safetensors.torch.save(weights))
+        header = {
+            "format": FORMAT,
+            "architecture": self.architecture,
+            "config": self.config.to_dict(),
+            "class_names": list(self.class_names),
+            "named": self.named,
+            "n_steps": self.n_steps,
+            "scaler": self._scaler.to_dict(),
+            "history": self.history_,
+        }
+        write_json(Path(folder) / HEADER, header)
+
+
+def _validation_split(y: IntArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
+    if np.bincount(y).min() < 2:
+        # A class with a single series must be learnt from: watch the training series themselves.
+        rows = np.arange(len(y), dtype=np.int64)
+        return rows, rows
+    return stratified_split(y, test_size=config.validation, seed=spawn(config.seed, "validation"))
+
+
+def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:
+    """Read what :meth:`TorchClassifier.save` wrote."""
+    header = read_json(Path(folder) / HEADER, "a saved classifier")
+    try:
+        if header["format"] != FORMAT:
+            raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
+        config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        classifier = TorchClassifier(header["architecture"], config)
+        names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
+        classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
+        network = classifier._fitted()
+        network.load_state_dict(safetensors.torch.load_file(Path(folder) / WEIGHTS))
+        network.eval()
+        classifier.history_ = header["history"]
+    except (KeyError, TypeError, OSError, RuntimeError, safetensors.SafetensorError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
+    return classifier

@@ -1,0 +1,236 @@
+"""wrap: anybody's model as a Classifier, left exactly as it was found.
+
+This is one of the two doors at which axes are turned (the other is :mod:`sparcets.datasets.uea`): inside sparcets
+series are always (batch, time, features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.frozen import frozen
+from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
+from sparcets.registry import did_you_mean
+from sparcets.validation import check_names
+
+Output = Literal["logits", "probabilities", "sigmoid"]
+Layout = Literal["btf", "bft", "flat"]
+
+
+def wrap(
+    model: Any,
+    *,
+    n_classes: int | None = None,
+    class_names: Sequence[str] | None = None,
+    output: Output | None = None,
+    layout: Layout | None = None,
+) -> Classifier:
+    """Make a model usable by explainers.
+
+    Parameters
+    ----------
+    model
+        An ``nn.Module``, anything with ``predict_proba``, or a callable that returns probabilities. A module is used
+        as it is at each call, in evaluation mode, and left as it was found; what has no gradients is a black box.
+    n_classes, class_names
+        Number of classes and their names; found out where the model knows them.
+    output
+        What an ``nn.Module`` returns: ``"logits"`` (default; one column means the logit of class 1),
+        ``"probabilities"``, or ``"sigmoid"`` (one probability, of class 1).
+    layout
+        How the model wants its series: ``"btf"`` (batch, time, features; default), ``"bft"`` (batch, features, time;
+        the default for aeon and sktime), or ``"flat"`` (batch, time * features).
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sparcets.testing.data import make_series
+    >>> X, y = make_series(60)
+    >>> model = LogisticRegression(max_iter=500).fit(X.reshape(60, -1), y)
+    >>> wrap(model, layout="flat").predict(X[:3]).shape
+    (3,)
+    """
+    if isinstance(model, Classifier):
+        return model
+    for value, name, known in ((output, "output", Output), (layout, "layout", Layout)):
+        options = known.__args__  # type: ignore[attr-defined]
+        if value is not None and value not in options:
+            raise ConfigError(f"no {name} {value!r}.{did_you_mean(str(value), options)} Known: {', '.join(options)}.")
+    names = _names(model, n_classes, class_names, output)
+    if isinstance(model, nn.Module):
+        return WrappedModule(model, names, class_names is not None, output or "logits", layout or "btf")
+    if output is not None:
+        raise ConfigError(f"output={output!r} is for an nn.Module; {type(model).__name__} must return probabilities.")
+    if isinstance(model, type):
+        raise CapabilityError(
+            f"{model.__name__} is a class. Wrap a fitted model: sp.wrap({model.__name__}(...).fit(X, y))."
+        )
+    call = getattr(model, "predict_proba", model)
+    if not callable(call):
+        hint = " An SVC has it with probability=True." if hasattr(model, "decision_function") else ""
+        raise CapabilityError(
+            f"{type(model).__name__} has no predict_proba and is not callable, so it gives no probabilities.{hint}"
+        )
+    named = class_names is not None or _has_names(model)
+    return WrappedFunction(model, call, names, named, layout or ("bft" if _wants_channels_first(model) else "btf"))
+
+
+def _names(
+    model: Any, n_classes: int | None, class_names: Sequence[str] | None, output: Output | None
+) -> tuple[str, ...] | None:
+    if output == "sigmoid" and n_classes not in (None, 2):
+        raise ConfigError(f"one sigmoid output tells two classes apart, but n_classes={n_classes}.")
+    if class_names is None and getattr(model, "classes_", None) is not None:
+        class_names = [str(c) for c in model.classes_]
+    if class_names is not None:
+        n = len(list(class_names)) if n_classes is None else n_classes
+        return check_names(class_names, n=n, what="class_names")
+    if output == "sigmoid":
+        n_classes = 2
+    if n_classes is None:
+        return None
+    if n_classes < 2:
+        raise ConfigError(f"n_classes must be at least 2, got {n_classes}.")
+    return tuple(str(k) for k in range(n_classes))
+
+
+def _has_names(model: Any) -> bool:
+    """Whether the model's classes are more than the numbers 0..K-1."""
+    classes = getattr(model, "classes_", None)
+    return classes is not None and [str(c) for c in classes] != [str(k) for k in range(len(classes))]
+
+
+def _wants_channels_first(model: Any) -> bool:
+    parts = [model, *(step for _, step in getattr(model, "steps", []))]  # a pipeline's steps count too
+    return any(type(part).__module__.split(".")[0] in ("aeon", "sktime") for part in parts)
+
+
+class WrappedModule(DifferentiableClassifier):
+    """A user's ``nn.Module``."""
+
+    def __init__(
+        self, module: nn.Module, class_names: tuple[str, ...] | None, named: bool, output: Output, layout: Layout
+    ) -> None:
+        self.module = module
+        self._class_names, self.named = class_names, named
+        self.output, self.layout = output, layout
+
+    @property
+    def name(self) -> str:
+        """The module's class."""
+        return type(self.module).__name__
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module's weights are; the CPU if it has none."""
+        first = next(chain(self.module.parameters(), self.module.buffers()), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the module's weights, in which it receives its input."""
+        first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
+        return torch.float32 if first is None else first.dtype
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        with frozen(self.module):
+            raw = self._call(_arrange(x.to(self.dtype), self.layout))
+        if self.output == "logits" and raw.shape[1] > 1:
+            return raw.log_softmax(1)
+        if self.output == "logits":
+            return torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+        self._check_probabilities(raw)
+        proba = torch.cat([1 - raw, raw], dim=1) if self.output == "sigmoid" else raw
+        # A saturated probability of 0 would give infinite losses and gradients.
+        return proba.clamp_min(torch.finfo(proba.dtype).tiny).log()
+
+    def _call(self, x: Tensor) -> Tensor:
+        try:
+            raw = self.module(x)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ModelOutputError(
+                f"{self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
+                f"{type(error).__name__}: {error}. It may want another layout: 'btf', 'bft' or 'flat'."
+            ) from error
+        if not isinstance(raw, Tensor):
+            raise ModelOutputError(
+                f"{self.name} returned {type(raw).__name__}; wrap a module that returns one tensor (batch, classes)."
+            )
+        if raw.ndim == 1:
+            raw = raw[:, None]
+        if raw.ndim != 2 or len(raw) != len(x):
+            raise ModelOutputError(
+                f"{self.name} must return (batch, classes), got {tuple(raw.shape)} for {len(x)} series."
+            )
+        if self.output == "sigmoid" and raw.shape[1] != 1:
+            raise ModelOutputError(
+                f"output='sigmoid' means one probability per series, but {self.name} returned {raw.shape[1]} columns."
+            )
+        if self.output == "probabilities" and raw.shape[1] == 1:
+            raise ModelOutputError(f"{self.name} returned one probability per series; wrap it with output='sigmoid'.")
+        return raw
+
+    def _check_probabilities(self, raw: Tensor) -> None:
+        if torch.is_grad_enabled():
+            return  # checked at every prediction; here it would make a GPU wait
+        if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
+            raise ModelOutputError(
+                f"{self.name} returned {float(raw.min()):.3g} to {float(raw.max()):.3g} where output={self.output!r} "
+                "promises probabilities. If these are logits, wrap with output='logits'."
+            )
+
+
+class WrappedFunction(Classifier):
+    """A black box: an estimator's ``predict_proba``, or a callable."""
+
+    def __init__(
+        self,
+        model: Any,
+        call: Callable[[Any], Any],
+        class_names: tuple[str, ...] | None,
+        named: bool,
+        layout: Layout,
+    ) -> None:
+        self.model = model
+        self.call = call
+        self._class_names, self.named = class_names, named
+        self.layout = layout
+
+    @property
+    def name(self) -> str:
+        """The model's class, or the function's name."""
+        return getattr(self.model, "__name__", type(self.model).__name__)
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        series = np.array(_arrange(X, self.layout))  # a copy: a model that writes into its input harms nobody
+        try:
+            proba = np.asarray(self.call(series))
+        except Exception as error:  # whatever the model raises, the user should hear what was passed to it
+            raise ModelOutputError(
+                f"{self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
+                f"{type(error).__name__}: {error}. It may want another layout: wrap(model, layout='flat') "
+                "for models of tables, 'bft' for (batch, features, time)."
+            ) from error
+        if proba.ndim == 1 and len(proba) == len(series):
+            raise ModelOutputError(
+                f"{self.name} returned one number per series; wrap what returns probabilities (batch, classes)."
+            )
+        if len(proba) != len(series):
+            raise ModelOutputError(f"{self.name} returned {len(proba)} rows for {len(series)} series.")
+        return proba
+
+
+def _arrange(x: Any, layout: Layout) -> Any:
+    """Turn (batch, time, features) into what the model wants; works on arrays and tensors."""
+    if layout == "bft":
+        return x.swapaxes(1, 2)
+    return x.reshape(len(x), -1) if layout == "flat" else x

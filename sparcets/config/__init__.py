@@ -1,0 +1,1 @@
+"""Every knob on one shelf; nothing here imports torch."""

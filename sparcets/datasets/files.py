@@ -1,0 +1,289 @@
+"""The user's own files: ``.npz``, ``.csv``, ``.parquet`` and ``.ts``, each read into a :class:`Dataset`.
+
+**.npz**, plain arrays: ``X`` (batch, time, features) and ``y`` (batch,), which are split here, by subject if there are
+``subjects``; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. If known: ``feature_names``, ``class_names``,
+``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``; and per series
+``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as :func:`save_dataset`
+writes them.
+
+**.csv** and **.parquet**, tables in one of three forms, told apart by their columns; long, a row per series and step::
+
+    series,time,label,acc,gyro
+    a,0,walk,0.1,2.0
+    a,1,walk,0.2,2.1
+    b,0,sit,0.0,0.3
+
+tidy, a row per series, step and feature::
+
+    series,time,feature,value,label
+    a,0,acc,0.1,walk
+    a,0,gyro,2.0,walk
+
+wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``, the steps without gaps::
+
+    label,acc_0,acc_1,gyro_0,gyro_1
+    walk,0.1,0.2,2.0,2.1
+
+Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Series keep
+the order in which they first appear, their steps are sorted by ``time`` (numbers or ISO dates). Series of unequal
+length (long and tidy form) are padded with zeros at their end, and ``lengths`` are given.
+
+**.ts**, the format of the UEA/UCR archive. Beside ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is taken for the test part, and
+the data are called ``NAME``. Labels come in lower case.
+
+Labels are names of classes, sorted. Whole numbers are sorted as numbers: 0..K-1 thus are the class indices themselves,
+while 1..K become the classes named "1", "2", …, with the indices 0..K-1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, StrArray
+from sparcets.datasets.base import Dataset
+from sparcets.errors import DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError, UnknownNameError
+from sparcets.registry import did_you_mean, require_extra
+from sparcets.storage import atomic_path
+from sparcets.validation import check_series
+
+SUFFIXES = {".npz", ".csv", ".parquet", ".ts"}
+
+PER_SERIES = ("X", "y", "subjects", "lengths", "salient")
+ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split")
+WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
+
+
+def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int = 0) -> Dataset:
+    r"""Read a file of series; the forms are described in :mod:`sparcets.datasets.files`.
+
+    Parameters
+    ----------
+    path
+        A ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file; its stem is the name of the data.
+    test_size, seed
+        Share held out (of the subjects, if known) and the seed of the draw, where the file brings no split of its own.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = [f"{s},{t},{'sick' if s % 2 else 'well'},{s + t}" for s in range(10) for t in range(3)]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "patients.csv")
+    ...     _ = path.write_text("series,time,label,pulse\n" + "\n".join(rows))
+    ...     load_file(path)
+    Dataset('patients': 8 training + 2 test series, 3 steps, 1 features, 2 classes)
+    """
+    file = Path(path)
+    readers = {".npz": _load_npz, ".csv": _load_table, ".parquet": _load_table, ".ts": _load_ts}
+    suffix = file.suffix.lower()
+    if suffix not in readers:
+        raise FileFormatError(f"{file} is of no known kind. Known: {', '.join(sorted(SUFFIXES))}.")
+    if not file.is_file():
+        raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
+    try:
+        return readers[suffix](file, test_size=test_size, seed=seed)
+    except (DataError, UnknownNameError) as error:  # raised where only the arrays are known
+        raise type(error)(f"{file}: {error}") from error
+    except PermissionError as error:
+        raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
+    """Write a data set as ``.npz``, whole or not at all, and return the path; :func:`load_file` reads it back.
+
+    The oracle is a function and is not saved.
+
+    Parameters
+    ----------
+    dataset
+        What to write.
+    path
+        Where to; it must end in ``.npz``.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".npz":
+        raise FileFormatError(f"a data set is saved as .npz, got {file}. Choose {file.with_suffix('.npz')}.")
+    names = [*ABOUT, *(f"{key}_{part}" for key in PER_SERIES for part in ("train", "test"))]
+    known = {name: getattr(dataset, name) for name in names}
+    arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
+    for name, array in arrays.items():
+        if array.dtype == object:
+            raise DataError(
+                f"{name} holds Python objects, which are not saved. Make it an array of strings or numbers."
+            )
+    with atomic_path(file) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, **arrays)  # type: ignore[arg-type, unused-ignore]
+    return file
+
+
+def _load_table(path: Path, *, test_size: float, seed: int) -> Dataset:
+    from sparcets.datasets.tables import read_csv, read_parquet  # loads pandas
+
+    table = (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path)
+    labels, class_names = _class_names(table.labels)
+    known: dict[str, Any] = {
+        "feature_names": table.feature_names,
+        "class_names": class_names,
+        "subjects": table.subjects,
+        "lengths": table.lengths,
+        "name": path.stem,
+    }
+    if table.split is None:
+        return Dataset.from_arrays(table.X, labels, test_size=test_size, seed=seed, **known)
+    train, test = (np.flatnonzero(table.split == part) for part in ("train", "test"))
+    return Dataset.from_rows(table.X, labels, train=train, test=test, **known)
+
+
+def _class_names(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
+    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
+
+    >>> _class_names(np.array(["10.0", "9.0"]))[1], _class_names(np.array(["b", "10", "9"]))[1]
+    (('9', '10'), ('10', '9', 'b'))
+    """
+    words, places = np.unique(labels, return_inverse=True)
+    numbers = [WHOLE_NUMBER.fullmatch(word) for word in words.tolist()]
+    plain = [str(int(number[1])) for number in numbers if number]
+    if len(plain) < len(words):
+        return labels, tuple(words.tolist())
+    return np.array(plain)[places], tuple(sorted(set(plain), key=int))
+
+
+def _load_npz(path: Path, *, test_size: float, seed: int) -> Dataset:
+    arrays = _read_npz(path)
+    parts = ("_train", "_test") if "X_train" in arrays else ("",)
+    _check_keys(path, list(arrays), parts)
+    for part in parts:
+        _check_part(arrays, part)
+    present = [key for key in PER_SERIES if key + parts[0] in arrays]
+    rows = {key: _joined(key, [arrays[key + part] for part in parts]) for key in present}
+    X, y = rows.pop("X"), rows.pop("y")
+    about = {"name": path.stem, **{key: _about(path, key, arrays[key], X.shape[2]) for key in ABOUT if key in arrays}}
+    if "class_names" not in about and y.dtype.kind in "iubfU" and (y.dtype.kind != "f" or (y == np.round(y)).all()):
+        y, about["class_names"] = _class_names((y.astype(int) if y.dtype.kind == "b" else y).astype(str))
+    if parts == ("",):
+        return Dataset.from_arrays(X, y, test_size=test_size, seed=seed, **rows, **about)
+    train, test = np.split(np.arange(len(X)), [len(arrays["X_train"])])
+    return Dataset.from_rows(X, y, train=train, test=test, **rows, **about)
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    if not zipfile.is_zipfile(path):
+        raise FileFormatError(f"{path} is not a .npz file, or only a part of one. Write it with numpy.savez.")
+    try:
+        # NumPy leaves a file open that it opened itself and cannot read.
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return {k: np.char.decode(v, "utf-8") if v.dtype.kind == "S" else v for k, v in arrays.items()}
+    except Exception as error:  # damaged bytes end in errors of zipfile, zlib, NumPy or the parser of its headers
+        plain = "It must hold plain arrays, text as np.array(names, dtype=str), and no objects"
+        raise FileFormatError(f"{path} cannot be read: {error}. {plain}.") from error
+
+
+def _check_keys(path: Path, names: list[str], parts: tuple[str, ...]) -> None:
+    there = f"there are: {', '.join(names) or 'none'}"
+    known = [*(key + part for key in PER_SERIES for part in parts), *ABOUT]
+    for key in PER_SERIES:
+        absent = [key + part for part in parts if key + part not in names]
+        if absent and (key in ("X", "y") or len(absent) < len(parts)):
+            needed = "Needed are X and y, or X_train, y_train, X_test and y_test; what else is known, for both parts."
+            raise FileFormatError(f"{path} holds no array {absent[0]!r}; {there}. {needed}")
+    # A wrong name is not passed over: without its "subjects", a set would be split across people.
+    for name in names:
+        if name not in known or (name == "split" and parts == ("",)):
+            hint = did_you_mean(name, known)
+            raise FileFormatError(f"{path} holds an array {name!r} of no known use.{hint} Known: {', '.join(known)}.")
+
+
+def _check_part(arrays: dict[str, Any], part: str) -> None:
+    """Check that all arrays of a part are of the same series."""
+    shape = check_series(arrays["X" + part], name="X" + part).shape
+    for key in PER_SERIES[1:]:
+        expected = shape if key == "salient" else shape[:1]
+        got = arrays[key + part].shape if key + part in arrays else expected
+        if got != expected:
+            raise ShapeError(f"{key}{part} must be of shape {expected}, as X{part} is {shape}, got {got}.")
+
+
+def _joined(key: str, parts: list[Any]) -> Any:
+    """Return the rows of all parts, which must be of one kind."""
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) > 1:
+        raise ShapeError(f"{key}_train and {key}_test differ in steps or features: {' and '.join(map(str, shapes))}.")
+    if len({part.dtype.kind == "U" for part in parts}) > 1:
+        raise FileFormatError(f"{key}_train and {key}_test are of two kinds, text and numbers. Give both as text.")
+    rows = np.concatenate(parts)
+    return rows.astype(bool) if key == "salient" else rows
+
+
+def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
+    """Return what an array of a .npz file says of the whole set, as Dataset takes it."""
+    if key == "mutable":
+        if array.dtype.kind == "U" or (array.dtype == bool and array.shape == (n_features,)):
+            return array.ravel()
+        raise FileFormatError(f"{path}: mutable must be {n_features} flags (bool) or names of features, got {array}.")
+    if key == "sampling_rate":
+        if array.size == 1 and array.dtype.kind in "iuf":
+            return array.item()
+        raise FileFormatError(f"{path}: sampling_rate must be one number of Hz, got {array}.")
+    if key in ("name", "description", "split"):
+        return str(array)
+    return str(array) if array.ndim == 0 else [str(value) for value in array.ravel()]
+
+
+def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
+    base = path.stem.removesuffix("_TRAIN")
+    beside = path.with_name(f"{base}_TEST{path.suffix}")
+    paths = [path, beside] if base != path.stem and beside.is_file() else [path]
+    parts = [_read_ts(p) for p in paths]
+    cases = [case for part, _ in parts for case in part]
+    labels, class_names = _class_names(np.concatenate([part for _, part in parts]))
+    lengths = np.array([case.shape[1] for case in cases])
+    X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]), dtype=np.float32)
+    for row, case in zip(X, cases, strict=True):
+        if len(case) != X.shape[2]:
+            raise FileFormatError(f"{beside} has {len(case)} features, {path} has {X.shape[2]}.")
+        row[: case.shape[1]] = case.T  # aeon's (channels, time) to (time, features)
+    known: dict[str, Any] = {
+        "class_names": class_names,
+        "lengths": lengths if (lengths != lengths[0]).any() else None,
+    }
+    if len(parts) == 1:
+        return Dataset.from_arrays(X, labels, test_size=test_size, seed=seed, name=path.stem, **known)
+    train, test = np.split(np.arange(len(X)), [len(parts[0][0])])
+    return Dataset.from_rows(X, labels, train=train, test=test, name=base, **known)
+
+
+def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
+    """Return the series of a .ts file, each (channels, time), and their labels."""
+    aeon = require_extra("aeon.datasets", "a .ts file", "uea")
+    try:
+        cases, labels, header = aeon.load_from_ts_file(str(path), return_meta_data=True)
+    except Exception as error:  # aeon does not catch what its parsing of broken lines ends in
+        raise FileFormatError(f"{path} is not a whole .ts file: {' '.join(str(error).split())}") from error
+    if not len(cases):
+        raise FileFormatError(f"{path} holds no series; they stand, one per line, after a line @data.")
+    if header["timestamps"]:  # aeon's pattern for them drops the sign of the values
+        raise FileFormatError(f"{path} has time stamps (@timeStamps true), which are not read. Write the values alone.")
+    if not header["classlabel"]:
+        raise FileFormatError(f"{path} has no class labels (@classLabel true and their names).")
+    # aeon writes every "nan" of a line as "NaN", also within a label.
+    words = np.array([str(label).strip().lower() for label in labels])
+    named = header["class_values"]
+    unknown = sorted(set(words.tolist()) - set(named)) if named else []
+    if unknown:
+        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(named)}.")
+    limit = np.finfo(np.float32).max
+    for place, case in enumerate(cases):
+        if not (np.abs(case) <= limit).all():  # true for NaN, too
+            # The archive brings some sets a second time, without missing values.
+            filled = path.with_name(re.sub("_(TRAIN|TEST)$", "_nmv_TRAIN", path.stem) + path.suffix)
+            found = filled != path and filled.is_file()
+            hint = f"Load {filled}, where they are filled in" if found else "Fill them in first"
+            raise NonFiniteError(f"missing values in {path.name}, series {place} among them. {hint}.")
+    return list(cases), words

@@ -1,0 +1,298 @@
+"""Moving Box: synthetic series of 50 steps × 50 features whose class is the level, or the place, of one box.
+
+After the saliency benchmark of Ismail et al. (2020): 10 kinds of box × 7 generating processes. The entries that make
+the class are known, and so is the perfect counterfactual: shift the box and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.processes import PROCESSES, draw_series
+from sparcets.datasets.splits import stratified_split
+from sparcets.errors import ConfigError, ShapeError
+from sparcets.registry import unknown_name
+from sparcets.seeding import generator, spawn
+from sparcets.validation import check_series
+
+N_STEPS = 50
+N_FEATURES = 50
+
+
+@dataclass(frozen=True)
+class BoxKind:
+    """Size of a box and where it starts: one start for class 0 and one for class 1, or None for anywhere.
+
+    Where the two starts differ, the place is the class and the box is raised in both; elsewhere it is raised in
+    class 1 and lowered in class 0.
+    """
+
+    n_steps: int
+    n_features: int
+    step: tuple[int, int] | None = None
+    feature: tuple[int, int] | None = None
+
+    @property
+    def positional(self) -> bool:
+        """Whether the place of the box is the class."""
+        return any(start is not None and start[0] != start[1] for start in (self.step, self.feature))
+
+
+KINDS: Mapping[str, BoxKind] = MappingProxyType(
+    {
+        "Middle": BoxKind(30, 30, step=(10, 10), feature=(10, 10)),
+        "SmallMiddle": BoxKind(14, 14, step=(18, 18), feature=(18, 18)),
+        "Moving_Middle": BoxKind(30, 30),
+        "Moving_SmallMiddle": BoxKind(15, 15),
+        "RareTime": BoxKind(6, 40, step=(22, 22), feature=(5, 5)),
+        "Moving_RareTime": BoxKind(6, 40),
+        "RareFeature": BoxKind(40, 6, step=(5, 5), feature=(22, 22)),
+        "Moving_RareFeature": BoxKind(40, 6),
+        "PositionalTime": BoxKind(20, 20, feature=(29, 1)),
+        "PositionalFeature": BoxKind(20, 20, step=(29, 1)),
+    }
+)
+DEFAULT_KINDS = ("Moving_Middle", "Moving_SmallMiddle", "Moving_RareTime", "Moving_RareFeature")
+DEFAULT_PROCESSES = ("Gaussian", "Harmonic", "PseudoPeriodic", "AutoRegressive")
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Where the box of each series lies if the series is of class 0 (first) and of class 1 (second).
+
+    Attributes
+    ----------
+    steps, features
+        Steps and features within the box, bool (batch, 2, time) and (batch, 2, features).
+    positional
+        Whether the place is the class; where it is not, the two places are one. Shape (batch,).
+    """
+
+    steps: BoolArray
+    features: BoolArray
+    positional: BoolArray
+
+    @classmethod
+    def draw(cls, kind: BoxKind, n_samples: int, rng: np.random.Generator) -> Boxes:
+        """Place one box of a kind in each of ``n_samples`` series."""
+        return cls(
+            steps=_spans(kind.step, kind.n_steps, N_STEPS, n_samples, rng),
+            features=_spans(kind.feature, kind.n_features, N_FEATURES, n_samples, rng),
+            positional=np.full(n_samples, kind.positional),
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Boxes]) -> Boxes:
+        """Put the boxes of several parts one after the other."""
+        return cls(*(np.concatenate([getattr(p, f) for p in parts]) for f in ("steps", "features", "positional")))
+
+    def take(self, rows: IntArray) -> Boxes:
+        """Return the boxes of some series."""
+        return Boxes(self.steps[rows], self.features[rows], self.positional[rows])
+
+    def mask(self, labels: IntArray) -> BoolArray:
+        """Mark the box of each series, where it lies for the given class: (batch, time, features)."""
+        rows = np.arange(len(labels))
+        return np.asarray(self.steps[rows, labels][:, :, None] & self.features[rows, labels][:, None, :])
+
+    def shift(self, labels: IntArray) -> FloatArray:
+        """Return what the given class adds to the box of each series, +1 or -1: (batch,)."""
+        return np.where(self.positional | (labels == 1), 1.0, -1.0).astype(np.float32)
+
+    def means(self, X: FloatArray) -> FloatArray:
+        """Return the mean of each series over its class-0 place and over its class-1 place: (batch, 2)."""
+        over_steps = self.steps.astype(np.float64) @ X  # (batch, 2, features)
+        entries = self.steps.sum(axis=2) * self.features.sum(axis=2)
+        return np.asarray((over_steps * self.features).sum(axis=2) / entries)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxOracle:
+    """The true class of changed test series: by the level of the box, or by which of its two places is the higher.
+
+    Attributes
+    ----------
+    boxes
+        The boxes of the test series, in their order.
+    """
+
+    boxes: Boxes
+
+    def __call__(self, X: FloatArray, rows: IntArray) -> IntArray:
+        """Return the class of each series.
+
+        Parameters
+        ----------
+        X
+            Series (batch, 50, 50), each a changed version of a test series.
+        rows
+            Place in ``X_test`` of the series each comes from, shape (batch,).
+        """
+        X = check_series(X)
+        if X.shape[1:] != (N_STEPS, N_FEATURES):
+            raise ShapeError(
+                f"X must be (batch, {N_STEPS}, {N_FEATURES}), as all series of moving_box are, got shape {X.shape}."
+            )
+        boxes = self.boxes.take(_check_rows(rows, n_samples=len(X), n_test=len(self.boxes.positional)))
+        means = boxes.means(X)
+        threshold = np.where(boxes.positional, means[:, 0], 0.0)
+        return (means[:, 1] > threshold).astype(np.int64)
+
+
+def load_moving_box(
+    *,
+    kinds: Sequence[str] | None = None,
+    processes: Sequence[str] | None = None,
+    n_per_combination: int = 1100,
+    test_size: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    """Generate the Moving Box series: every chosen kind of box in every chosen process.
+
+    The series of a combination depend on the seed, their number and the combination only, not on what else is chosen.
+
+    Parameters
+    ----------
+    kinds
+        Kinds of box, of ``KINDS``, or ``"all"`` ten; the four moving ones by default.
+    processes
+        Generating processes, of ``PROCESSES``, or ``"all"`` seven; by default Gaussian, Harmonic, PseudoPeriodic and
+        AutoRegressive.
+    n_per_combination
+        Series of each kind in each process.
+    test_size
+        Share of the pool that is held out, at random.
+    seed
+        Seed of series and split.
+
+    Returns
+    -------
+    Dataset
+        With ``salient_train``, ``salient_test`` and ``oracle``.
+
+    Examples
+    --------
+    >>> ds = load_moving_box(kinds=["Moving_Middle"], processes=["Gaussian"], n_per_combination=50)
+    >>> ds
+    Dataset('moving_box': 40 training + 10 test series, 50 steps, 50 features, 2 classes)
+    >>> bool((ds.oracle(ds.X_test, np.arange(10)) == ds.y_test).all())
+    True
+    """
+    kind_names = _chosen(kinds, KINDS, default=DEFAULT_KINDS, option="kinds", what="kind of box")
+    process_names = _chosen(processes, PROCESSES, default=DEFAULT_PROCESSES, option="processes", what="process")
+    combinations = list(product(kind_names, process_names))
+    n = _check_count(n_per_combination)
+
+    # Labels and split come first, so that a setting that cannot be is told before the work of drawing.
+    y = np.concatenate(
+        [generator(seed, f"{kind}/{process}/labels").integers(0, 2, n) for kind, process in combinations]
+    )
+    _check_classes(y, n)
+    train, test = stratified_split(y, test_size=test_size, seed=spawn(seed, "split"))
+
+    X = np.empty((len(y), N_STEPS, N_FEATURES), dtype=np.float32)
+    salient = np.empty(X.shape, dtype=bool)
+    parts = []
+    for i, (kind, process) in enumerate(combinations):
+        rows = slice(i * n, (i + 1) * n)
+        boxes = Boxes.draw(KINDS[kind], n, generator(seed, f"{kind}/{process}/boxes"))
+        rng = generator(seed, f"{kind}/{process}/series")
+        X[rows] = draw_series(process, rng, n_samples=n, n_steps=N_STEPS, n_features=N_FEATURES)
+        salient[rows] = boxes.mask(y[rows])
+        # The benchmark redraws the box of the Gaussian process from N(shift, 1). The entries there are independent
+        # N(0, 1), so adding the shift, as for the other processes, is the same law.
+        X[rows] += boxes.shift(y[rows])[:, None, None] * salient[rows]
+        parts.append(boxes)
+
+    return Dataset.from_rows(
+        X,
+        y,
+        train=train,
+        test=test,
+        class_names=("0", "1"),
+        salient=salient,
+        oracle=BoxOracle(Boxes.join(parts).take(test)),
+        name="moving_box",
+        description=_describe(kind_names, process_names, n),
+        split="random",
+    )
+
+
+def _describe(kinds: Sequence[str], processes: Sequence[str], n: int) -> str:
+    text = f"Synthetic series after Ismail et al. (2020): {', '.join(kinds)} in {', '.join(processes)}, {n} of each."
+    positional = [kind for kind in kinds if KINDS[kind].positional]
+    if len(positional) < len(kinds):
+        text += " Class 1 has its box shifted up by 1, class 0 down by 1; the salient entries are the box."
+    if positional:
+        text += (
+            f" In {' and '.join(positional)} the box is always shifted up by 1, and its place is the class (class 1: "
+            "from 1 on, class 0: from 29 on); salient is the place that holds the box, not the one it would move to."
+        )
+    return text
+
+
+def _spans(start: tuple[int, int] | None, size: int, length: int, n: int, rng: np.random.Generator) -> BoolArray:
+    """Mark ``size`` places of ``length`` from the start of each class on, or from a random one: (batch, 2, length)."""
+    # The end of the random range is exclusive, as in the benchmark: such a box never touches the last place.
+    one = rng.integers(0, length - size, (n, 1)) if start is None else np.array([start])
+    starts = np.broadcast_to(one, (n, 2))
+    offset = np.arange(length) - starts[:, :, None]
+    return np.asarray((offset >= 0) & (offset < size))
+
+
+def _chosen(
+    names: Any, known: Mapping[str, Any], *, default: tuple[str, ...], option: str, what: str
+) -> tuple[str, ...]:
+    if names is None:
+        return default
+    if not isinstance(names, Iterable):
+        raise ConfigError(f"{option} must be names or 'all', got {names!r}. Known: {', '.join(known)}.")
+    chosen = (names,) if isinstance(names, str) else tuple(names)
+    if chosen == ("all",):
+        return tuple(known)
+    for name in chosen:
+        if not isinstance(name, str) or name not in known:
+            raise unknown_name(what, name, known)
+    if not chosen:
+        raise ConfigError(f"{option} is empty. Name at least one of {', '.join(known)}, or pass 'all'.")
+    doubles = [name for name in known if chosen.count(name) > 1]
+    if doubles:
+        # The same combination twice is the same series twice, in training and in test.
+        raise ConfigError(f"{option} names {doubles[0]!r} {chosen.count(doubles[0])} times. Name each once.")
+    return chosen
+
+
+def _check_count(n: Any) -> int:
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ConfigError(f"n_per_combination must be a whole number of at least 1, got {n!r}.")
+    return int(n)
+
+
+def _check_classes(y: IntArray, n: int) -> None:
+    counts = np.bincount(y, minlength=2)
+    if counts.min() < 2:
+        raise ConfigError(
+            f"n_per_combination={n} is too small: of the {len(y)} series drawn, {counts[0]} are of class 0 and "
+            f"{counts[1]} of class 1, and training and test need one of each. Pass 20 or more."
+        )
+
+
+def _check_rows(rows: Any, *, n_samples: int, n_test: int) -> IntArray:
+    array = np.asarray(rows)
+    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"rows must be {n_samples} whole numbers, one per series of X, got shape {array.shape} and dtype "
+            f"{array.dtype}. They are the places in X_test where the series come from."
+        )
+    outside = array[(array < 0) | (array >= n_test)]
+    if len(outside):
+        raise ShapeError(f"rows must lie in 0..{n_test - 1}, the places in X_test, got {int(outside[0])}.")
+    return array.astype(np.int64)

@@ -1,0 +1,300 @@
+"""Tables of series in three forms (:mod:`sparcets.datasets.files` shows each), turned into arrays with pandas.
+
+Apart from ``files`` because pandas is loaded for tables only. The index of a frame holds the line of each row in its
+file (the row of a .parquet file), so that every complaint can say where to look, however the rows are sorted.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.errors import FileFormatError
+from sparcets.registry import did_you_mean, require_extra
+
+ABOUT_SERIES = ("series", "label", "subject", "split")
+FORMS = (
+    "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
+    "wide (label, columns <feature>_<step>), each with subject and split if wanted."
+)
+STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d+)")
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+class Table(NamedTuple):
+    """Series (batch, time, features), padded with zeros where there are ``lengths``, and what is said of each."""
+
+    X: FloatArray
+    feature_names: tuple[str, ...]
+    lengths: IntArray | None
+    labels: StrArray
+    subjects: StrArray | None
+    split: StrArray | None
+
+
+class _Sheet(NamedTuple):
+    """A frame and the file it came from."""
+
+    path: Path
+    frame: pd.DataFrame
+
+    def line(self, row: int) -> str:
+        return f"{self.frame.index.name} {self.frame.index[row]}"
+
+    def cell(self, row: int, column: str) -> str:
+        return repr(str(self.frame[column].iloc[row]))
+
+    def error(self, row: int, column: str, problem: str) -> FileFormatError:
+        return FileFormatError(f"{self.path}, {self.line(row)}, column {column!r}: {problem}")
+
+
+def read_csv(path: Path) -> Table:
+    """Read a .csv file, comma-separated, UTF-8, with one line of column names."""
+    try:
+        header, lines = _check_lines(path)
+        frame = pd.read_csv(
+            path,
+            header=0,
+            names=header,
+            index_col=False,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            # Ids and labels are text, whatever they look like, and may read "NA"; only an empty cell is missing.
+            dtype={c: str for c in header if c in (*ABOUT_SERIES, "feature")},
+            keep_default_na=False,
+            na_values=[""],
+            float_precision="round_trip",
+            low_memory=False,
+        )
+    except (UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
+        raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
+    if len(frame) != len(lines):
+        raise FileFormatError(f"{path} holds a quotation mark that is never closed. Close or remove it.")
+    frame.index = pd.Index(lines, name="line")
+    return _parse(_Sheet(path, frame))
+
+
+def read_parquet(path: Path) -> Table:
+    """Read a .parquet file."""
+    require_extra("pyarrow", "a .parquet file", "parquet")
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except Exception as error:  # a broken file is told by several kinds, OSError and pyarrow's own among them
+        raise FileFormatError(f"{path} is not a whole .parquet file: {' '.join(str(error).split())}") from error
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()  # series and time may have been the index of the frame that was written
+    frame.columns = pd.Index([str(c) for c in frame.columns])
+    _check_header(path, list(frame.columns))
+    frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
+    return _parse(_Sheet(path, frame))
+
+
+def _check_lines(path: Path) -> tuple[list[str], list[int]]:
+    """Return the column names and the line of each row; pandas would fill up or shift rows of another length."""
+    lines = []
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, skipinitialspace=True)
+        records = (record for record in reader if record)
+        header = [name.strip() for name in next(records, [])]
+        _check_header(path, header)
+        for record in records:
+            if len(record) != len(header):
+                excess = len(record) > len(header)
+                problem = "more than there are columns" if excess else f"none for column {header[len(record)]!r}"
+                raise FileFormatError(
+                    f"{path}, line {reader.line_num}: {len(record)} values, {problem}. "
+                    f"Each line needs {len(header)}, one per column."
+                )
+            lines.append(reader.line_num)
+    return header, lines
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    if not names:
+        raise FileFormatError(f"{path} is empty. {FORMS}")
+    if "" in names:
+        raise FileFormatError(
+            f"{path}: column {names.index('') + 1} has no name. Name or drop it; pandas leaves it out with index=False."
+        )
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise FileFormatError(f"{path}: the column {double!r} stands there {names.count(double)} times. Rename one.")
+
+
+def _parse(sheet: _Sheet) -> Table:
+    """Tell the form by the columns and read it."""
+    if not len(sheet.frame):
+        raise FileFormatError(f"{sheet.path} holds column names but no rows. {FORMS}")
+    if "feature" in sheet.frame:
+        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", "label"))
+        return _long(sheet, tidy=True)
+    if "time" in sheet.frame:
+        _check_columns(sheet, "long", ("series", "time", "label"))
+        return _long(sheet, tidy=False)
+    _check_columns(sheet, "wide", ("label",))
+    return _wide(sheet)
+
+
+def _check_columns(sheet: _Sheet, form: str, needed: tuple[str, ...]) -> None:
+    names = list(sheet.frame.columns)
+    missing = [name for name in needed if name not in names]
+    others = [name for name in names if name not in (*needed, *ABOUT_SERIES)]
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    if missing:
+        hint = " Separate the columns by commas." if len(names) == 1 else did_you_mean(missing[0], others)
+        raise FileFormatError(
+            f"{sheet.path}: no column {missing[0]!r}, which the {form} form needs; there are: {shown}.{hint} {FORMS}"
+        )
+    if others and form == "tidy":
+        raise FileFormatError(f"{sheet.path}: the tidy form has no column {others[0]!r}. Drop it. {FORMS}")
+    if not others and form != "tidy":
+        raise FileFormatError(f"{sheet.path}: no column holds a feature; there are: {shown}. {FORMS}")
+
+
+def _long(sheet: _Sheet, *, tidy: bool) -> Table:
+    """Read one row per series and step, or in the tidy form per series, step and feature."""
+    keys = {"series": _words(sheet, "series")[0], "time": _times(sheet)}
+    about = _about_series(sheet, keys["series"])
+    columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*ABOUT_SERIES, "time")]
+    features = tuple(columns)
+    if tidy:
+        keys["feature"], words = _words(sheet, "feature")
+        features = tuple(words.tolist())
+    order = _sorted_distinct(sheet, keys)
+    if tidy:
+        _check_complete(sheet, {key: codes[order] for key, codes in keys.items()}, order, features)
+    values = _numbers(sheet, columns)[order].reshape(-1, len(features))
+    series = keys["series"][order][:: len(features) // len(columns)]  # the tidy form repeats each for every feature
+    lengths = np.bincount(series)
+    steps = np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=np.float32)
+    X[series, steps] = values
+    return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **about)
+
+
+def _wide(sheet: _Sheet) -> Table:
+    """Read one row per series, with a column for each feature and step."""
+    places: dict[str, dict[int, str]] = {}
+    for column in sheet.frame.columns:
+        if column in ABOUT_SERIES:
+            continue
+        match = STEP_COLUMN.fullmatch(column)
+        if match is None:
+            raise FileFormatError(f"{sheet.path}: the column {column!r} is not of the kind <feature>_<step>. {FORMS}")
+        steps, step = places.setdefault(match["feature"], {}), int(match["step"])
+        if step in steps:
+            raise FileFormatError(f"{sheet.path}: the columns {steps[step]!r} and {column!r} hold the same step.")
+        steps[step] = column
+    every = {step for steps in places.values() for step in steps}
+    span = range(min(every), max(every) + 1)
+    for feature, steps in places.items():
+        absent = next((step for step in span if step not in steps), None)
+        if absent is not None:
+            needed = f"Every feature needs the steps {span[0]}..{span[-1]}"
+            raise FileFormatError(f"{sheet.path}: no column {f'{feature}_{absent}'!r}. {needed}.")
+    if "series" in sheet.frame:
+        _sorted_distinct(sheet, {"series": _words(sheet, "series")[0]})
+    n_series = len(sheet.frame)
+    values = _numbers(sheet, [steps[step] for step in span for steps in places.values()])
+    X = values.reshape(n_series, len(span), len(places))
+    return Table(X, tuple(places), None, **_about_series(sheet, np.arange(n_series)))
+
+
+def _about_series(sheet: _Sheet, series: IntArray) -> dict[str, Any]:
+    """Return labels, subjects and split, one entry per series."""
+    first = np.unique(series, return_index=True)[1]
+
+    def one_each(column: str) -> StrArray | None:
+        if column not in sheet.frame:
+            return None
+        codes, words = _words(sheet, column)
+        if (row := _first(codes != codes[first][series])) is not None:
+            before = int(first[series[row]])
+            now, then = f"has {sheet.cell(row, column)}", f"{sheet.cell(before, column)} in {sheet.line(before)}"
+            whose = f"series {sheet.cell(row, 'series')}"
+            raise sheet.error(row, column, f"{whose} {now}, but {then}. A series has one {column}.")
+        return np.asarray(words[codes[first]])
+
+    split = one_each("split")
+    if split is not None:
+        if (one := _first(~np.isin(split, ["train", "test"]))) is not None:
+            row = int(first[one])
+            raise sheet.error(row, "split", f"{sheet.cell(row, 'split')} is neither 'train' nor 'test'.")
+        if len(set(split.tolist())) < 2:
+            needed = "Mark training and test rows, or drop the column to have the series split for you"
+            raise FileFormatError(f"{sheet.path}: every row has the split {str(split[0])!r}. {needed}.")
+    return {"labels": one_each("label"), "subjects": one_each("subject"), "split": split}
+
+
+def _words(sheet: _Sheet, column: str) -> tuple[IntArray, StrArray]:
+    """Return a column of names as codes, in order of first appearance, and the word of each code."""
+    codes, cells = pd.factorize(sheet.frame[column])
+    # A column of whole numbers that once had gaps comes as floats; its ids are still 1 and 2, not 1.0 and 2.0.
+    texts = [str(int(c) if isinstance(c, (float, np.floating)) and c == np.round(c) else c).strip() for c in cells]
+    blank = np.array([*(not text for text in texts), True])  # the last is the one of code -1, an empty cell
+    if (row := _first(blank[codes])) is not None:
+        raise sheet.error(row, column, "the cell is empty.")
+    known = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    return np.array([known[text] for text in texts], dtype=np.int64)[codes], np.array(list(known))
+
+
+def _times(sheet: _Sheet) -> IntArray:
+    """Return the rank of each time; times are numbers or ISO dates."""
+    column = sheet.frame["time"]
+    times = pd.to_numeric(column, errors="coerce")
+    if pd.isna(times.iloc[0]):  # the first row says what the column is meant to hold
+        times = pd.to_datetime(column.astype(str), format="ISO8601", errors="coerce", utc=True)
+    if (row := _first((times.isna() | column.isna()).to_numpy())) is not None:
+        problem = "the cell is empty" if pd.isna(column.iloc[row]) else f"{sheet.cell(row, 'time')} is no time"
+        raise sheet.error(row, "time", f"{problem}. Times are all numbers or all ISO dates.")
+    return np.asarray(pd.factorize(times, sort=True)[0], dtype=np.int64)
+
+
+def _numbers(sheet: _Sheet, columns: list[str]) -> FloatArray:
+    """Return columns of numbers as float32, (rows, columns)."""
+    result = np.empty((len(sheet.frame), len(columns)), dtype=np.float32)
+    for place, column in enumerate(columns):
+        cells = sheet.frame[column]
+        if cells.dtype.kind in "mM":
+            cells = cells.astype(str)  # dates are no numbers, though pandas would count their nanoseconds
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if (row := _first(~(np.abs(numbers) <= FLOAT32_MAX))) is not None:  # true for NaN, too
+            if pd.isna(cells.iloc[row]):
+                raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
+            raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a finite float32 number.")
+        result[:, place] = numbers
+    return result
+
+
+def _sorted_distinct(sheet: _Sheet, keys: dict[str, IntArray]) -> IntArray:
+    """Return the order of the rows by the keys, of which no two rows may have the same."""
+    order = np.lexsort(list(keys.values())[::-1])
+    same = np.all([codes[order][1:] == codes[order][:-1] for codes in keys.values()], axis=0)
+    if (place := _first(same)) is not None:
+        earlier, later = int(order[place]), int(order[place + 1])
+        cells = ", ".join(f"{key} {sheet.cell(later, key)}" for key in keys)
+        raise sheet.error(later, [*keys][-1], f"{cells} stands in {sheet.line(earlier)} already. Keep one of the two.")
+    return np.asarray(order)
+
+
+def _check_complete(sheet: _Sheet, keys: dict[str, IntArray], order: IntArray, features: tuple[str, ...]) -> None:
+    """Every step of a tidy table needs a value of every feature; the keys are sorted."""
+    new_step = (np.diff(keys["series"]) != 0) | (np.diff(keys["time"]) != 0)
+    step = np.cumsum(np.r_[0, new_step])
+    if (short := _first(np.bincount(step) < len(features))) is not None:
+        rows = np.flatnonzero(step == short)
+        absent = next(name for code, name in enumerate(features) if code not in keys["feature"][rows])
+        row = int(order[rows[0]])
+        where = f"series {sheet.cell(row, 'series')} at time {sheet.cell(row, 'time')}"
+        raise sheet.error(row, "feature", f"{where} has no value of {absent!r}. Every step needs every feature.")
+
+
+def _first(mask: BoolArray) -> int | None:
+    """Return the first place where the mask is true."""
+    return int(mask.argmax()) if mask.any() else None

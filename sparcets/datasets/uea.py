@@ -1,0 +1,97 @@
+"""The UEA (multivariate) and UCR (univariate) archive of time series classification, through aeon.
+
+A few sets come with aeon; the others are fetched once into ``data_folder() / "uea"``. Every set brings its own split
+into training and test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.files import load_file
+from sparcets.datasets.folder import data_folder
+from sparcets.datasets.uea_names import UEA_NAMES
+from sparcets.errors import DownloadError, StorageError
+from sparcets.registry import require_extra, unknown_name
+
+
+def load_uea(*, name: str, seed: int = 0) -> Dataset:
+    """Load a set of the archive by its name there, with the archive's own split.
+
+    Parameters
+    ----------
+    name
+        Such as ``JapaneseVowels``.
+    seed
+        Not used, for the split is given; accepted so that all loaders can be called alike.
+
+    Examples
+    --------
+    >>> load_uea(name="ItalyPowerDemand")
+    Dataset('ItalyPowerDemand': 67 training + 1029 test series, 24 steps, 1 features, 2 classes)
+    """
+    aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
+    for folder in (Path(aeon.__file__).parent / "data", data_folder() / "uea"):
+        if all((folder / name / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
+            return load_file(folder / name / f"{name}_TRAIN.ts")
+    if name not in UEA_NAMES:
+        raise unknown_name("data set of the UEA/UCR archive", name, UEA_NAMES)
+    return load_file(_fetch(name) / f"{name}_TRAIN.ts")
+
+
+def load_basic_motions(*, seed: int = 0) -> Dataset:
+    """Load BasicMotions: ten seconds of a smart watch, worn while standing, walking, running and playing badminton.
+
+    Parameters
+    ----------
+    seed
+        Not used, for the split is given; accepted so that all loaders can be called alike.
+
+    Examples
+    --------
+    >>> load_basic_motions()
+    Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 classes)
+    """
+    return dataclasses.replace(
+        load_uea(name="BasicMotions", seed=seed),
+        name="basic_motions",
+        feature_names=("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"),
+        sampling_rate=10.0,
+        description="accelerometer and gyroscope of a smart watch, four activities (UEA archive)",
+    )
+
+
+def _fetch(name: str) -> Path:
+    """Download a set and return its folder; files arrive there whole or not at all."""
+    aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
+    folder = data_folder() / "uea" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
+            try:
+                # The set as it was published: unequal lengths not cut, missing values not filled in.
+                aeon.load_classification(
+                    name, split="train", extract_path=temporary, load_equal_length=False, load_no_missing=False
+                )
+            except Exception as error:  # aeon wraps some of urllib's errors and lets others through
+                raise DownloadError(
+                    f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
+                    f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
+                ) from error
+            for file in sorted(Path(temporary, name).iterdir()):
+                file.replace(folder / file.name)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
+    return folder
+
+
+def _root(error: BaseException) -> str:
+    """Return what the first of a chain of errors says, on one line."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return " ".join(str(error).split()) or type(error).__name__

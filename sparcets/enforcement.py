@@ -1,0 +1,182 @@
+"""Making answers obey: a proposal is moved back towards its query until every constraint holds exactly.
+
+The query itself always satisfies every constraint (they speak of changes, and of steps no larger than its own), so
+moving entries back towards it, and only ever back, ends in an answer that holds. No entry is changed that the proposal
+left alone; the number of changed entries never grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundConstraints:
+    """Constraints as arrays over (time, features), made by :meth:`sparcets.Constraints.bind`.
+
+    Attributes
+    ----------
+    editable
+        Entries that may change (time, features).
+    mutable
+        Features that may change anywhere (features,).
+    low, high
+        Range of changed entries (features,), infinite where free.
+    limit
+        Largest step per time step (features,), infinite where free.
+    sign
+        1 up only, -1 down only, 0 free (features,).
+    groups
+        Indices of features that change together or not at all.
+    tolerance
+        Changes below this are no changes (features,).
+    """
+
+    editable: BoolArray
+    mutable: BoolArray
+    low: FloatArray
+    high: FloatArray
+    limit: FloatArray
+    sign: IntArray
+    groups: tuple[np.ndarray[Any, Any], ...]
+    tolerance: FloatArray
+
+    def enforce(self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return the proposal moved back towards the query until everything holds.
+
+        Parameters
+        ----------
+        query, proposal
+            Series (batch, time, features).
+        lengths
+            True lengths; nothing beyond them changes.
+
+        Returns
+        -------
+        counterfactual
+            (batch, time, features) in the query's type; unchanged entries are the query's own bits.
+        """
+        inside = steps_within(lengths, len(query), query.shape[1])  # (batch, time)
+        free = self.editable[None] & inside[..., None]  # (batch, time, features)
+        steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
+        while True:
+            result = self._move_back(query, proposal, free, steps)
+            broken = self._broken(query, result, steps)
+            if not broken.any():
+                return result
+            free &= ~broken  # fewer entries each time, so this ends
+
+    def _move_back(
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None
+    ) -> FloatArray:
+        low, high = _inward(self.low, self.high, query.dtype)
+        proposal = proposal.astype(query.dtype, copy=False)
+        result = np.where(free & (proposal != query), np.clip(proposal, low, high), query)
+        result = np.where(self._negligible(query, result) | self._wrong_way(query, result), query, result)
+        return result if steps is None else self._limit_steps(query, result, steps)
+
+    def _negligible(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        # In float64: the difference of two close float32 values is exact there.
+        return np.asarray(np.abs(result.astype(np.float64) - query) < self.tolerance)
+
+    def _wrong_way(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        return ((self.sign > 0) & (result < query)) | ((self.sign < 0) & (result > query))
+
+    def _broken(self, query: FloatArray, result: FloatArray, steps: FloatArray | None) -> BoolArray:
+        """Mark changed entries that must go back to the query altogether."""
+        changed = result != query
+        outside = (result < self.low) | (result > self.high)
+        broken = changed & (outside | self._wrong_way(query, result) | self._negligible(query, result))
+        for members in self.groups:
+            of_group = changed[..., members]  # (batch, time, members)
+            partial = of_group.any(-1) & ~of_group.all(-1)
+            broken[..., members] |= of_group & partial[..., None]
+        if steps is not None:
+            too_far = np.abs(np.diff(result.astype(np.float64), axis=1)) > steps[:, 1:]
+            broken[:, 1:] |= too_far & changed[:, 1:]
+            broken[:, :-1] |= too_far & changed[:, :-1]
+        return np.asarray(broken)
+
+    def _step_limits(self, query: FloatArray, inside: BoolArray) -> FloatArray:
+        """Return the largest step into each entry (batch, time, features): the limit, or the query's own step."""
+        own = np.abs(np.diff(query.astype(np.float64), axis=1, prepend=query[:, :1].astype(np.float64)))
+        return np.where(inside[..., None], np.maximum(self.limit, own), np.inf)
+
+    def _limit_steps(self, query: FloatArray, result: FloatArray, steps: FloatArray) -> FloatArray:
+        """Move entries back until no step is too large.
+
+        The largest series below the proposal whose steps keep the limits, but nowhere below the smallest such series
+        above min(query, proposal): both keep the limits, so their maximum does, and it lies between query and proposal.
+        """
+        features = np.flatnonzero(np.isfinite(self.limit))
+        q = query[..., features].astype(np.float64)
+        x = result[..., features].astype(np.float64)
+        # A hair inside the limit, so that rounding stays within it; but never inside the query's own step.
+        hair = 4 * np.finfo(query.dtype).eps * np.maximum(np.abs(q), np.abs(x)).max(1, keepdims=True)
+        own = np.abs(np.diff(q, axis=1, prepend=q[:, :1]))
+        limit = np.maximum(steps[..., features] - hair, own)
+        above = _lower_envelope(x, limit)
+        below = -_lower_envelope(-np.minimum(q, x), limit)
+        moved = np.where(x == q, q, np.maximum(above, below)).astype(query.dtype)
+        moved = _settle(query[..., features], moved, steps[..., features])
+        final: FloatArray = result.copy()
+        final[..., features] = moved
+        return final
+
+
+def _lower_envelope(x: FloatArray, limit: FloatArray) -> FloatArray:
+    """Return the largest series below ``x`` (batch, time, features) whose step into t is at most ``limit[t]``."""
+    result: FloatArray = x.copy()
+    for t in range(1, x.shape[1]):
+        result[:, t] = np.minimum(result[:, t], result[:, t - 1] + limit[:, t])
+    for t in range(x.shape[1] - 2, -1, -1):
+        result[:, t] = np.minimum(result[:, t], result[:, t + 1] + limit[:, t + 1])
+    return result
+
+
+def _settle(query: FloatArray, x: FloatArray, steps: FloatArray) -> FloatArray:
+    """Undo the last bit of rounding: where a step is too large by that, move the changed entry by one bit."""
+    for t in range(1, x.shape[1]):
+        too_far = np.abs(x[:, t].astype(np.float64) - x[:, t - 1]) > steps[:, t]
+        nearer = np.nextafter(x[:, t], x[:, t - 1])
+        x[:, t] = np.where(too_far & (x[:, t] != query[:, t]), nearer, x[:, t])
+    return x
+
+
+def _inward(low: FloatArray, high: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
+    """Round bounds to the series' type without stepping over them."""
+    low_t, high_t = low.astype(dtype), high.astype(dtype)
+    low_t = np.where(low_t < low, np.nextafter(low_t, dtype.type(np.inf)), low_t)
+    high_t = np.where(high_t > high, np.nextafter(high_t, dtype.type(-np.inf)), high_t)
+    return low_t, high_t
+
+
+def keep_largest(query: FloatArray, proposal: FloatArray, *, at_most: IntArray, scale: FloatArray) -> FloatArray:
+    """Keep only the largest changes of each series.
+
+    Parameters
+    ----------
+    query, proposal
+        Series (batch, time, features).
+    at_most
+        Number of entries that may change in each series (batch,).
+    scale
+        Standard deviation of each feature, to compare changes of different features.
+
+    Examples
+    --------
+    >>> proposal = np.array([[[1.0], [3.0], [2.0]]])
+    >>> keep_largest(np.zeros((1, 3, 1)), proposal, at_most=np.array([1]), scale=np.ones(1)).ravel()
+    array([0., 3., 0.])
+    """
+    size = np.abs((proposal.astype(np.float64) - query) / scale).reshape(len(query), -1)  # (batch, time * features)
+    order = np.argsort(-size, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(size.shape[1])[None], axis=1)
+    kept = (rank < at_most[:, None]).reshape(query.shape)
+    return np.where(kept, proposal, query)

@@ -1,0 +1,318 @@
+"""BaseExplainer: what every method shares. A method writes two hooks, ``_fit`` and ``_explain``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.config.explainers import ExplainerConfig
+from sparcets.constraints import Constraints
+from sparcets.datasets.base import Dataset
+from sparcets.errors import CapabilityError, ConfigError, DataError, LabelError, NotFittedError, TargetError
+from sparcets.explainers.request import Answers, Request
+from sparcets.explanation import Explanation, join
+from sparcets.progress import progress_bar
+from sparcets.series_info import SeriesInfo
+from sparcets.validation import check_labels, check_lengths, check_series, check_target
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+C = TypeVar("C", bound=ExplainerConfig)
+log = logging.getLogger(__name__)
+
+
+class BaseExplainer(ABC, Generic[C]):
+    """A method that finds counterfactuals.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`.
+    config
+        Settings of the method; None takes its defaults.
+
+    Attributes
+    ----------
+    info_
+        Names, units and scale of the data it was fitted on.
+    history_
+        Values by name that the fit left behind; empty where nothing is trained.
+    """
+
+    config_class: ClassVar[type[ExplainerConfig]]
+    needs_gradients: ClassVar[bool] = False
+    supports_lengths: ClassVar[bool] = False
+
+    def __init__(self, classifier: Classifier, config: C | None = None) -> None:
+        self.classifier = classifier
+        self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
+        self.history_: dict[str, list[float]] = {}
+        self.info_: SeriesInfo | None = None
+
+    # What users call. Final: every method checks, batches and packages in the same way.
+
+    @final
+    def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
+        """Learn from training series; a second fit forgets the first.
+
+        Parameters
+        ----------
+        X
+            A :class:`~sparcets.Dataset` (its training part is used; names, units and what may change travel along), or
+            series (batch, time, features) in the data's own units.
+        y
+            Labels, where series were given: class indices or names.
+        lengths
+            True lengths of padded series.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal.
+        """
+        self._check_classifier()
+        source = X if isinstance(X, Dataset) else None
+        if source is not None:
+            X, y, lengths = source.X_train, source.y_train, source.lengths_train
+        elif y is None:
+            raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
+        model = self.classifier
+        X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
+        checked = self._check_lengths(lengths, X)
+        names = self._class_names(X[:1], source)
+        labels, names = check_labels(y, n_samples=len(X), class_names=names)
+        self.history_ = {}
+        self.info_ = None
+        info = SeriesInfo.measure(X, names, lengths=checked, source=source)
+        self._fit(X, labels, checked, info, progress)
+        self.info_ = info
+        return self
+
+    @final
+    def explain(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        sparsity: float | None = None,
+        n: int = 1,
+        lengths: Any = None,
+        out: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Explanation:
+        """Find what would have to be different for the classifier to say ``target``.
+
+        Parameters
+        ----------
+        X
+            Queries (batch, time, features) in the data's own units.
+        target
+            Class name, index, or one per query; None means the runner-up class of each query.
+        constraints
+            What an answer may not do.
+        sparsity
+            Largest share of the mutable entries that may change, per query.
+        n
+            Number of different answers per query.
+        lengths
+            True lengths of padded queries.
+        out
+            Not yet available: a folder for more answers than fit in memory.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal.
+
+        Returns
+        -------
+        explanation
+            ``n`` answers per query; the inputs, the model and the global random state are as before.
+        """
+        started = time.perf_counter()
+        info = self._fitted()
+        self._check_classifier()
+        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
+        checked = self._check_lengths(lengths, X)
+        if out is not None:
+            raise CapabilityError("out= is not supported yet; explain in parts and save each.")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
+        if sparsity is not None and not 0 < sparsity <= 1:
+            raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
+        if constraints is not None and not isinstance(constraints, Constraints):
+            raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
+        asked = constraints if constraints is not None else Constraints()
+        bound = asked.bind(info)
+        before = self.classifier.predict_proba(X, checked)
+        targets = self._targets(target, before)
+        request = Request(X=X, target=targets, lengths=checked, constraints=bound, at_most=None, n=int(n), info=info)
+        if sparsity is not None:
+            # Floor with a hair of grace: 0.1 of 30 entries are 3, though the product is 3.0000000000000004 or 2.99….
+            request = replace(request, at_most=np.floor(request.mutable_entries() * sparsity + 1e-9).astype(np.int64))
+        parts = []
+        with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
+            for start in range(0, len(X), self.config.batch_size):
+                rows = np.arange(start, min(start + self.config.batch_size, len(X)))
+                parts.append(self._explain_batch(request, rows, before[rows], asked))
+                bar.advance(len(rows))
+        return replace(join(parts), seconds=time.perf_counter() - started)
+
+    @property
+    def method(self) -> str:
+        """The method's name in lower case, as in the registry."""
+        return type(self).__name__.lower()
+
+    def summary(self) -> str:
+        """Say in a few lines what was fitted."""
+        if self.info_ is None:
+            return f"{type(self).__name__}: not fitted yet."
+        info = self.info_
+        return (
+            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
+            f"{info.n_features} features ({int(info.mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
+
+    @final
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`."""
+        from sparcets.explainers.load import save_explainer
+
+        save_explainer(self, Path(folder))
+
+    # What a method writes.
+
+    def _fit(
+        self, X: FloatArray, y: IntArray, lengths: IntArray | None, info: SeriesInfo, progress: bool | None
+    ) -> None:
+        """Learn from checked training series; empty where nothing is learnt."""
+
+    @abstractmethod
+    def _explain(self, request: Request) -> Answers:
+        """Answer a batch of queries, none of which is in its target class yet."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """Return the arrays (by name) that make a fitted explainer, for saving."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`_state` gave."""
+
+    # Shared work.
+
+    def _explain_batch(
+        self, request: Request, rows: IntArray, before: FloatArray, constraints: Constraints
+    ) -> Explanation:
+        n, info = request.n, request.info
+        lengths = None if request.lengths is None else request.lengths[rows]
+        X, target = request.X[rows], request.target[rows]
+        counterfactual = np.repeat(X, n, axis=0)
+        status = np.full(len(rows) * n, "unchanged", dtype="<U9")
+        reason = np.full(len(rows) * n, "", dtype=object)
+        open_rows = np.flatnonzero(before.argmax(1) != target)
+        if len(open_rows):
+            answers = self._explain(
+                replace(
+                    request,
+                    X=X[open_rows],
+                    target=target[open_rows],
+                    lengths=None if lengths is None else lengths[open_rows],
+                    at_most=None if request.at_most is None else request.at_most[rows][open_rows],
+                )
+            )
+            places = (open_rows[:, None] * n + np.arange(n)).ravel()
+            counterfactual[places] = answers.counterfactual
+            status[places] = answers.status
+            reason[places] = answers.reason
+        repeated = None if lengths is None else np.repeat(lengths, n)
+        after = self.classifier.predict_proba(counterfactual, repeated)
+        valid = after.argmax(1) == np.repeat(target, n)
+        # The classifier's word, asked again, decides; a method that claimed too much is corrected here.
+        for i in np.flatnonzero(~valid & (status != "not_found")):
+            wanted = info.class_names[int(np.repeat(target, n)[i])]
+            status[i] = "not_found"
+            reason[i] = f"the answer did not convince the classifier: p({wanted}) reached {after[i].max():.2f}"
+        return Explanation(
+            query=np.repeat(X, n, axis=0),
+            counterfactual=counterfactual,
+            target=np.repeat(target, n),
+            status=status,
+            reason=reason.astype(str),
+            query_index=np.repeat(rows, n),
+            proba_before=np.repeat(before, n, axis=0),
+            proba_after=after,
+            info=info,
+            mutable=request.constraints.mutable,
+            lengths=repeated,
+            method=self.method,
+            config=self.config.to_dict(),
+            constraints=constraints.to_dict(),
+            seed=self.config.seed,
+        )
+
+    def _fitted(self) -> SeriesInfo:
+        if self.info_ is None:
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} is not fitted yet. Call fit(dataset) or fit(X, y) before explain(X).")
+        return self.info_
+
+    def _check_classifier(self) -> None:
+        name = type(self).__name__
+        if not isinstance(self.classifier, Classifier):
+            raise CapabilityError(
+                f"{name} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
+                "Wrap your model first: sp.wrap(model)."
+            )
+        if self.needs_gradients and not isinstance(self.classifier, DifferentiableClassifier):
+            raise CapabilityError(
+                f"{name} needs gradients, but {self.classifier.name} is a black box. "
+                "Wrap an nn.Module, or use a method that needs none."
+            )
+
+    def _check_lengths(self, lengths: Any, X: FloatArray) -> IntArray | None:
+        if lengths is not None and not self.supports_lengths:
+            raise CapabilityError(
+                f"{type(self).__name__} does not support series of unequal length yet. Cut them to one length, "
+                "or use Nearest."
+            )
+        return check_lengths(lengths, X)
+
+    def _class_names(self, probe: FloatArray, source: Dataset | None) -> tuple[str, ...]:
+        """Return the names of the classes, which model and data must agree on."""
+        model = self.classifier
+        model.predict_proba(probe)  # a wrapped model may know its number of classes only now
+        if source is None:
+            return model.class_names
+        if model.n_classes != source.n_classes:
+            raise LabelError(
+                f"{model.name} tells {model.n_classes} classes apart ({', '.join(model.class_names)}), "
+                f"the data set has {source.n_classes} ({', '.join(source.class_names)})."
+            )
+        if model.named and model.class_names != source.class_names:
+            raise LabelError(
+                f"the classes of {model.name} ({', '.join(model.class_names)}) and of the data set "
+                f"({', '.join(source.class_names)}) must be the same, in the same order."
+            )
+        return source.class_names
+
+    def _targets(self, target: Any, before: FloatArray) -> IntArray:
+        info = self._fitted()
+        if target is None:
+            return np.asarray(np.argsort(before, axis=1, kind="stable")[:, -2], dtype=np.int64)
+        targets = check_target(target, n_queries=len(before), class_names=info.class_names)
+        if (before.argmax(1) == targets).all():
+            wanted = info.class_names[int(targets[0])]
+            raise TargetError(
+                f"all {len(before)} queries are in their target class already (the first in {wanted!r}); "
+                "there is nothing to explain. Choose another target or other queries."
+            )
+        return targets

@@ -1,0 +1,163 @@
+"""Nearest: the nearest real series of the target class. It needs no training and is the floor of every table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.config.explainers import NearestConfig
+from sparcets.errors import DataError
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.request import Answers, Request
+from sparcets.series_info import SeriesInfo
+
+
+class Nearest(BaseExplainer[NearestConfig]):
+    """The nearest training series that is labelled *and* predicted as the target, made to obey the constraints.
+
+    Distance is the root mean square over all entries, standardised per feature. A candidate that no longer convinces
+    the classifier once it is constrained gives way to the next nearest.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> X, y = make_series(60)
+    >>> clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, y)
+    >>> sp.Nearest(clf).fit(X, y).explain(X[:4], target=1).valid.all()
+    np.True_
+    """
+
+    config_class = NearestConfig
+    supports_lengths = True
+
+    def _fit(
+        self, X: FloatArray, y: IntArray, lengths: IntArray | None, info: SeriesInfo, progress: bool | None
+    ) -> None:
+        accepted = self.classifier.predict(X, lengths) == y
+        for k, name in enumerate(info.class_names):
+            if not (accepted & (y == k)).any():
+                raise DataError(
+                    f"no training series of class {name!r} is predicted as {name!r} by {self.classifier.name}, so there "
+                    "is no neighbour to offer. Check that model and labels use the same classes."
+                )
+        self._X = X[accepted].copy()
+        self._y = y[accepted]
+        self._lengths = None if lengths is None else lengths[accepted]
+
+    def _explain(self, request: Request) -> Answers:
+        B, n = len(request), request.n
+        # Best first; unfilled places keep the best attempt so far.
+        best = np.repeat(request.X, n, axis=0).reshape(B, n, *request.X.shape[1:])
+        best_p = np.full(B, -1.0)
+        found = np.zeros(B, dtype=np.int64)
+        ranked = self._ranked_candidates(request)  # (batch, tries), -1 where there are no more
+        for k in range(ranked.shape[1]):
+            rows = np.flatnonzero((found < n) & (ranked[:, k] >= 0))
+            if not len(rows):
+                break
+            proposal = self._blend(request, rows, ranked[rows, k])
+            admitted = request.admit(proposal, rows)
+            lengths = None if request.lengths is None else request.lengths[rows]
+            proba = self.classifier.predict_proba(admitted, lengths)
+            valid = proba.argmax(1) == request.target[rows]
+            new = valid & ~_already_there(admitted, best[rows], found[rows])
+            p = proba[np.arange(len(rows)), request.target[rows]]
+            for i in np.flatnonzero(new):
+                best[rows[i], found[rows[i]]] = admitted[i]
+                found[rows[i]] += 1
+            better = ~valid & (found[rows] == 0) & (p > best_p[rows])
+            best_p[rows] = np.where(better, p, best_p[rows])
+            best[rows[better], 0] = admitted[better]
+        return self._answers(request, best, best_p, found, ranked)
+
+    def _ranked_candidates(self, request: Request) -> IntArray:
+        """Return for each query the rows of its candidates, nearest first, -1 where there are no more."""
+        ranked = np.full((len(request), min(self.config.candidates * request.n, len(self._X))), -1, dtype=np.int64)
+        for k in np.unique(request.target):
+            rows = np.flatnonzero(request.target == k)
+            candidates = np.flatnonzero(self._y == k)
+            distance = _distances(
+                request.info.scaler.transform(request.X[rows].astype(np.float64)),
+                request.info.scaler.transform(self._X[candidates].astype(np.float64)),
+                None if request.lengths is None else request.lengths[rows],
+                None if self._lengths is None else self._lengths[candidates],
+            )
+            order = np.argsort(distance, axis=1, kind="stable")[:, : ranked.shape[1]]
+            ranked[rows, : order.shape[1]] = candidates[order]
+        return ranked
+
+    def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
+        """Put each candidate in its query's place; where the candidate has ended already, the query stays."""
+        proposal: FloatArray = self._X[candidates]
+        if self._lengths is None:
+            return proposal
+        there = steps_within(self._lengths[candidates], len(rows), proposal.shape[1])
+        return np.where(there[..., None], proposal, request.X[rows])
+
+    def _answers(
+        self, request: Request, best: FloatArray, best_p: FloatArray, found: IntArray, ranked: IntArray
+    ) -> Answers:
+        B, n = len(request), request.n
+        filled = np.arange(n)[None] < found[:, None]  # (batch, n)
+        status = np.where(filled, "neighbour", "not_found")
+        reason = np.full((B, n), "", dtype=object)
+        for i, j in np.argwhere(~filled):
+            wanted = request.info.class_names[int(request.target[i])]
+            tried = int((ranked[i] >= 0).sum())
+            if found[i]:
+                reason[i, j] = f"only {found[i]} different answers among the {tried} nearest {wanted} series"
+                best[i, j] = best[i, 0]
+            elif best_p[i] < 0 or (best[i, 0] == request.X[i]).all():
+                reason[i, j] = f"the constraints undo every change that the {tried} nearest {wanted} series propose"
+                best[i, j] = request.X[i]
+            else:
+                share = "" if request.at_most is None else self._share_needed(request, i, ranked[i])
+                reason[i, j] = (
+                    f"none of the {tried} nearest {wanted} series convinces the classifier within the limits given; "
+                    f"the best reached p({wanted}) = {best_p[i]:.2f}{share}"
+                )
+                best[i, j] = best[i, 0]
+        return Answers(
+            counterfactual=best.reshape(B * n, *request.X.shape[1:]), status=status.ravel(), reason=reason.ravel()
+        )
+
+    def _share_needed(self, request: Request, row: int, candidates: IntArray) -> str:
+        """Say how many entries the nearest candidate would have had to change."""
+        alone = np.array([row])
+        proposal = self._blend(request, alone, candidates[:1])
+        lengths = None if request.lengths is None else request.lengths[alone]
+        free = request.constraints.enforce(request.X[alone], proposal, lengths)
+        share = (free != request.X[alone]).sum() / max(int(request.mutable_entries()[row]), 1)
+        return f"; the nearest one changes {share:.0%} of the entries"
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"X": self._X, "y": self._y}
+        return state if self._lengths is None else {**state, "lengths": self._lengths}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._X, self._y, self._lengths = state["X"], state["y"], state.get("lengths")
+
+
+def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None) -> FloatArray:
+    """Return the mean square difference of every pair over the steps both have: (len(a), len(b)).
+
+    From |a - b|² = |a|² + |b|² - 2ab, so that the pairs cost one matrix product instead of an array of differences.
+    """
+    n_steps = a.shape[1]
+    inside_a = steps_within(lengths_a, len(a), n_steps)[..., None]
+    inside_b = steps_within(lengths_b, len(b), n_steps)[..., None]
+    a, b = a * inside_a, b * inside_b
+    cross = a.reshape(len(a), -1) @ b.reshape(len(b), -1).T
+    square_a = (a**2).sum(2) @ inside_b[..., 0].T  # |a|² over the steps that b has
+    square_b = inside_a[..., 0] @ (b**2).sum(2).T
+    common = inside_a[..., 0].astype(np.float64) @ inside_b[..., 0].T
+    return np.asarray(np.maximum(square_a + square_b - 2 * cross, 0.0) / common)
+
+
+def _already_there(new: FloatArray, best: FloatArray, found: IntArray) -> BoolArray:
+    """Mark new answers (batch, time, features) that equal one of the first ``found`` in best (batch, n, …)."""
+    same = (new[:, None] == best).all((2, 3))  # (batch, n)
+    return np.asarray((same & (np.arange(best.shape[1])[None] < found[:, None])).any(1))

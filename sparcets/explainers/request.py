@@ -1,0 +1,88 @@
+"""What one batch of queries asks of a method, and what the method answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray, StrArray, steps_within
+from sparcets.enforcement import BoundConstraints, keep_largest
+from sparcets.series_info import SeriesInfo
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """A batch of queries that are not in their target class yet, with all that limits the answers.
+
+    Attributes
+    ----------
+    X
+        Queries (batch, time, features) in the data's own units.
+    target
+        Wanted class of each.
+    lengths
+        True lengths of padded queries, or None.
+    constraints
+        What may change, and how.
+    at_most
+        Largest number of entries that may change in each query, or None.
+    n
+        Number of different answers wanted for each query.
+    info
+        Names, units and scale of the data.
+    """
+
+    X: FloatArray
+    target: IntArray
+    lengths: IntArray | None
+    constraints: BoundConstraints
+    at_most: IntArray | None
+    n: int
+    info: SeriesInfo
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def mutable_entries(self) -> IntArray:
+        """Return the number of entries of each query that could change: its steps times the mutable features."""
+        steps = steps_within(self.lengths, len(self.X), self.X.shape[1]).sum(1)
+        return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
+
+    def admit(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Return proposals as they may be given: cut to the largest changes where there is a cap, then constrained.
+
+        Parameters
+        ----------
+        proposal
+            Series (batch, time, features) for all queries, or for ``rows`` of them.
+        rows
+            Which queries the proposals belong to.
+        """
+        rows = np.arange(len(self.X)) if rows is None else rows
+        query = self.X[rows]
+        lengths = None if self.lengths is None else self.lengths[rows]
+        allowed = self.constraints.enforce(query, proposal, lengths)
+        if self.at_most is None:
+            return allowed
+        cut = keep_largest(query, allowed, at_most=self.at_most[rows], scale=self.info.scaler.scale)
+        return self.constraints.enforce(query, cut, lengths)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answers:
+    """What a method found: ``n`` answers per query, best first, those of one query standing together.
+
+    Attributes
+    ----------
+    counterfactual
+        Series (batch * n, time, features); where nothing was found, the best attempt.
+    status
+        ``generated``, ``refined``, ``neighbour`` or ``not_found`` for each.
+    reason
+        Why nothing was found, in words; empty elsewhere.
+    """
+
+    counterfactual: FloatArray
+    status: StrArray
+    reason: StrArray

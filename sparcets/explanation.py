@@ -1,0 +1,231 @@
+"""Explanation: queries, their counterfactuals, and everything needed to read, score and draw them without a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, steps_within
+from sparcets.errors import DataError, FileFormatError
+from sparcets.segments import find_segments
+from sparcets.series_info import SeriesInfo
+from sparcets.storage import atomic_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+SCHEMA = 1  # raised whenever the file's layout changes
+STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
+_PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """Answers to "what would have to be different?", one per query (or several, standing together).
+
+    Attributes
+    ----------
+    query, counterfactual
+        Series (answers, time, features) in the data's own units.
+    target
+        Wanted class of each answer.
+    status
+        ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
+    reason
+        Why nothing was found, in words; empty elsewhere.
+    query_index
+        Place of the query among those passed to ``explain``.
+    proba_before, proba_after
+        The classifier's probabilities (answers, classes) for query and counterfactual.
+    info
+        Names, units and scale of the data.
+    mutable
+        Features that were allowed to change in this call.
+    lengths
+        True lengths of padded series, or None.
+    method, config, constraints, seed, seconds
+        What made it, and how long that took in all.
+    """
+
+    query: FloatArray
+    counterfactual: FloatArray
+    target: IntArray
+    status: StrArray
+    reason: StrArray
+    query_index: IntArray
+    proba_before: FloatArray
+    proba_after: FloatArray
+    info: SeriesInfo
+    mutable: BoolArray
+    lengths: IntArray | None = None
+    method: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def delta(self) -> FloatArray:
+        """Counterfactual minus query (answers, time, features)."""
+        delta: FloatArray = self.counterfactual - self.query
+        return delta
+
+    @property
+    def changed(self) -> BoolArray:
+        """Entries that differ (answers, time, features)."""
+        return np.asarray(self.counterfactual != self.query)
+
+    @property
+    def valid(self) -> BoolArray:
+        """Whether the user's own classifier gives the target its largest probability."""
+        return np.asarray(self.proba_after.argmax(1) == self.target)
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of the target after the change."""
+        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
+
+    @property
+    def predicted(self) -> IntArray:
+        """Class the classifier gave each query."""
+        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.info.feature_names
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.info.class_names
+
+    @property
+    def share_changed(self) -> FloatArray:
+        """Share of the mutable entries that changed, per answer; padding does not count."""
+        inside = steps_within(self.lengths, len(self), self.query.shape[1]).sum(1)
+        return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Return the answers of one number, a slice, a mask or a list of numbers, as an Explanation."""
+        if isinstance(rows, (int, np.integer)):
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"answer {rows} of an explanation with {len(self)}")
+            rows = [int(rows)]
+        elif not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            if rows.dtype == bool and rows.shape != (len(self),):
+                raise IndexError(f"a mask over {len(self)} answers came with shape {rows.shape}")
+            if rows.dtype != bool:
+                rows = rows.astype(np.int64)
+        kept = {name: getattr(self, name)[rows] for name in _PER_ANSWER}
+        return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **kept)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
+        return f"Explanation({len(self)} by {self.method or '?'}: {found}; {self.valid.sum()} valid)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a tidy table of the changed stretches.
+
+        Columns: ``query`` (place among the queries), ``feature``, ``start`` and ``end`` (half-open, in steps),
+        ``mean_change`` and ``units``.
+        """
+        import pandas as pd
+
+        found = find_segments(self.changed)
+        # Means of stretches from running sums: no loop over stretches.
+        total = np.pad(np.cumsum(self.delta.astype(np.float64), axis=1), ((0, 0), (1, 0), (0, 0)))
+        change = total[found.series, found.end, found.feature] - total[found.series, found.start, found.feature]
+        units = np.array(self.info.units or [""] * self.info.n_features, dtype=object)
+        return pd.DataFrame(
+            {
+                "query": self.query_index[found.series],
+                "feature": np.array(self.feature_names, dtype=object)[found.feature],
+                "start": found.start,
+                "end": found.end,
+                "mean_change": change / np.maximum(found.end - found.start, 1),
+                "units": units[found.feature],
+            }
+        )
+
+    def text(self, i: int = 0) -> str:
+        """Say in words what answer ``i`` changes."""
+        from sparcets.narrate.text import narrate
+
+        return narrate(self[i])
+
+    def plot(self, i: int = 0) -> Figure:
+        """Draw answer ``i``, before and after; needs ``sparcets[plots]``."""
+        from sparcets.plots.series import plot_answer
+
+        return plot_answer(self[i])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one ``.npz`` file, whole or not at all; read it with :func:`load_explanation`."""
+        arrays = {name: getattr(self, name) for name in (*_PER_ANSWER, "mutable")}
+        if self.lengths is not None:
+            arrays["lengths"] = self.lengths
+        header = {
+            "schema": SCHEMA,
+            "info": self.info.to_dict(),
+            "method": self.method,
+            "config": dict(self.config),
+            "constraints": dict(self.constraints),
+            "seed": self.seed,
+            "seconds": self.seconds,
+        }
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def load_explanation(path: str | os.PathLike[str]) -> Explanation:
+    """Read what :meth:`Explanation.save` wrote; nothing is unpickled."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileFormatError(f"no file {file}. Give the .npz that Explanation.save wrote.")
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            if not isinstance(stored, np.lib.npyio.NpzFile) or "header" not in stored:
+                raise FileFormatError(
+                    f"{file} is no explanation: it has no header. Was it written by Explanation.save?"
+                )
+            header = json.loads(str(stored["header"]))
+            arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
+        if header["schema"] != SCHEMA:
+            raise FileFormatError(
+                f"{file} has layout {header['schema']}, this version of sparcets reads layout {SCHEMA}. "
+                "Use the version that wrote it, or explain again."
+            )
+        rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
+        return Explanation(info=SeriesInfo.from_dict(header["info"]), **arrays, **rest)
+    except FileFormatError:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise FileFormatError(
+            f"{file} is no explanation, or it is damaged: {type(error).__name__}: {error}."
+        ) from error
+
+
+def join(parts: list[Explanation]) -> Explanation:
+    """Put explanations of the same call behind one another."""
+    if not parts:
+        raise DataError("no explanations to join; pass at least one.")
+    first = parts[0]
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _PER_ANSWER}
+    lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
+    return replace(first, lengths=lengths, seconds=sum(p.seconds for p in parts), **arrays)

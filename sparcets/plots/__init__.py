@@ -1,0 +1,1 @@
+"""Pictures of explanations; needs ``sparcets[plots]``."""

@@ -1,0 +1,84 @@
+"""What may watch a training: it is told after every epoch, and may ask it to stop."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+
+import torch
+
+from sparcets.progress import Bar
+
+
+class Callback:
+    """Base: does nothing."""
+
+    stop: bool = False
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Take note of the named values of one epoch."""
+
+
+class History(Callback):
+    """Keeps every named value of every epoch, in ``values``."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[float]] = {}
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Append the values."""
+        for name, value in logs.items():
+            self.values.setdefault(name, []).append(value)
+
+
+class Progress(Callback):
+    """Moves a bar on by one epoch and writes the values behind it."""
+
+    def __init__(self, bar: Bar) -> None:
+        self.bar = bar
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Advance the bar."""
+        self.bar.advance(1, "  ".join(f"{name} {value:.3g}" for name, value in logs.items()))
+
+
+class EarlyStopping(Callback):
+    """Asks to stop when a value has not fallen for ``patience`` epochs; ``improved`` tells whether it just did.
+
+    A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever.
+    """
+
+    SMALLEST = 1e-3
+
+    def __init__(self, watch: str, patience: int) -> None:
+        self.watch = watch
+        self.patience = patience
+        self.best = math.inf
+        self.best_epoch = -1
+        self.improved = False
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Compare with the best so far."""
+        self.improved = logs[self.watch] < self.best - self.SMALLEST
+        if self.improved:
+            self.best, self.best_epoch = logs[self.watch], epoch
+        self.stop = epoch - self.best_epoch >= self.patience
+
+
+class KeepBest(Callback):
+    """Copies a network's weights whenever early stopping saw an improvement, and puts the best ones back at the end."""
+
+    def __init__(self, network: torch.nn.Module, watched: EarlyStopping) -> None:
+        self.network = network
+        self.watched = watched
+        self._best = copy.deepcopy(network.state_dict())
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Copy the weights if they are the best so far; ``watched`` must stand before this in the list."""
+        if self.watched.improved:
+            self._best = copy.deepcopy(self.network.state_dict())
+
+    def restore(self) -> None:
+        """Put the best weights back."""
+        self.network.load_state_dict(self._best)

@@ -1,0 +1,38 @@
+"""The one place where a device is chosen, and where torch's random state is borrowed and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from sparcets.errors import CapabilityError
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the torch device of a name; ``"auto"`` is the first GPU if there is one.
+
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise CapabilityError(f"no device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise CapabilityError(f"device {name!r} was asked for, but torch sees no CUDA device here. Use device='cpu'.")
+    if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
+        raise CapabilityError(f"device {name!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices.")
+    return device
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Run a block under its own torch seed; afterwards the global random state is as it was."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,353 @@
+"""Tables in their three forms: by hand, all alike, and what is said about broken ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.files import load_file
+from sparcets.errors import FileFormatError, LabelError
+
+Write = Callable[..., Path]
+
+
+def assert_same(one: Dataset, two: Dataset, *, but: tuple[str, ...] = ("oracle",)) -> None:
+    for field in dataclasses.fields(Dataset):
+        if field.name not in but:
+            a, b = getattr(one, field.name), getattr(two, field.name)
+            assert type(a) is type(b), field.name
+            if isinstance(a, np.ndarray):
+                assert a.dtype.kind == b.dtype.kind, field.name
+                np.testing.assert_array_equal(a, b, err_msg=field.name)
+            else:
+                assert a == b, field.name
+
+
+@pytest.fixture(params=[True, False], ids=["str", "object"])
+def string_dtype(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Text as pandas 3 holds it (str) and as pandas 2 does (object)."""
+    with pd.option_context("future.infer_string", request.param):
+        yield
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_text(text: str, name: str = "mine.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_text
+
+
+LONG = """\
+series,time,label,acc,gyro
+b,0,walk,1,10
+b,1,walk,2,20
+a,1,sit,4,40
+a,0,sit,3,30
+d,0,sit,7,70
+c,0,walk,5,50
+c,1,walk,6,60
+d,1,sit,8,80
+"""
+
+
+# ---------------------------------------------------------------------------------------------------- the three forms
+
+
+def frames(
+    X: Any, labels: list[str], *, names: list[str], lengths: list[int] | None = None, **about: list[str]
+) -> dict[str, pd.DataFrame]:
+    """Return the same series in the three forms."""
+    steps = lengths or [X.shape[1]] * len(X)
+    said = [{"label": labels[s], **{k: v[s] for k, v in about.items()}} for s in range(len(X))]
+    long = [
+        {"series": f"s{s}", "time": t, **said[s], **dict(zip(names, X[s, t].tolist(), strict=True))}
+        for s in range(len(X))
+        for t in range(steps[s])
+    ]
+    tidy = [
+        {"series": f"s{s}", "time": t, "feature": name, "value": X[s, t, f].item(), **said[s]}
+        for s in range(len(X))
+        for t in range(steps[s])
+        for f, name in enumerate(names)
+    ]
+    wide = [
+        {"series": f"s{s}", **said[s]}
+        | {f"{n}_{t}": X[s, t, f].item() for f, n in enumerate(names) for t in range(X.shape[1])}
+        for s in range(len(X))
+    ]
+    forms = {"long": pd.DataFrame(long), "tidy": pd.DataFrame(tidy), "wide": pd.DataFrame(wide)}
+    if lengths:
+        del forms["wide"]
+    return forms
+
+
+def read(frame: pd.DataFrame, path: Path, **options: Any) -> Dataset:
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+    return load_file(path, **options)
+
+
+def test_long_form_by_hand(write: Write, string_dtype: None) -> None:
+    ds = load_file(write(LONG), test_size=0.5, seed=3)
+    assert (ds.name, ds.split) == ("mine", "random")
+    assert ds.feature_names == ("acc", "gyro")
+    assert ds.class_names == ("sit", "walk")
+    assert ds.sampling_rate is None
+    assert ds.lengths_train is None
+    assert ds.X_train.dtype == np.float32
+    found = {tuple(x.ravel().tolist()): int(y) for x, y in zip(ds.X_train, ds.y_train, strict=True)}
+    found |= {tuple(x.ravel().tolist()): int(y) for x, y in zip(ds.X_test, ds.y_test, strict=True)}
+    # The rows of "a" and "d" stood in another order; time sorts them.
+    assert found == {(1, 10, 2, 20): 1, (3, 30, 4, 40): 0, (5, 50, 6, 60): 1, (7, 70, 8, 80): 0}
+    assert sorted(np.bincount(ds.y_test).tolist()) == [1, 1]
+
+
+def test_series_keep_the_order_of_first_appearance(write: Write) -> None:
+    rows = [line.split(",") for line in LONG.splitlines()]
+    part = {"split": "split", "a": "test", "b": "train", "c": "test", "d": "train", "series": "split"}
+    ds = load_file(write("\n".join(",".join([*row, part[row[0]]]) for row in rows)))
+    assert ds.split == "given"
+    assert ds.X_train[:, 0, 0].tolist() == [1, 7]
+    assert ds.X_test[:, 0, 0].tolist() == [3, 5]
+    assert ds.y_test.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("form", ["long", "tidy", "wide"])
+def test_every_form_in_both_files(tmp_path: Path, form: str, suffix: str, string_dtype: None) -> None:
+    X = np.random.default_rng(0).normal(size=(12, 4, 3)).astype(np.float32)
+    subjects = [f"p{i // 2}" for i in range(12)]
+    frame = frames(X, ["on", "off"] * 6, names=["x", "y_2", "z.3"], subject=subjects)[form]
+    ds = read(frame, tmp_path / f"mine{suffix}", test_size=0.5, seed=1)
+    expected = Dataset.from_arrays(
+        X, ["on", "off"] * 6, subjects=np.array(subjects), test_size=0.5, seed=1, feature_names=["x", "y_2", "z.3"]
+    )
+    assert ds.split == "subject"
+    assert not set(ds.subjects_train.tolist()) & set(ds.subjects_test.tolist())
+    assert_same(ds, expected, but=("oracle", "name"))
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=st.data())
+def test_the_three_forms_say_the_same(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    n = data.draw(st.integers(4, 7), label="series")
+    shape = (n, data.draw(st.integers(1, 5), label="steps"), data.draw(st.integers(1, 3), label="features"))
+    finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+    X = data.draw(hnp.arrays(np.float32, shape, elements=finite))
+    # Names that could be taken for another column, and labels that could be taken for a number or for nothing.
+    plausible = st.sampled_from(["x", "x_1", "x_1_0", "a.b", "temp (°C)", "value", "7", "NA", 'quo"te', "com,ma"])
+    names = data.draw(st.lists(plausible, min_size=shape[2], max_size=shape[2], unique=True))
+    words = data.draw(st.sampled_from([("NA", "nan"), ("1", "2"), ("-3", "10"), ("01", "1"), ("True", "é,b")]))
+    labels = [words[i % 2] for i in range(n)]
+    part = ["train", "train", *data.draw(st.lists(st.sampled_from(["train", "test"]), min_size=n - 3, max_size=n - 3))]
+    forms = frames(X, labels, names=names, split=[*part, "test"])
+    shuffle = data.draw(st.randoms(use_true_random=False))
+    folder = tmp_path_factory.mktemp("forms")
+    read_ones = []
+    for form, frame in forms.items():
+        order = list(range(len(frame)))
+        # Later rows may come in any order, as the first rows of the series say which comes first.
+        first = frame.drop_duplicates("series").index.tolist()
+        rest = [i for i in order if i not in first]
+        shuffle.shuffle(rest)
+        if form == "tidy":  # the order of the features is that of their appearance
+            rest, first = [], order
+        read_ones += [read(frame.loc[first + rest], folder / f"mine.{kind}") for kind in ("csv", "parquet")]
+    for other in read_ones[1:]:
+        assert_same(read_ones[0], other)
+    assert set(read_ones[0].class_names) == set(words)
+    in_train = np.array([*part, "test"]) == "train"
+    np.testing.assert_array_equal(read_ones[0].X_train, X[in_train])
+    np.testing.assert_array_equal(read_ones[0].X_test, X[~in_train])
+
+
+@pytest.mark.parametrize("form", ["long", "tidy"])
+def test_unequal_lengths_are_padded(tmp_path: Path, form: str) -> None:
+    X = np.arange(1.0, 25.0).reshape(4, 3, 2)
+    split = ["train", "test", "train", "test"]
+    table = frames(X, ["u", "u", "v", "v"], names=["p", "q"], lengths=[3, 1, 2, 3], split=split)[form]
+    ds = read(table, tmp_path / "mine.csv")
+    assert ds.lengths_train.tolist() == [3, 2]
+    assert ds.lengths_test.tolist() == [1, 3]
+    np.testing.assert_array_equal(ds.X_train[1], [[13, 14], [15, 16], [0, 0]])
+    np.testing.assert_array_equal(ds.X_test[0], [[7, 8], [0, 0], [0, 0]])
+
+
+def test_wide_columns_in_any_order_and_from_one(write: Write) -> None:
+    text = "b.2,label,a.10,a.2,a.1,b.1,b.10,split\n" + "".join(
+        f"{i},{i % 2},{i + 10},{i + 2},{i + 1},{i + 0.5},{i - 1},{'test' if i > 3 else 'train'}\n" for i in range(8)
+    )
+    with pytest.raises(FileFormatError, match=r"no column 'b_3'. Every feature needs the steps 1..10"):
+        load_file(write(text))
+    ds = load_file(write(text.replace(".10", ".003")))
+    assert ds.feature_names == ("b", "a")
+    np.testing.assert_array_equal(ds.X_train[0], [[0.5, 1], [0, 2], [-1, 10]])
+
+
+def test_time_may_be_numbers_or_dates(write: Write) -> None:
+    def times(*moments: str) -> list[float]:
+        rows = [f"{s},{m},{s % 2},{v}" for s in range(4) for v, m in enumerate(moments)]
+        return load_file(write("series,time,label,x\n" + "\n".join(rows))).X_train[0, :, 0].tolist()
+
+    assert times("10", "9", "1e1000", "-2.5") == [3, 1, 0, 2]
+    assert times("2024-01-02", "2024-01-01T23:59:59.5", "2023-12-31T00:00:00+02:00") == [2, 1, 0]
+    with pytest.raises(FileFormatError, match=r"mine.csv, line 3, column 'time': 'noon' is no time. Times are all"):
+        times("0", "noon")
+    with pytest.raises(FileFormatError, match=r"line 3, column 'time': '12h' is no time"):
+        times("2024-01-02", "12h")
+    with pytest.raises(FileFormatError, match=r"line 4, column 'time': the cell is empty"):
+        times("1", "2", "")
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["0", "1", "2"], ("0", "1", "2")),
+        (["1", "10", "2"], ("1", "2", "10")),
+        (["-1", "0", "1"], ("-1", "0", "1")),
+        (["1.0", "10.0", "2.0"], ("1", "2", "10")),
+        (["b", "10", "9"], ("10", "9", "b")),
+        (["01", "02", "1"], ("01", "02", "1")),
+        (["None", "NA", "sick "], ("NA", "None", "sick")),
+    ],
+)
+def test_labels_become_names(write: Write, labels: list[str], names: tuple[str, ...]) -> None:
+    ds = load_file(write("label,x_0\n" + "".join(f"{labels[i % 3]},{i % 3}\n" for i in range(9))))
+    assert ds.class_names == names
+    for x, y in zip(ds.X_train[:, 0, 0], ds.y_train, strict=True):
+        assert names[y] in {labels[int(x)].strip(), labels[int(x)].removesuffix(".0")}
+
+
+def test_parquet_of_other_types_reads_as_the_csv(tmp_path: Path) -> None:
+    text = pd.read_csv(io.StringIO(LONG))
+    frame = text.assign(
+        label=text["label"].map({"walk": 1.0, "sit": 2.0}).astype("Int64"),
+        series=text["series"].astype("category"),
+        acc=text["acc"].astype("Float32"),
+        time=pd.to_datetime(text["time"], unit="s"),
+        gyro=text["gyro"] > 35,
+    )
+    path = tmp_path / "mine.parquet"
+    frame.set_index(["series", "time"]).to_parquet(path)
+    text.assign(label=frame["label"], gyro=frame["gyro"].astype(int)).to_csv(tmp_path / "mine.csv", index=False)
+    assert_same(load_file(path, test_size=0.5), load_file(tmp_path / "mine.csv", test_size=0.5))
+
+
+def test_parquet_says_the_row(tmp_path: Path) -> None:
+    path = tmp_path / "mine.parquet"
+    frame = pd.read_csv(io.StringIO(LONG))
+    with pytest.raises(FileFormatError, match=r"mine.parquet, row 2, column 'acc': the value is missing"):
+        read(frame.assign(acc=frame["acc"].where(frame["acc"] != 2)), path)
+    with pytest.raises(
+        FileFormatError, match=r"row 1, column 'acc': '2024-01-01 00:00:00' is not a finite float32 number"
+    ):
+        read(frame.assign(acc=pd.Timestamp("2024-01-01")), path)
+    with pytest.raises(FileFormatError, match="holds column names but no rows"):
+        read(frame.iloc[:0], path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(FileFormatError, match=r"mine.parquet is not a whole .parquet file"):
+        load_file(path)
+
+
+def test_excel_and_hand_written_csv(write: Write) -> None:
+    spaced = LONG.replace(",", ", ").replace("\n", "\r\n\r\n")
+    assert_same(load_file(write("\ufeff" + spaced), test_size=0.5), load_file(write(LONG), test_size=0.5))
+
+
+# ------------------------------------------------------------------------------------------------------ broken tables
+
+BROKEN = {
+    "empty": ("", "mine.csv is empty. Known forms: long .series, time, label"),
+    "header only": ("series,time,label,x\n", "holds column names but no rows"),
+    "too many": (LONG.replace("a,1,sit,4,40", "a,1,sit,4,40,9"), "line 4: 6 values, more than there are columns"),
+    "all too many": (LONG.replace("0\n", "0,\n"), "line 2: 6 values, more than there are columns.*needs 5"),
+    "too few": (LONG.replace("a,1,sit,4,40", "a,1,sit,4"), "line 4: 4 values, none for column 'gyro'"),
+    "gap": (LONG.replace("4,40", ",40"), "line 4, column 'acc': the value is missing"),
+    "no number": (LONG.replace("4,40", "4,4o"), "line 4, column 'gyro': '4o' is not a finite float32 number"),
+    "nan": (LONG.replace("4,40", "4,nan"), "line 4, column 'gyro': 'nan' is not"),
+    "inf": (LONG.replace("4,40", "-inf,40"), "line 4, column 'acc': '-inf' is not"),
+    "too large": (LONG.replace("4,40", "4e39,40"), "line 4, column 'acc': '4e.39' is not a finite float32"),
+    "no label": (LONG.replace("sit,4", ",4"), "line 4, column 'label': the cell is empty"),
+    "two labels": (
+        LONG.replace("a,0,sit", "a,0,run"),
+        "line 5, column 'label': series 'a' has 'run', but 'sit' in line 4",
+    ),
+    "twice": (LONG.replace("c,1", "c,0"), "line 8, column 'time': series 'c', time '0' stands in line 7 already"),
+    "one class": (LONG.replace("walk", "sit"), "mine.csv: y holds one class only"),
+    "no series": (
+        LONG.replace("series", "id"),
+        "no column 'series', which the long form needs; there are: id, time, label",
+    ),
+    "typo": (
+        LONG.replace("label", "lable"),
+        "no column 'label', which the long form.* Did you mean 'lable'.*Known forms",
+    ),
+    "semicolons": (LONG.replace(",", ";"), "no column 'label'.*Separate the columns by commas"),
+    "index": (LONG.replace("series", ",series"), "column 1 has no name.*index=False"),
+    "double column": (LONG.replace("gyro", "acc"), "the column 'acc' stands there 2 times"),
+    "no feature": ("series,time,label\na,0,1\n", "no column holds a feature; there are: series, time, label"),
+    "tidy twice": (
+        "series,time,feature,value,label\na,0,x,1,1\na,0,x,2,1\n",
+        "line 3, column 'feature': series 'a', time '0', feature 'x' stands in line 2 already",
+    ),
+    "tidy gap": (
+        "series,time,feature,value,label\na,0,x,1,1\na,0,y,2,1\na,1,x,3,1\nb,0,x,1,2\nb,0,y,1,2\n",
+        "line 4, column 'feature': series 'a' at time '1' has no value of 'y'",
+    ),
+    "tidy across": (
+        "series,time,feature,value,label\na,0,x,1,1\na,1,y,2,1\n",
+        "line 2, column 'feature': series 'a' at time '0' has no value of 'y'",
+    ),
+    "tidy without value": ("series,time,feature,val,label\na,0,x,1,1\n", "no column 'value'.*Did you mean 'val'"),
+    "tidy with more": ("series,time,feature,value,label,x\na,0,x,1,1,1\n", "tidy form has no column 'x'"),
+    "wide gap": ("label,x_0,x_1\nu,1,2\nv,1,\n", "line 3, column 'x_1': the value is missing.*need the long form"),
+    "wide hole": ("label,x_0,x_1,y_0\nu,1,2,3\n", "no column 'y_1'. Every feature needs the steps 0..1"),
+    "wide name": ("label,x_0,x1\nu,1,2\n", "the column 'x1' is not of the kind <feature>_<step>. Known forms"),
+    "wide double": ("label,x_1,x_01\nu,1,2\n", "the columns 'x_1' and 'x_01' hold the same step"),
+    "wide series twice": ("series,label,x_0\na,u,1\na,v,1\n", "line 3, column 'series': series 'a' stands in line 2"),
+    "wide no label": ("class,x_0\nu,1\n", "no column 'label', which the wide form needs"),
+    "split word": (
+        "label,x_0,split\nu,1,train\nv,1,val\n",
+        "line 3, column 'split': 'val' is neither 'train' nor 'test'",
+    ),
+    "split in one": ("label,x_0,split\nu,1,train\nv,1,train\n", "every row has the split 'train'. Mark training and"),
+    "quote": (LONG.replace("\nd,0", '\n"d,0'), "line 9: 1 values, none for column 'time'"),
+    "quote at the end": (LONG.replace("d,1,sit,8,80", 'd,1,sit,8,"80'), "EOF inside string"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_tables(write: Write, case: str, string_dtype: None) -> None:
+    text, message = BROKEN[case]
+    with pytest.raises((FileFormatError, LabelError), match=message) as caught:
+        load_file(write(text))
+    assert "mine.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_split_of_a_series_is_one(write: Write) -> None:
+    with pytest.raises(FileFormatError, match=r"line 3, column 'split': series 'a' has 'test', but 'train' in line 2"):
+        load_file(write("series,time,label,x,split\na,0,u,1,train\na,1,u,1,test\n"))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes("label,größe_0\nu,1\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"mine.csv is not comma-separated UTF-8 text"):
+        load_file(path)
