@@ -152,7 +152,7 @@ class Explanation:
         total = np.pad(np.cumsum(self.delta.astype(np.float64), axis=1), ((0, 0), (1, 0), (0, 0)))
         change = total[found.series, found.end, found.feature] - total[found.series, found.start, found.feature]
         units = np.array(self.info.units or [""] * self.info.n_features, dtype=object)
-        return pd.DataFrame(
+        frame: pd.DataFrame = pd.DataFrame(
             {
                 "query": self.query_index[found.series],
                 "feature": np.array(self.feature_names, dtype=object)[found.feature],
@@ -162,6 +162,7 @@ class Explanation:
                 "units": units[found.feature],
             }
         )
+        return frame
 
     def text(self, i: int = 0) -> str:
         """Say in words what answer ``i`` changes."""

@@ -55,12 +55,22 @@ class Registry:
         What is registered, in the singular, for messages.
     entries
         Name to ``"module:attribute"``.
+    about
+        Name to one line of description, for listings.
     entry_point_group
         Group under which other packages register theirs, if any.
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, str], *, entry_point_group: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        entries: Mapping[str, str],
+        *,
+        about: Mapping[str, str] | None = None,
+        entry_point_group: str | None = None,
+    ) -> None:
         self.kind = kind
+        self.about = dict(about or {})
         self._group = entry_point_group
         self._entries = dict(entries)
         self._plugins_read = entry_point_group is None

@@ -122,7 +122,7 @@ class DifferentiableClassifier(Classifier):
 
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
-        steps = None if lengths is None else torch.from_numpy(lengths).to(self.device)
+        x = torch.tensor(X, device=self.device)  # a copy: the model may write into it, the arrays may be read-only
+        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
         proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
         return proba

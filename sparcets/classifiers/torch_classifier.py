@@ -117,11 +117,11 @@ class TorchClassifier(DifferentiableClassifier):
         learn, watch = _validation_split(y, config)
         step = ClassifierStep(
             network,
-            self._standardise(torch.from_numpy(np.ascontiguousarray(X)).to(device)),
-            torch.from_numpy(y).to(device),
-            None if lengths is None else torch.from_numpy(lengths).to(device),
-            train_rows=torch.from_numpy(learn).to(device),
-            validation_rows=torch.from_numpy(watch).to(device),
+            self._standardise(torch.tensor(X, device=device)),
+            torch.tensor(y, device=device),
+            None if lengths is None else torch.tensor(lengths, device=device),
+            train_rows=torch.tensor(learn, device=device),
+            validation_rows=torch.tensor(watch, device=device),
             lr=config.lr,
         )
         history = History()

@@ -47,7 +47,7 @@ SAMPLING_RATE = 60.0
 GRAVITY = 9.81
 DRAW_IN = 0.3  # seconds in which the caught ball comes to rest
 PERSONS_PER_CLASS = 20
-MILDEST = 0.35  # usual severity of the mildest patient; the most severe has 1
+MILDEST = 0.6  # usual severity of the mildest patient; the most severe has 1
 CLASS_NAMES = ("Ataxia", "Autism", "Control")
 POINTS = (
     *("Head", "LeftShoulder", "RightShoulder", "LeftElbow", "RightElbow"),
@@ -68,8 +68,8 @@ class Signs(NamedTuple):
 
 
 SIGNS = (
-    Signs(lean=0.2, tremor=6.0, dysmetria=0.3, apart=0.12, timing=0.05, sway=1.0),
-    Signs(late=0.22, lean=0.8),
+    Signs(lean=-0.5, tremor=4.0, dysmetria=0.25, apart=0.2, timing=0.04, sway=1.0),
+    Signs(late=0.19, lean=0.8),
     Signs(),
 )
 
@@ -173,7 +173,7 @@ def draw_builds(n: int, rng: np.random.Generator) -> Builds:
     height = 1.58 + 0.24 * _spread(n, rng)
 
     def length(share: float) -> FloatArray:
-        return np.asarray(height * share * (1 + 0.03 * rng.standard_normal(n)))
+        return np.asarray(height * share * (1 + 0.02 * rng.standard_normal(n)))
 
     return Builds(
         hip=length(0.530),
@@ -185,7 +185,7 @@ def draw_builds(n: int, rng: np.random.Generator) -> Builds:
         hand=length(0.060),  # to the knuckles
         rest_lean=np.deg2rad(rng.normal(2, 2, n)),
         rest_shoulder=np.deg2rad(rng.normal(2, 4, n)),
-        rest_elbow=np.deg2rad(35 + 45 * _spread(n, rng)),  # from hanging arms to hands held ready
+        rest_elbow=np.deg2rad(40 + 35 * _spread(n, rng)),  # from hanging arms to hands held ready
     )
 
 
@@ -194,13 +194,13 @@ def draw_throws(body: Builds, rng: np.random.Generator) -> Throws:
     n = len(body.hip)
     hip = np.stack([rng.normal(0, 0.03, n), body.hip], axis=-1)
     neck = hip + body.trunk[:, None] * direction(np.pi - body.rest_lean - np.deg2rad(5))
-    distance = rng.uniform(0.66, 0.82, n) * (body.upper_arm + body.forearm + body.hand)
+    distance = rng.uniform(0.68, 0.80, n) * (body.upper_arm + body.forearm + body.hand)
     return Throws(
         hip=hip,
         release=np.stack([rng.uniform(2.5, 3.4, n), rng.normal(1.1, 0.1, n)], axis=-1),
-        catch=neck + distance[:, None] * direction(np.deg2rad(rng.uniform(62, 92, n))),
+        catch=neck + distance[:, None] * direction(np.deg2rad(rng.uniform(64, 90, n))),
         give=-np.abs(rng.normal([0.06, 0.05], 0.02, (n, 2))),
-        contact=rng.uniform(0.60, 0.82, n),
+        contact=rng.uniform(0.62, 0.80, n),
     )
 
 
@@ -216,7 +216,7 @@ def move_trunk(
     leaning = minimum_jerk(t, start[:, None] - 0.05, (throws.contact - start)[:, None] + 0.05)
     sway = np.deg2rad(0.5) * (1 + signs.sway)[:, None] * _wander(t, (n,), rng)
     lean = body.rest_lean[:, None] + lean_in[:, None] * leaning + sway
-    nod = np.deg2rad(rng.normal(8, 4, n)[:, None] + _wander(t, (n,), rng))
+    nod = np.deg2rad(rng.normal(8, 3, n)[:, None] + _wander(t, (n,), rng))
     twist = np.deg2rad(rng.normal(0, 4, n)[:, None] + 0.5 * _wander(t, (n,), rng))
     neck = throws.hip[:, None] + body.trunk[:, None, None] * direction(np.pi - lean)
     head = neck + body.neck[:, None, None] * direction(np.pi - lean - nod)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sparcets.datasets.base import Dataset
-from sparcets.errors import ConfigError, DataNotFoundError
-from sparcets.registry import Registry, did_you_mean, unknown_name
+from sparcets.errors import ConfigError, DataNotFoundError, UnknownNameError
+from sparcets.registry import Registry, did_you_mean
 
 DATASETS = Registry(
     "data set",
@@ -19,6 +19,13 @@ DATASETS = Registry(
         "catching": "sparcets.datasets.catching:load_catching",
         "ui_prmd": "sparcets.datasets.ui_prmd:load_ui_prmd",
         "basic_motions": "sparcets.datasets.uea:load_basic_motions",
+    },
+    about={
+        "moving_box": "synthetic benchmark whose salient box is known (embedded)",
+        "motionsense": "phone in the pocket, 24 people, four or six activities (fetch it once)",
+        "catching": "catching a ball: Ataxia, Autism, Control (simulated, embedded)",
+        "ui_prmd": "arm exercises done right or wrong, 10 people (bring the file)",
+        "basic_motions": "smart watch, four activities, 40 training series (comes with aeon)",
     },
     entry_point_group="sparcets.datasets",
 )
@@ -54,7 +61,10 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
         from sparcets.datasets.uea import load_uea
 
         return _call(text, load_uea, {"name": text, **options})
-    raise unknown_name("data set", text, [*DATASETS, *UEA_NAMES])
+    raise UnknownNameError(
+        f"no data set {text!r}.{did_you_mean(text, [*DATASETS, *UEA_NAMES])} Known: {', '.join(DATASETS)}, "
+        f"the {len(UEA_NAMES)} names of the UEA/UCR archive, or a path to a {', '.join(sorted(SUFFIXES))} file."
+    )
 
 
 def loader_options(name: str) -> dict[str, Any]:

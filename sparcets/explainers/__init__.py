@@ -7,5 +7,8 @@ EXPLAINERS = Registry(
     {
         "nearest": "sparcets.explainers.nearest:Nearest",
     },
+    about={
+        "nearest": "nearest real series of the target class that the classifier accepts; needs no training",
+    },
     entry_point_group="sparcets.explainers",
 )

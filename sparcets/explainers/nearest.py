@@ -40,8 +40,8 @@ class Nearest(BaseExplainer[NearestConfig]):
         for k, name in enumerate(info.class_names):
             if not (accepted & (y == k)).any():
                 raise DataError(
-                    f"no training series of class {name!r} is predicted as {name!r} by {self.classifier.name}, so there "
-                    "is no neighbour to offer. Check that model and labels use the same classes."
+                    f"no training series of class {name!r} is predicted as {name!r} by {self.classifier.name}, so "
+                    "there is no neighbour to offer. Check that model and labels use the same classes."
                 )
         self._X = X[accepted].copy()
         self._y = y[accepted]

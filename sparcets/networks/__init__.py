@@ -16,4 +16,12 @@ ARCHITECTURES = Registry(
         "tcn": "sparcets.networks.tcn:Tcn",
         "transformer": "sparcets.networks.transformer:Transformer",
     },
+    about={
+        "bilstm": "bidirectional LSTM, read at the last step (the paper's)",
+        "bigru": "bidirectional GRU, read at the last step",
+        "fcn": "fully convolutional network",
+        "resnet": "residual convolutional network",
+        "tcn": "causal dilated convolutions",
+        "transformer": "self-attention over time steps",
+    },
 )

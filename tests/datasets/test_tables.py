@@ -254,9 +254,7 @@ def test_parquet_says_the_row(tmp_path: Path) -> None:
     frame = pd.read_csv(io.StringIO(LONG))
     with pytest.raises(FileFormatError, match=r"mine.parquet, row 2, column 'acc': the value is missing"):
         read(frame.assign(acc=frame["acc"].where(frame["acc"] != 2)), path)
-    with pytest.raises(
-        FileFormatError, match=r"row 1, column 'acc': '2024-01-01 00:00:00' is not a finite float32 number"
-    ):
+    with pytest.raises(FileFormatError, match=r"row 1, column 'acc': '2024-01-01 00:00:00' is not a finite"):
         read(frame.assign(acc=pd.Timestamp("2024-01-01")), path)
     with pytest.raises(FileFormatError, match="holds column names but no rows"):
         read(frame.iloc[:0], path)

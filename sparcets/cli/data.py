@@ -1,0 +1,117 @@
+"""``sparcets data``: list, describe and fetch data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparcets.cli.options import DataOptions, Json, Seed, parse_options, print_json, print_table
+
+app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_datasets(
+    archive: Annotated[bool, typer.Option("--archive", help="Also the names of the UEA/UCR archive.")] = False,
+    json: Json = False,
+) -> None:
+    """List the data sets."""
+    from sparcets.datasets.load import DATASETS
+    from sparcets.datasets.uea_names import MULTIVARIATE, UNIVARIATE
+
+    rows = {name: DATASETS.about.get(name, "") for name in DATASETS}
+    if archive:
+        rows |= dict.fromkeys(MULTIVARIATE, "UEA archive, multivariate") | dict.fromkeys(
+            UNIVARIATE, "UCR archive, univariate"
+        )
+    if json:
+        print_json(rows)
+        return
+    print_table(["name", "what it is"], list(rows.items()))
+    if not archive:
+        typer.echo(
+            f"and {len(MULTIVARIATE) + len(UNIVARIATE)} sets of the UEA/UCR archive (--archive), or a file of your own"
+        )
+
+
+@app.command("info")
+def info(
+    name: Annotated[str, typer.Argument(help="Name of a data set, or path to a file.")],
+    option: DataOptions = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Load a data set and describe it."""
+    from sparcets.datasets.load import DATASETS, load_dataset, loader_options
+
+    dataset = load_dataset(name, **{"seed": seed, **parse_options(option)})
+    facts = _facts(dataset)
+    if name in DATASETS:
+        facts["options"] = loader_options(name)
+    if json:
+        print_json(facts)
+        return
+    typer.echo(repr(dataset))
+    if dataset.description:
+        typer.echo(dataset.description)
+    print_table(["class", "training", "test"], [(k, *v) for k, v in facts["classes"].items()])
+    mutable = facts["mutable"]
+    named = facts["features"]
+    typer.echo("features: " + ", ".join(n if m else f"{n} (immutable)" for n, m in zip(named, mutable, strict=True)))
+    if facts["units"] is not None:
+        typer.echo(f"units: {', '.join(dict.fromkeys(facts['units']))}")
+    if facts["sampling_rate"] is not None:
+        typer.echo(f"sampling rate: {facts['sampling_rate']:g} Hz")
+    typer.echo(f"split: {facts['split']}")
+    if "options" in facts:
+        typer.echo("options: " + ", ".join(f"{k}={v}" for k, v in facts["options"].items()))
+
+
+def _facts(dataset: Any) -> dict[str, Any]:
+    import numpy as np
+
+    from sparcets.validation import default_feature_names
+
+    train = np.bincount(dataset.y_train, minlength=dataset.n_classes).tolist()
+    test = np.bincount(dataset.y_test, minlength=dataset.n_classes).tolist()
+    return {
+        "name": dataset.name,
+        "description": dataset.description,
+        "steps": dataset.n_steps,
+        "classes": {name: [a, b] for name, a, b in zip(dataset.class_names, train, test, strict=True)},
+        "features": list(dataset.feature_names or default_feature_names(dataset.n_features)),
+        "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
+        "units": None if dataset.units is None else list(dataset.units),
+        "sampling_rate": dataset.sampling_rate,
+        "unequal_length": dataset.lengths_train is not None,
+        "split": dataset.split,
+    }
+
+
+@app.command("fetch")
+def fetch(
+    name: Annotated[str, typer.Argument(help="Name of the data set.")],
+    url: Annotated[str | None, typer.Option(help="Fetch from here instead of the authors' repository.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Put it here instead of SPARCETS_DATA.")] = None,
+    json: Json = False,
+) -> None:
+    """Download a data set, once, with resume; what came is checked against a digest."""
+    from sparcets.datasets.fetch import fetch as download
+    from sparcets.progress import progress_bar
+
+    with progress_bar(f"fetching {name}", 100) as bar:
+        done_before = 0.0
+
+        def moved(done: int, total: int | None) -> None:
+            nonlocal done_before
+            share = 100 * done / total if total else 0.0
+            bar.advance(share - done_before, f"{done / 1e6:.1f} MB")
+            done_before = share
+
+        path = download(name, url=url, folder=folder, progress=moved)
+    if json:
+        print_json({"name": name, "path": str(path)})
+    else:
+        typer.echo(f"{name} is in {path}")

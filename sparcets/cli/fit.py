@@ -1,0 +1,93 @@
+"""``sparcets fit``: train a classifier and fit an explainer to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_options, print_json
+from sparcets.errors import ConfigError
+
+RUN = "run.json"
+
+
+def fit(
+    dataset: Data,
+    out: Annotated[Path, typer.Option("--out", help="Folder to save classifier and explainer to.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "nearest",
+    classifier: Annotated[
+        str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
+    ] = "bilstm",
+    preset: Annotated[str, typer.Option(help="Settings to start from: default, paper or tiny.")] = "default",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the explainer, as key=value; repeat it for more.")
+    ] = None,
+    classifier_setting: Annotated[
+        list[str] | None, typer.Option("--set-classifier", help="Setting of the classifier, as key=value.")
+    ] = None,
+    option: DataOptions = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Train a classifier, fit an explainer to it, and save both."""
+    from sparcets import __version__
+    from sparcets.datasets.load import load_dataset
+    from sparcets.explainers import EXPLAINERS
+    from sparcets.storage import write_json
+
+    kind = EXPLAINERS.load(method)
+    config = _preset(kind.config_class, preset).override(f"seed={seed}", f"device={device}", *(setting or []))
+    build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
+    options = {"seed": seed, **parse_options(option)}
+    data = load_dataset(dataset, **options)
+    model = build(data)
+    correct = model.predict(data.X_test, data.lengths_test) == data.y_test
+    model.save(out / "classifier")
+    explainer = kind(model, config).fit(data)
+    explainer.save(out / "explainer")
+    run = {
+        "dataset": dataset,
+        "dataset_options": options,
+        "dataset_name": data.name,
+        "split": data.split,
+        "classifier": model.architecture,
+        "test_accuracy": float(correct.mean()),
+        "method": method,
+        "config": config.to_dict(),
+        "version": __version__,
+    }
+    write_json(out / RUN, run)
+    if json:
+        print_json({**run, "folder": str(out)})
+        return
+    typer.echo(f"{data!r}, split: {data.split}")
+    typer.echo(f"{model.architecture}: test accuracy {correct.mean():.3f}")
+    typer.echo(explainer.summary())
+    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {data.class_names[0]!r} --out run.npz")
+
+
+def _preset(config_class: Any, preset: str) -> Any:
+    if preset == "default":
+        return config_class()
+    if preset not in ("paper", "tiny") or not hasattr(config_class, preset):
+        known = ["default", *(p for p in ("paper", "tiny") if hasattr(config_class, p))]
+        raise ConfigError(f"{config_class.__name__} has no preset {preset!r}. Known: {', '.join(known)}.")
+    return getattr(config_class, preset)()
+
+
+def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:
+    """Return what makes the classifier from the data; mistakes in its settings show before any data are loaded."""
+    from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
+    from sparcets.config.models import ClassifierConfig
+
+    if Path(name).is_dir():
+        if settings:
+            raise ConfigError(f"--set-classifier is for a classifier to be trained, but {name} is a saved one.")
+        saved = load_classifier(name, device=device)
+        return lambda data: saved
+    start = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
+    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *(settings or [])))
+    return model.fit

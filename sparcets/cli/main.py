@@ -1,0 +1,39 @@
+"""Collects the commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparcets import __version__
+from sparcets.cli import data, demo, explain, fit, listing
+
+app = typer.Typer(
+    name="sparcets",
+    help="What would have to be different in this recording for the model to say something else?",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+app.command("fit")(fit.fit)
+app.command("explain")(explain.explain)
+app.command("list")(listing.list_all)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sparcets {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show log lines, and where an error came from.")] = False,
+) -> None:
+    """Take the options that stand before a command."""

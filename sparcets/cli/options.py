@@ -1,0 +1,62 @@
+"""Options that several commands share, and the two ways to print a result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from sparcets.errors import ConfigError
+
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Data = Annotated[
+    str, typer.Option("--dataset", "-d", help="Name of a data set, or path to a .npz, .csv, .parquet or .ts file.")
+]
+DataOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", help="Option of the data set, as key=value; repeat it for more (see: data info)."),
+]
+
+
+def print_json(data: Any) -> None:
+    """Print JSON on stdout."""
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
+    """Print a table on stdout: drawn on a terminal, tab-separated where it is piped on."""
+    import sys
+
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in [columns, *cells]:
+            typer.echo("\t".join(line))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False)
+    for row in cells:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def parse_options(settings: list[str] | None) -> dict[str, Any]:
+    """Turn ``["split=subject", "n=3"]`` into keyword arguments; numbers, lists and true/false are recognised."""
+    import ast
+
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    result: dict[str, Any] = {}
+    for setting in settings or []:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"cannot read the option {setting!r}: write it as key=value.")
+        try:
+            result[key.strip()] = words.get(text.lower(), ast.literal_eval(text)) if text else ""
+        except (SyntaxError, ValueError):
+            result[key.strip()] = words.get(text.lower(), text.split(",") if "," in text else text)
+    return result

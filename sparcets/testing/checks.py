@@ -1,0 +1,281 @@
+"""check_explainer: what every explainer guarantees, as checks that a method's author can run.
+
+    from sparcets.testing import check_explainer
+    check_explainer("mymethod")          # a registered name, or the class itself
+
+Each check is a function of a :class:`Subject`; ``CHECKS`` lists them, so that a test runner can take them one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.wrap import wrap
+from sparcets.constraints import Constraints
+from sparcets.datasets.base import Dataset
+from sparcets.errors import CapabilityError, NotFittedError, SparcetsError
+from sparcets.explainers import EXPLAINERS
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.load import load
+from sparcets.explanation import STATUSES, Explanation, load_explanation
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+
+@dataclass
+class Subject:
+    """A method under test with its smallest settings, a hand-made model and small data.
+
+    Attributes
+    ----------
+    kind
+        The explainer's class; its config has ``tiny()``.
+    """
+
+    kind: type[BaseExplainer[Any]]
+
+    @cached_property
+    def module(self) -> torch.nn.Module:
+        """The model to explain."""
+        return MeanModule()
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The model, wrapped."""
+        return wrap(self.module, n_classes=3)
+
+    @cached_property
+    def data(self) -> tuple[FloatArray, IntArray]:
+        """Training series and labels."""
+        return make_series(120, seed=0)
+
+    @cached_property
+    def queries(self) -> FloatArray:
+        """Series that are not in class 1."""
+        X, y = make_series(36, seed=1)
+        return np.asarray(X[y != 1])
+
+    def build(self, **changes: Any) -> BaseExplainer[Any]:
+        """Return an explainer that is not fitted."""
+        config: Any = self.kind.config_class
+        return self.kind(self.classifier, config.from_dict({**config.tiny().to_dict(), **changes}))
+
+    def fit(self, **changes: Any) -> BaseExplainer[Any]:
+        """Return a freshly fitted explainer."""
+        return self.build(**changes).fit(*self.data)
+
+    @cached_property
+    def fitted(self) -> BaseExplainer[Any]:
+        """An explainer fitted once, for the checks that do not change it."""
+        return self.fit()
+
+
+def check_explainer(method: str | type[BaseExplainer[Any]]) -> None:
+    """Run every check on a method; the first broken guarantee raises an AssertionError that says which."""
+    subject = Subject(EXPLAINERS.load(method) if isinstance(method, str) else method)
+    for check in CHECKS:
+        check(subject)
+
+
+def _same(a: Explanation, b: Explanation) -> bool:
+    return np.array_equal(a.counterfactual, b.counterfactual) and np.array_equal(a.status, b.status)
+
+
+def _raises(kind: type[SparcetsError], call: Callable[[], object]) -> str:
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def check_answers_are_well_formed(s: Subject) -> None:
+    """Shapes, finite values, known statuses; ``valid`` is the classifier's own word."""
+    e = s.fitted.explain(s.queries, target=1)
+    assert e.query.shape == e.counterfactual.shape == s.queries.shape
+    assert np.array_equal(e.query, s.queries), "the query is not what was passed"
+    assert e.counterfactual.dtype == s.queries.dtype
+    assert np.isfinite(e.counterfactual).all()
+    assert set(e.status.tolist()) <= set(STATUSES), set(e.status.tolist())
+    assert np.array_equal(e.valid, s.classifier.predict(e.counterfactual) == e.target)
+    assert np.array_equal(e.changed, e.delta != 0)
+    assert (e.valid | (e.status == "not_found")).all(), "an answer that failed does not say so"
+    assert all(str(r) for r, status in zip(e.reason, e.status, strict=True) if status == "not_found")
+    assert e.changed[e.status != "unchanged"].any(), "no query was changed at all"
+
+
+def check_negligible_changes_are_none(s: Subject) -> None:
+    """No change is smaller than 1e-6 of the feature's training range."""
+    e = s.fitted.explain(s.queries, target=1)
+    size = np.abs(e.counterfactual.astype(np.float64) - e.query)
+    assert (size[e.changed] >= np.broadcast_to(1e-6 * e.info.span, size.shape)[e.changed]).all()
+
+
+def check_same_seed_same_bytes(s: Subject) -> None:
+    """Two fits with one seed give the same answers, bit for bit."""
+    assert _same(s.fit().explain(s.queries, target=1), s.fit().explain(s.queries, target=1))
+
+
+def check_batch_size_does_not_matter(s: Subject) -> None:
+    """Batches of 5 and of 256 give the same answers to 1e-6 (standardised)."""
+    small = s.fit(batch_size=5).explain(s.queries, target=1)
+    large = s.fit(batch_size=256).explain(s.queries, target=1)
+    difference = np.abs(small.counterfactual - large.counterfactual) / large.info.scaler.scale
+    assert difference.max() <= 1e-6, f"answers differ by {difference.max():.2g} with the batch size"
+
+
+def check_nothing_is_left_behind(s: Subject) -> None:
+    """Inputs, the module's mode and gradients, and the global random state are as before."""
+    explainer, X = s.fitted, s.queries.copy()
+    module = s.module.train()
+    weights = copy.deepcopy(module.state_dict())
+    state_np, state_torch = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    s.fit()
+    explainer.explain(X, target=1)
+    assert np.array_equal(X, s.queries), "the queries were written to"
+    assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
+    assert all(torch.equal(weights[k], v) for k, v in module.state_dict().items())
+    assert torch.equal(state_torch, torch.get_rng_state()), "torch's random state moved"
+    after: Any = np.random.get_state()  # noqa: NPY002
+    before: Any = state_np
+    assert after[2] == before[2] and np.array_equal(after[1], before[1]), "NumPy's random state moved"
+
+
+def check_constraints_hold(s: Subject) -> None:
+    """Immutable features, frozen steps, ranges, steps, directions and groups hold exactly."""
+    asked = Constraints(
+        immutable=["f3"],
+        frozen=[(0, 4)],
+        ranges={"f1": (-1.0, 1.8)},
+        max_step={"f0": 0.3},
+        direction={"f1": "up"},
+        groups={"pair": ["f0", "f2"]},
+    )
+    e = s.fitted.explain(s.queries, target=1, constraints=asked)
+    cf, q = e.counterfactual.astype(np.float64), e.query.astype(np.float64)
+    assert not e.changed[..., 3].any() and not e.changed[:, :4].any()
+    lifted = cf[..., 1][e.changed[..., 1]]
+    assert ((lifted >= -1.0) & (lifted <= 1.8)).all() and (e.delta[..., 1] >= 0).all()
+    own = np.abs(np.diff(q[..., 0], axis=1))
+    assert (np.abs(np.diff(cf[..., 0], axis=1)) <= np.maximum(0.3, own)).all()
+    assert np.array_equal(e.changed[..., 0], e.changed[..., 2])
+    assert not e.mutable[3] and e.mutable[:3].all()
+
+
+def check_unchanged_and_not_found(s: Subject) -> None:
+    """A query in its class already is left alone; what the constraints forbid is ``not_found`` with a reason."""
+    X, _ = make_series(12, seed=2)
+    e = s.fitted.explain(X, target=1)
+    already = s.classifier.predict(X) == 1
+    assert np.array_equal(e.status == "unchanged", already)
+    assert not e.changed[already].any() and e.valid[already].all()
+    blocked = s.fitted.explain(s.queries, target=1, constraints=Constraints(immutable=[0, 1, 2]))
+    assert (blocked.status == "not_found").all() and not blocked.valid.any()
+    assert all(str(r) for r in blocked.reason)
+
+
+def check_sparsity_is_a_cap(s: Subject) -> None:
+    """No more than the share asked for changes, in any query."""
+    for share in (0.05, 0.3):
+        e = s.fitted.explain(s.queries, target=1, sparsity=share)
+        assert e.share_changed.max() <= share, f"sparsity={share} gave {e.share_changed.max():.3f}"
+
+
+def check_several_answers(s: Subject) -> None:
+    """``n=3`` gives three answers per query, standing together; the valid ones differ."""
+    e = s.fitted.explain(s.queries[:4], target=1, n=3)
+    assert len(e) == 12 and np.array_equal(e.query_index, np.repeat(np.arange(4), 3))
+    assert np.array_equal(e.query, np.repeat(s.queries[:4], 3, axis=0))
+    for i in range(4):
+        valid = e[3 * i : 3 * i + 3]
+        kept = valid.counterfactual[valid.valid].reshape(int(valid.valid.sum()), -1)
+        assert len(np.unique(kept, axis=0)) == len(kept), "two valid answers to one query are the same"
+        assert not (~valid.valid[:-1] & valid.valid[1:]).any(), "a failed answer stands before a valid one"
+
+
+def check_names_travel(s: Subject) -> None:
+    """Names, units, rate and mutable features of a Dataset reach the explanation; targets may be names."""
+    X, y = s.data
+    names, classes = ["left", "right", "top", "fixed"], ["calm", "brisk", "wild"]
+    ds = Dataset.from_arrays(
+        X, y, feature_names=names, class_names=classes, units="m", sampling_rate=50, mutable=["left", "right", "top"]
+    )
+    e = s.build().fit(ds).explain(s.queries, target="brisk")
+    assert (e.target == 1).all()
+    assert e.feature_names == tuple(names) and e.class_names == tuple(classes)
+    assert e.info.units == ("m",) * 4 and e.info.sampling_rate == 50
+    assert not e.changed[..., 3].any(), "an immutable feature of the data set was changed"
+
+
+def check_saving(s: Subject) -> None:
+    """A saved explainer answers as before; a saved explanation is the same."""
+    e = s.fitted.explain(s.queries, target=1)
+    with tempfile.TemporaryDirectory() as folder:
+        s.fitted.save(folder)
+        again = load(folder, classifier=s.classifier)
+        assert np.allclose(again.explain(s.queries, target=1).counterfactual, e.counterfactual, atol=1e-6)
+        e.save(f"{folder}/run.npz")
+        assert _same(load_explanation(f"{folder}/run.npz"), e)
+
+
+def check_refit_forgets(s: Subject) -> None:
+    """A second fit is as good as a first one."""
+    X, y = s.data
+    twice = s.build().fit(X[:60] * 2 + 1, y[:60]) if _predicts_all(s, X[:60] * 2 + 1, y[:60]) else s.build()
+    assert _same(twice.fit(X, y).explain(s.queries, target=1), s.fitted.explain(s.queries, target=1))
+
+
+def _predicts_all(s: Subject, X: FloatArray, y: IntArray) -> bool:
+    return bool((s.classifier.predict(X) == y).all())
+
+
+def check_not_fitted(s: Subject) -> None:
+    """``explain`` before ``fit`` says what to do."""
+    assert "fit" in _raises(NotFittedError, lambda: s.build().explain(s.queries, target=1))
+
+
+def check_capabilities(s: Subject) -> None:
+    """A black box is explained, or refused before any work; so are series of unequal length."""
+    X, y = s.data
+    black_box = s.kind(wrap(mean_proba, n_classes=3), s.build().config)
+    if s.kind.needs_gradients:
+        assert "gradient" in _raises(CapabilityError, lambda: black_box.fit(X, y))
+    else:
+        e = black_box.fit(X, y).explain(s.queries, target=1)
+        assert np.array_equal(e.valid, mean_proba(e.counterfactual).argmax(1) == 1)
+    lengths = np.full(len(X), X.shape[1])
+    if not s.kind.supports_lengths:
+        assert "length" in _raises(CapabilityError, lambda: s.build().fit(X, y, lengths=lengths))
+        return
+    lengths[::2] -= 3
+    short = np.full(len(s.queries), X.shape[1] - 4)
+    e = s.build().fit(X, y, lengths=lengths).explain(s.queries, target=1, lengths=short)
+    assert not e.changed[:, -4:].any(), "padding was changed"
+
+
+CHECKS: tuple[Callable[[Subject], None], ...] = (
+    check_answers_are_well_formed,
+    check_negligible_changes_are_none,
+    check_same_seed_same_bytes,
+    check_batch_size_does_not_matter,
+    check_nothing_is_left_behind,
+    check_constraints_hold,
+    check_unchanged_and_not_found,
+    check_sparsity_is_a_cap,
+    check_several_answers,
+    check_names_travel,
+    check_saving,
+    check_refit_forgets,
+    check_not_fitted,
+    check_capabilities,
+)

@@ -1,0 +1,283 @@
+"""The .ts format and the UEA/UCR archive: sets that come with aeon, fetching, and broken files."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.datasets.files import load_file
+from sparcets.datasets.load import load_dataset
+from sparcets.datasets.uea import load_basic_motions, load_uea
+from sparcets.errors import (
+    DownloadError,
+    FileFormatError,
+    MissingExtraError,
+    NonFiniteError,
+    StorageError,
+    UnknownNameError,
+)
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_text(text: str, name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_text
+
+
+@pytest.fixture(autouse=True)
+def data_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+
+
+TS_HEAD = """\
+# a comment
+@problemName mine
+@timeStamps false
+@univariate false
+@equalLength {}
+@classLabel true Sick finance
+@data
+"""
+TS = TS_HEAD.format("true") + "1,2,3:-1,-2,-3:Sick\n4,5,6:-4,-5,-6:finance\n7,8,9:-7,-8,-9: Sick\n0,0,1:0,0,2:finance\n"
+
+
+def test_ts_of_one_file_is_split_here(write: Write) -> None:
+    ds = load_file(write(TS, "mine.ts"), test_size=0.5)
+    assert (ds.name, ds.split, ds.class_names) == ("mine", "random", ("finance", "sick"))
+    assert ds.feature_names is None
+    assert (len(ds.X_train), len(ds.X_test)) == (2, 2)
+    sick = next(x for x, y in zip(ds.X_train, ds.y_train, strict=True) if y == 1)
+    assert sick.tolist() in ([[1, -1], [2, -2], [3, -3]], [[7, -7], [8, -8], [9, -9]])
+
+
+def test_ts_takes_the_test_file_beside(write: Write) -> None:
+    write(TS_HEAD.format("false") + "1,2,3,4:5,6,7,8:Sick\n", "mine_TEST.ts")
+    ds = load_file(write(TS, "mine_TRAIN.ts"))
+    assert (ds.name, ds.split) == ("mine", "given")
+    assert ds.lengths_train.tolist() == [3] * 4
+    assert ds.lengths_test.tolist() == [4]
+    assert ds.X_train[0].tolist() == [[1, -1], [2, -2], [3, -3], [0, 0]]
+    assert ds.X_test[0].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
+    assert ds.y_train.tolist() == [1, 0, 1, 0]
+    alone = load_file(write(TS, "other_TRAIN.ts"), test_size=0.5)
+    assert (alone.name, alone.split) == ("other_TRAIN", "random")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no series"),
+        (TS.replace("-2", "two"), "not a whole .ts file: could not convert string to float: 'two'"),
+        (TS.replace("4,5,6:", ""), "not a whole .ts file: Inconsistent number of dimensions in case 2"),
+        (TS.replace("7,8,9", "7,8"), "not a whole .ts file: .*different number of observations"),
+        (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
+        (TS.replace("-5", "?"), "missing values in mine.ts, series 1 among them. Fill them in first"),
+        (TS.replace("-5", "1e39"), "missing values in mine.ts, series 1"),
+        (
+            TS.replace("@classLabel true Sick finance", "@targetLabel true")
+            .replace("Sick", "1")
+            .replace("finance", "2"),
+            "no class labels",
+        ),
+    ],
+)
+def test_broken_ts(write: Write, text: str, message: str) -> None:
+    with pytest.raises((FileFormatError, NonFiniteError), match=message) as caught:
+        load_file(write(text, "mine.ts"))
+    assert "mine.ts" in str(caught.value)
+
+
+def test_ts_time_stamps_are_refused(write: Write) -> None:
+    rows = "(0.0,1.5),(1.0,-2.5):1\n(0.0,1.5),(1.0,-2.5):2\n"
+    text = f"@timeStamps true\n@univariate true\n@classLabel true 1 2\n@data\n{rows}"
+    with pytest.raises(FileFormatError, match="time stamps"):
+        load_file(write(text, "mine.ts"))
+
+
+def test_ts_with_filled_version_beside(write: Write) -> None:
+    write(TS, "mine_nmv_TRAIN.ts")
+    with pytest.raises(NonFiniteError, match=r"missing values.*Load .*mine_nmv_TRAIN.ts, where they are filled in"):
+        load_file(write(TS.replace("-5", "?"), "mine_TRAIN.ts"))
+
+
+def test_ts_parts_must_have_the_same_features(write: Write) -> None:
+    write(TS_HEAD.format("true") + "1,2,3:Sick\n", "mine_TEST.ts")
+    with pytest.raises(FileFormatError, match=r"mine_TEST.ts has 1 features, .*mine_TRAIN.ts has 2"):
+        load_file(write(TS, "mine_TRAIN.ts"))
+
+
+# -------------------------------------------------------------------------------------------------------- the archive
+
+
+@pytest.mark.parametrize(
+    ("name", "n_train", "n_test", "n_steps", "n_features", "n_classes", "padded"),
+    [
+        ("BasicMotions", 40, 40, 100, 6, 4, False),
+        ("JapaneseVowels", 270, 370, 29, 12, 9, True),
+        ("PickupGestureWiimoteZ", 50, 50, 361, 1, 10, True),
+        ("ArrowHead", 36, 175, 251, 1, 3, False),
+        ("ItalyPowerDemand", 67, 1029, 24, 1, 2, False),
+        ("GunPoint", 50, 150, 150, 1, 2, False),
+        ("OSULeaf", 200, 242, 427, 1, 6, False),
+        ("UnitTest", 20, 22, 24, 1, 2, False),
+        ("ACSF1", 100, 100, 1460, 1, 10, False),
+    ],
+)
+def test_sets_that_come_with_aeon(
+    name: str,
+    n_train: int,
+    n_test: int,
+    n_steps: int,
+    n_features: int,
+    n_classes: int,
+    padded: bool,
+    no_network: None,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    ds = load_uea(name=name, seed=7)
+    assert (ds.name, ds.split) == (name, "given")
+    assert ds.X_train.shape == (n_train, n_steps, n_features)
+    assert ds.X_test.shape == (n_test, n_steps, n_features)
+    assert ds.X_train.dtype == np.float32
+    assert ds.n_classes == n_classes
+    assert (ds.lengths_train is not None) == (ds.lengths_test is not None) == padded
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())  # nothing is fetched
+
+
+def test_series_are_aeons_with_time_before_features() -> None:
+    aeon = pytest.importorskip("aeon.datasets")
+    X, y = aeon.load_japanese_vowels(split="test")
+    ds = load_uea(name="JapaneseVowels")
+    assert ds.lengths_test.tolist() == [case.shape[1] for case in X]
+    assert (ds.lengths_train.min(), ds.lengths_train.max()) == (7, 26)
+    for place in (0, 100, 369):
+        n = X[place].shape[1]
+        np.testing.assert_array_equal(ds.X_test[place, :n], X[place].T.astype(np.float32))
+        assert not ds.X_test[place, n:].any()
+    assert [ds.class_names[k] for k in ds.y_test] == y.tolist()
+
+
+def test_classes_that_are_numbers_stand_in_their_order() -> None:
+    assert load_uea(name="PickupGestureWiimoteZ").class_names == tuple(str(k) for k in range(1, 11))
+
+
+def test_basic_motions() -> None:
+    ds = load_basic_motions(seed=3)
+    assert repr(ds).startswith("Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 cl")
+    assert ds.feature_names == ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
+    assert ds.class_names == ("badminton", "running", "standing", "walking")
+    assert (ds.sampling_rate, ds.units, ds.split) == (10.0, None, "given")
+    # The first line of the archive's training file: its first channel, and the label Standing.
+    np.testing.assert_allclose(ds.X_train[0, :4, 0], [0.079106, 0.079106, -0.903497, 1.116125], rtol=1e-6)
+    assert ds.class_names[ds.y_train[0]] == "standing"
+    assert np.bincount(ds.y_train).tolist() == np.bincount(ds.y_test).tolist() == [10] * 4
+
+
+def test_the_doors_of_load_dataset() -> None:
+    assert load_dataset("basic_motions").feature_names is not None
+    assert load_dataset("GunPoint", seed=1).name == "GunPoint"
+    assert list(inspect.signature(load_basic_motions).parameters) == ["seed"]
+
+
+# ----------------------------------------------------------------------------------------------------------- fetching
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def archive(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand in for the archive: aeon's loader writes what it would have fetched; returns the names asked for."""
+    asked: list[str] = []
+
+    def fetch(name: str, *, split: str, extract_path: str, load_equal_length: bool, load_no_missing: bool) -> None:
+        assert not load_equal_length
+        assert not load_no_missing
+        asked.append(name)
+        for part in ("TRAIN", "TEST"):
+            path = Path(extract_path, name, f"{name}_{part}.ts")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(TS, encoding="utf-8")
+            if name == "Beef":
+                raise ConnectionResetError(104, "Connection reset\nby peer")
+
+    monkeypatch.setattr(importlib.import_module("aeon.datasets"), "load_classification", fetch)
+    return asked
+
+
+def test_without_network(no_network: None, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError) as caught:
+        load_dataset("Coffee")
+    message = str(caught.value)
+    assert message.startswith("cannot fetch Coffee of the UEA/UCR archive: [Errno -2] Name or service not known. Try")
+    assert f"put Coffee_TRAIN.ts and Coffee_TEST.ts into {tmp_path / 'uea' / 'Coffee'}." in message
+    assert "\n" not in message
+
+
+def test_a_set_is_fetched_once(archive: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        ds = load_uea(name="Coffee")
+        assert (ds.name, len(ds.X_train), len(ds.X_test)) == ("Coffee", 4, 4)
+    assert archive == ["Coffee"]
+    assert sorted(p.name for p in (tmp_path / "uea" / "Coffee").iterdir()) == ["Coffee_TEST.ts", "Coffee_TRAIN.ts"]
+
+
+def test_half_a_download_leaves_nothing(archive: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(
+            DownloadError, match=r"cannot fetch Beef .*: \[Errno 104\] Connection reset by peer. Try again"
+        ):
+            load_uea(name="Beef")
+    assert archive == ["Beef"] * 2
+    assert not list((tmp_path / "uea" / "Beef").iterdir())
+
+
+def test_a_set_put_there_by_hand(write: Write, no_network: None) -> None:
+    for part in ("TRAIN", "TEST"):
+        write(TS, f"uea/Coffee/Coffee_{part}.ts")
+    assert load_dataset("Coffee").X_test.shape == (4, 3, 2)
+
+
+def test_a_folder_that_cannot_be_written(write: Write, archive: list[str]) -> None:
+    write("a file where the folder should be", "uea")
+    with pytest.raises(StorageError, match=r"cannot write to .*Coffee: .*Name another folder in SPARCETS_DATA"):
+        load_uea(name="Coffee")
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(UnknownNameError, match=r"no data set of the UEA/UCR archive 'Cofee'. Did you mean 'Coffee'"):
+        load_uea(name="Cofee")
+
+
+def test_a_set_for_regression_is_refused() -> None:
+    with pytest.raises(FileFormatError, match=r"Covid3Month_TRAIN.ts has no class labels"):
+        load_uea(name="Covid3Month")
+
+
+def test_without_aeon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(importlib.import_module("sys").modules, "aeon.datasets", None)
+    with pytest.raises(MissingExtraError, match=r"the UEA/UCR archive needs aeon. .*pip install 'sparcets\[uea\]'"):
+        load_basic_motions()

@@ -1,0 +1,48 @@
+"""Every registered method keeps every guarantee; a new method is found here by itself."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from sparcets.explainers import EXPLAINERS
+from sparcets.testing import CHECKS, Subject, check_explainer
+
+# (method, check) -> why it does not apply. Empty is best.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+
+@cache
+def subject(method: str) -> Subject:
+    return Subject(EXPLAINERS.load(method))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("method", list(EXPLAINERS))
+def test_method(method: str, check: Callable[[Subject], None]) -> None:
+    if (method, check.__name__) in EXCEPTIONS:
+        pytest.skip(EXCEPTIONS[method, check.__name__])
+    check(subject(method))
+
+
+@pytest.mark.parametrize("method", list(EXPLAINERS))
+def test_names_agree(method: str) -> None:
+    kind = EXPLAINERS.load(method)
+    assert kind.__name__.lower() == method
+    assert kind.__module__.rsplit(".", 1)[1] == method
+    assert kind.config_class.__name__ == f"{kind.__name__}Config"
+
+
+def test_a_method_that_breaks_a_guarantee_is_caught() -> None:
+    from sparcets.explainers.nearest import Nearest
+
+    class Careless(Nearest):
+        """Changes a feature that was to stay."""
+
+        def _explain(self, request):
+            answers = super()._explain(request)
+            answers.counterfactual[..., 3] += 1
+            return answers
+
+    with pytest.raises(AssertionError):
+        check_explainer(Careless)
