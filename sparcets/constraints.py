@@ -6,7 +6,8 @@ problems. :mod:`sparcets.enforcement` makes answers obey it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,11 +62,11 @@ class Constraints:
         return _Binder(self, info).bind()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON; an end of a range that is open is None."""
         return {
             "immutable": [_plain(f) for f in self.immutable],
             "frozen": [[int(start), int(stop)] for start, stop in self.frozen],
-            "ranges": [[_plain(f), [float(low), float(high)]] for f, (low, high) in self.ranges.items()],
+            "ranges": [[_plain(f), [_finite(v) for v in ends]] for f, ends in self.ranges.items()],
             "max_step": [[_plain(f), float(limit)] for f, limit in self.max_step.items()],
             "direction": [[_plain(f), way] for f, way in self.direction.items()],
             "groups": {name: [_plain(f) for f in members] for name, members in self.groups.items()},
@@ -74,6 +75,10 @@ class Constraints:
 
 def _plain(feature: int | str) -> int | str:
     return feature if isinstance(feature, str) else int(feature)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 class _Binder:
@@ -113,7 +118,10 @@ class _Binder:
                 continue
             sign[feature] = 1 if value == "up" else -1
             if not mutable[feature]:
-                self.problems.append(f"{self._name(feature)} has a direction but may not change at all (immutable)")
+                self.problems.append(
+                    f"{self._name(feature)} has a direction but may not change at all: it is immutable, "
+                    "or stands in a group with an immutable feature"
+                )
         if not self.problems and not editable.any():
             self.problems.append("together they leave nothing that may change; free at least one feature and step")
         if self.problems:
@@ -136,7 +144,7 @@ class _Binder:
         return repr(self.info.feature_names[feature])
 
     def _features(self, what: str, features: Any) -> list[int]:
-        if isinstance(features, (str, int)):
+        if isinstance(features, str) or not isinstance(features, Iterable):
             self.problems.append(f"{what} must be a list of features, got {features!r}")
             return []
         found = []
@@ -154,18 +162,21 @@ class _Binder:
         result: dict[int, Any] = {}
         for feature, value in values.items():
             for index in self._features(what, [feature]):
-                if index in result and result[index] != value:
+                if index in result and not np.array_equal(result[index], value):
                     self.problems.append(f"{what} gives {self._name(index)} twice, as {result[index]!r} and {value!r}")
                 result[index] = value
         return list(result.items())
 
     def _windows(self) -> list[tuple[int, int]]:
         windows = []
-        for window in self.asked.frozen:
+        asked: Any = self.asked.frozen
+        for window in asked if isinstance(asked, Iterable) else [asked]:
             try:
-                start, stop = (int(v) for v in window)
+                start, stop = (operator.index(v) for v in window)
             except (TypeError, ValueError):
-                self.problems.append(f"frozen must be windows (start, stop), got {window!r}")
+                self.problems.append(
+                    f"frozen must be a list of windows (start, stop), got {window!r}; steps are whole numbers"
+                )
                 continue
             if not 0 <= start < stop <= self.info.n_steps:
                 self.problems.append(
@@ -176,7 +187,11 @@ class _Binder:
         return windows
 
     def _range(self, feature: int, value: Any) -> tuple[float, float] | None:
-        if not isinstance(value, Sequence) or len(value) != 2 or not all(_is_number(v, infinite=True) for v in value):
+        if (
+            not isinstance(value, (Sequence, np.ndarray))
+            or len(value) != 2
+            or not all(_is_number(v, infinite=True) for v in value)
+        ):
             self.problems.append(f"ranges of {self._name(feature)} must be (lowest, highest), got {value!r}")
             return None
         if value[0] > value[1]:

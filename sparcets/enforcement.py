@@ -66,7 +66,7 @@ class BoundConstraints:
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
         while True:
             result = self._move_back(query, proposal, free, steps)
-            broken = self._broken(query, result, steps)
+            broken = self._broken(query, result)
             if not broken.any():
                 return result
             free &= ~broken  # fewer entries each time, so this ends
@@ -75,10 +75,14 @@ class BoundConstraints:
         self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None
     ) -> FloatArray:
         low, high = _inward(self.low, self.high, query.dtype)
-        proposal = proposal.astype(query.dtype, copy=False)
-        result = np.where(free & (proposal != query), np.clip(proposal, low, high), query)
+        with np.errstate(over="ignore"):  # what does not fit the query's type is infinite, and so no proposal
+            proposal = proposal.astype(query.dtype, copy=False)
+        wanted = np.clip(proposal, low, high)
+        result = np.where(free & (proposal != query) & np.isfinite(wanted), wanted, query)
         result = np.where(self._negligible(query, result) | self._wrong_way(query, result), query, result)
-        return result if steps is None else self._limit_steps(query, result, steps)
+        if steps is not None:
+            result = self._limit_steps(query, result, steps)
+        return np.where(result == query, query, result)  # 0.0 equals -0.0, but unchanged means the query's own bits
 
     def _negligible(self, query: FloatArray, result: FloatArray) -> BoolArray:
         # In float64: the difference of two close float32 values is exact there.
@@ -87,7 +91,7 @@ class BoundConstraints:
     def _wrong_way(self, query: FloatArray, result: FloatArray) -> BoolArray:
         return ((self.sign > 0) & (result < query)) | ((self.sign < 0) & (result > query))
 
-    def _broken(self, query: FloatArray, result: FloatArray, steps: FloatArray | None) -> BoolArray:
+    def _broken(self, query: FloatArray, result: FloatArray) -> BoolArray:
         """Mark changed entries that must go back to the query altogether."""
         changed = result != query
         outside = (result < self.low) | (result > self.high)
@@ -96,10 +100,6 @@ class BoundConstraints:
             of_group = changed[..., members]  # (batch, time, members)
             partial = of_group.any(-1) & ~of_group.all(-1)
             broken[..., members] |= of_group & partial[..., None]
-        if steps is not None:
-            too_far = np.abs(np.diff(result.astype(np.float64), axis=1)) > steps[:, 1:]
-            broken[:, 1:] |= too_far & changed[:, 1:]
-            broken[:, :-1] |= too_far & changed[:, :-1]
         return np.asarray(broken)
 
     def _step_limits(self, query: FloatArray, inside: BoolArray) -> FloatArray:
@@ -114,43 +114,45 @@ class BoundConstraints:
         above min(query, proposal): both keep the limits, so their maximum does, and it lies between query and proposal.
         """
         features = np.flatnonzero(np.isfinite(self.limit))
-        q = query[..., features].astype(np.float64)
-        x = result[..., features].astype(np.float64)
-        # A hair inside the limit, so that rounding stays within it; but never inside the query's own step.
-        hair = 4 * np.finfo(query.dtype).eps * np.maximum(np.abs(q), np.abs(x)).max(1, keepdims=True)
-        own = np.abs(np.diff(q, axis=1, prepend=q[:, :1]))
-        limit = np.maximum(steps[..., features] - hair, own)
-        above = _lower_envelope(x, limit)
-        below = -_lower_envelope(-np.minimum(q, x), limit)
-        moved = np.where(x == q, q, np.maximum(above, below)).astype(query.dtype)
-        moved = _settle(query[..., features], moved, steps[..., features])
+        q, x, limit = query[..., features], result[..., features], steps[..., features]
+        too_far = np.abs(np.diff(x.astype(np.float64), axis=1)) > limit[:, 1:]
+        series, feature = np.nonzero(too_far.any(1))  # the others stay as they are, to the bit
+        q, x, limit = (v[series, :, feature].T for v in (q, x, limit))  # (time, curves)
+        below = -_lower_envelope(-np.minimum(q, x), -q, limit)
+        moved = np.maximum(_lower_envelope(x, q, limit), below)
         final: FloatArray = result.copy()
-        final[..., features] = moved
+        final[series, :, features[feature]] = moved.T
         return final
 
 
-def _lower_envelope(x: FloatArray, limit: FloatArray) -> FloatArray:
-    """Return the largest series below ``x`` (batch, time, features) whose step into t is at most ``limit[t]``."""
+def _lower_envelope(x: FloatArray, query: FloatArray, limit: FloatArray) -> FloatArray:
+    """Return the largest series below ``x`` (time, curves) whose step into t is at most ``limit[t]``."""
     result: FloatArray = x.copy()
-    for t in range(1, x.shape[1]):
-        result[:, t] = np.minimum(result[:, t], result[:, t - 1] + limit[:, t])
-    for t in range(x.shape[1] - 2, -1, -1):
-        result[:, t] = np.minimum(result[:, t], result[:, t + 1] + limit[:, t + 1])
+    for t in range(1, len(x)):
+        result[t] = np.minimum(result[t], _furthest_up(result[t - 1], limit[t], query[t - 1], query[t]))
+    for t in range(len(x) - 2, -1, -1):
+        result[t] = np.minimum(result[t], _furthest_up(result[t + 1], limit[t + 1], query[t + 1], query[t]))
     return result
 
 
-def _settle(query: FloatArray, x: FloatArray, steps: FloatArray) -> FloatArray:
-    """Undo the last bit of rounding: where a step is too large by that, move the changed entry by one bit."""
-    for t in range(1, x.shape[1]):
-        too_far = np.abs(x[:, t].astype(np.float64) - x[:, t - 1]) > steps[:, t]
-        nearer = np.nextafter(x[:, t], x[:, t - 1])
-        x[:, t] = np.where(too_far & (x[:, t] != query[:, t]), nearer, x[:, t])
-    return x
+def _furthest_up(start: FloatArray, limit: FloatArray, query_start: FloatArray, query_end: FloatArray) -> FloatArray:
+    """Return the largest value within ``limit`` of ``start``, rounded so that the difference keeps the limit exactly.
+
+    The query keeps it too, so from above the query one can always reach the query: rounding must not forbid that.
+    """
+    from_start = start.astype(np.float64)
+    with np.errstate(over="ignore"):
+        end = (from_start + limit).astype(start.dtype)
+        for _ in range(2):  # rounding is off by one bit of the sum in float64, and by one of the series' own type
+            end = np.where(end - from_start > limit, np.nextafter(end, start), end)
+        end = np.where(end - from_start > limit, start, end)
+    return np.where(start >= query_start, np.maximum(end, query_end), end)
 
 
 def _inward(low: FloatArray, high: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
     """Round bounds to the series' type without stepping over them."""
-    low_t, high_t = low.astype(dtype), high.astype(dtype)
+    with np.errstate(over="ignore"):
+        low_t, high_t = low.astype(dtype), high.astype(dtype)
     low_t = np.where(low_t < low, np.nextafter(low_t, dtype.type(np.inf)), low_t)
     high_t = np.where(high_t > high, np.nextafter(high_t, dtype.type(-np.inf)), high_t)
     return low_t, high_t

@@ -31,6 +31,7 @@ class Classifier(ABC):
     n_steps: int | None = None
     named: bool = False
     _class_names: tuple[str, ...] | None = None
+    _output_hint: str = "They must be at least 0 and sum to 1."
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -40,6 +41,11 @@ class Classifier(ABC):
                 "the number of classes is not known before the first prediction. Pass n_classes= to sp.wrap."
             )
         return self._class_names
+
+    @property
+    def n_classes_known(self) -> bool:
+        """Whether the number of classes is known already; a black box may tell it with its first prediction only."""
+        return self._class_names is not None
 
     @property
     def n_classes(self) -> int:
@@ -85,9 +91,11 @@ class Classifier(ABC):
             raise ModelOutputError(
                 f"{self.name} must return probabilities (batch, classes), got shape {proba.shape}, dtype {proba.dtype}."
             )
-        if self._class_names is None:
-            self._class_names = tuple(str(k) for k in range(proba.shape[1]))
-        if proba.shape[1] != len(self._class_names):
+        if proba.shape[1] < 2:
+            raise ModelOutputError(
+                f"{self.name} returned one column; return one probability per class, for two classes 1 - p and p."
+            )
+        if self._class_names is not None and proba.shape[1] != len(self._class_names):
             raise ModelOutputError(
                 f"{self.name} returned {proba.shape[1]} columns for {len(self._class_names)} classes "
                 f"({', '.join(self._class_names[:8])}). Check n_classes and class_names."
@@ -96,12 +104,14 @@ class Classifier(ABC):
             raise ModelOutputError(
                 f"{self.name} returned NaN or infinity as a probability. Check the model and its input."
             )
-        if (proba < -1e-4).any() or np.abs(proba.sum(1) - 1).max() > 1e-3:
+        if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
             raise ModelOutputError(
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
-                "If they are logits, wrap with output='logits'."
+                f"{self._output_hint}"
             )
-        return proba
+        if self._class_names is None:
+            self._class_names = tuple(str(k) for k in range(proba.shape[1]))
+        return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
 
 
 class DifferentiableClassifier(Classifier):
@@ -122,7 +132,8 @@ class DifferentiableClassifier(Classifier):
 
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        x = torch.tensor(X, device=self.device)  # a copy: the model may write into it, the arrays may be read-only
+        # A copy: the model may write into it, and the array may be read-only or run backwards.
+        x = torch.from_numpy(np.array(X, order="C")).to(self.device)
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)
         proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
         return proba

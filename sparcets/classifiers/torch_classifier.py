@@ -19,12 +19,19 @@ from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.datasets.splits import stratified_split
-from sparcets.errors import DataError, FileFormatError, NotFittedError
+from sparcets.errors import ConfigError, DataError, FileFormatError, NotFittedError
 from sparcets.networks import ARCHITECTURES
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.storage import atomic_path, read_json, write_json
-from sparcets.training.callbacks import EarlyStopping, History, KeepBest, Progress
+from sparcets.training.callbacks import (
+    EarlyStopping,
+    History,
+    KeepBest,
+    Progress,
+    history_from_plain,
+    history_to_plain,
+)
 from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.loop import train
@@ -87,14 +94,21 @@ class TorchClassifier(DifferentiableClassifier):
         """
         names: tuple[str, ...] | None = None
         if isinstance(X, Dataset):
+            if y is not None or lengths is not None:
+                raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
             X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
         X = check_series(X)
         named = names is not None or np.asarray(y).dtype.kind in "UO"
         labels, names = check_labels(y, n_samples=len(X), class_names=names)
-        self._prepare(Scaler.fit(X, check_lengths(lengths, X)), names, named, X.shape[1])
-        self._train(X, labels, check_lengths(lengths, X), progress)
+        checked = check_lengths(lengths, X)
+        self._prepare(Scaler.fit(X, checked), names, named, X.shape[1])
+        try:
+            self._train(X, labels, checked, progress)
+        except BaseException:
+            self._network = None  # what was interrupted is not fitted
+            raise
         return self
 
     def _prepare(self, scaler: Scaler, class_names: tuple[str, ...], named: bool, n_steps: int) -> None:
@@ -117,7 +131,7 @@ class TorchClassifier(DifferentiableClassifier):
         learn, watch = _validation_split(y, config)
         step = ClassifierStep(
             network,
-            self._standardise(torch.tensor(X, device=device)),
+            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device)),
             torch.tensor(y, device=device),
             None if lengths is None else torch.tensor(lengths, device=device),
             train_rows=torch.tensor(learn, device=device),
@@ -139,6 +153,11 @@ class TorchClassifier(DifferentiableClassifier):
                 seed=spawn(config.seed, "order"),
                 callbacks=[history, stopping, best, Progress(bar)],
             )
+        if stopping.best_epoch < 0:
+            raise ConfigError(
+                f"the training of {self.architecture} diverged: its validation loss was never a finite number. "
+                f"Lower lr (now {config.lr:g})."
+            )
         best.restore()
         network.eval()
         self.history_ = history.values
@@ -147,6 +166,12 @@ class TorchClassifier(DifferentiableClassifier):
     def device(self) -> torch.device:
         """Where the network lives."""
         return self._center.device
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes by index."""
+        self._fitted()
+        return super().class_names
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
@@ -175,8 +200,6 @@ class TorchClassifier(DifferentiableClassifier):
         network = self._fitted()
         assert self._scaler is not None
         weights = {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()}
-        with atomic_path(Path(folder) / WEIGHTS) as temporary:
-            temporary.write_bytes(safetensors.torch.save(weights))
         header = {
             "format": FORMAT,
             "architecture": self.architecture,
@@ -185,9 +208,12 @@ class TorchClassifier(DifferentiableClassifier):
             "named": self.named,
             "n_steps": self.n_steps,
             "scaler": self._scaler.to_dict(),
-            "history": self.history_,
+            "history": history_to_plain(self.history_),
         }
-        write_json(Path(folder) / HEADER, header)
+        # The weights take their place only once the header was written: a full disk never mixes two classifiers.
+        with atomic_path(Path(folder) / WEIGHTS) as temporary:
+            temporary.write_bytes(safetensors.torch.save(weights))
+            write_json(Path(folder) / HEADER, header)
 
 
 def _validation_split(y: IntArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
@@ -199,7 +225,16 @@ def _validation_split(y: IntArray, config: ClassifierConfig) -> tuple[IntArray, 
 
 
 def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:
-    """Read what :meth:`TorchClassifier.save` wrote."""
+    """Read what :meth:`TorchClassifier.save` wrote.
+
+    Parameters
+    ----------
+    folder
+        Where it was saved.
+    device
+        Where it is to run; the device it was trained on does not matter.
+    """
+    resolve_device(device)  # a device that is not there is no fault of the folder
     header = read_json(Path(folder) / HEADER, "a saved classifier")
     try:
         if header["format"] != FORMAT:
@@ -211,8 +246,16 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
         network = classifier._fitted()
         network.load_state_dict(safetensors.torch.load_file(Path(folder) / WEIGHTS))
         network.eval()
-        classifier.history_ = header["history"]
-    except (KeyError, TypeError, OSError, RuntimeError, safetensors.SafetensorError) as error:
+        classifier.history_ = history_from_plain(header["history"])
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OSError,
+        RuntimeError,
+        safetensors.SafetensorError,
+    ) as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error

@@ -59,62 +59,95 @@ def wrap(
     (3,)
     """
     if isinstance(model, Classifier):
+        if any(v is not None for v in (n_classes, class_names, output, layout)):
+            raise ConfigError(
+                f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
+            )
         return model
+    if isinstance(model, type):
+        made = "(...)" if issubclass(model, nn.Module) else "(...).fit(X, y)"
+        raise CapabilityError(
+            f"{model.__name__} is a class. Wrap a trained model of it: sp.wrap({model.__name__}{made})."
+        )
     for value, name, known in ((output, "output", Output), (layout, "layout", Layout)):
         options = known.__args__  # type: ignore[attr-defined]
         if value is not None and value not in options:
             raise ConfigError(f"no {name} {value!r}.{did_you_mean(str(value), options)} Known: {', '.join(options)}.")
     names = _names(model, n_classes, class_names, output)
+    named = class_names is not None or _has_names(model)
     if isinstance(model, nn.Module):
-        return WrappedModule(model, names, class_names is not None, output or "logits", layout or "btf")
+        return WrappedModule(model, names, named, output or "logits", layout or "btf")
     if output is not None:
         raise ConfigError(f"output={output!r} is for an nn.Module; {type(model).__name__} must return probabilities.")
-    if isinstance(model, type):
-        raise CapabilityError(
-            f"{model.__name__} is a class. Wrap a fitted model: sp.wrap({model.__name__}(...).fit(X, y))."
-        )
     call = getattr(model, "predict_proba", model)
     if not callable(call):
-        hint = " An SVC has it with probability=True." if hasattr(model, "decision_function") else ""
+        hint = " sklearn's CalibratedClassifierCV gives it one." if hasattr(model, "decision_function") else ""
         raise CapabilityError(
             f"{type(model).__name__} has no predict_proba and is not callable, so it gives no probabilities.{hint}"
         )
-    named = class_names is not None or _has_names(model)
     return WrappedFunction(model, call, names, named, layout or ("bft" if _wants_channels_first(model) else "btf"))
 
 
 def _names(
     model: Any, n_classes: int | None, class_names: Sequence[str] | None, output: Output | None
 ) -> tuple[str, ...] | None:
-    if output == "sigmoid" and n_classes not in (None, 2):
-        raise ConfigError(f"one sigmoid output tells two classes apart, but n_classes={n_classes}.")
-    if class_names is None and getattr(model, "classes_", None) is not None:
-        class_names = [str(c) for c in model.classes_]
-    if class_names is not None:
-        n = len(list(class_names)) if n_classes is None else n_classes
-        return check_names(class_names, n=n, what="class_names")
-    if output == "sigmoid":
-        n_classes = 2
-    if n_classes is None:
+    """Return the names of the classes as far as they are known; all that was said about them must agree."""
+    if n_classes is not None and (isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer))):
+        raise ConfigError(f"n_classes must be a whole number, got {n_classes!r}.")
+    if isinstance(class_names, str):
+        raise ConfigError(f"class_names must be a list of names, got the text {class_names!r}.")
+    own = _own_names(model)
+    given = None if class_names is None else check_names(class_names, n=len(list(class_names)), what="class_names")
+    said = {
+        "n_classes": None if n_classes is None else int(n_classes),
+        "class_names": None if given is None else len(given),
+        f"{type(model).__name__}.classes_": None if own is None else len(own),
+        "output='sigmoid'": 2 if output == "sigmoid" else None,
+    }
+    counts = {what: n for what, n in said.items() if n is not None}
+    if not counts:
         return None
-    if n_classes < 2:
-        raise ConfigError(f"n_classes must be at least 2, got {n_classes}.")
-    return tuple(str(k) for k in range(n_classes))
+    if len(set(counts.values())) > 1:
+        raise ConfigError(
+            f"the number of classes is not clear: {', '.join(f'{what} says {n}' for what, n in counts.items())}."
+        )
+    n = next(iter(counts.values()))
+    if n < 2:
+        raise ConfigError(f"a classifier tells at least 2 classes apart, but {next(iter(counts))} says {n}.")
+    if given is not None and own is not None and given != own and sorted(given) == sorted(own):
+        raise ConfigError(
+            f"class_names ({', '.join(given)}) are in another order than the model's classes ({', '.join(own)}). "
+            "Leave class_names out: the model knows its own."
+        )
+    return given or own or tuple(str(k) for k in range(n))
+
+
+def _own_names(model: Any) -> tuple[str, ...] | None:
+    """Return the names that an estimator gives its classes; whole numbers are written without a point."""
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return None
+    whole = [isinstance(c, (float, np.floating)) and float(c).is_integer() for c in classes]
+    return tuple(str(int(c)) if is_whole else str(c) for c, is_whole in zip(classes, whole, strict=True))
 
 
 def _has_names(model: Any) -> bool:
     """Whether the model's classes are more than the numbers 0..K-1."""
-    classes = getattr(model, "classes_", None)
-    return classes is not None and [str(c) for c in classes] != [str(k) for k in range(len(classes))]
+    own = _own_names(model)
+    return own is not None and own != tuple(str(k) for k in range(len(own)))
 
 
 def _wants_channels_first(model: Any) -> bool:
-    parts = [model, *(step for _, step in getattr(model, "steps", []))]  # a pipeline's steps count too
-    return any(type(part).__module__.split(".")[0] in ("aeon", "sktime") for part in parts)
+    steps = getattr(model, "steps", None)
+    parts = [model, *(part for _, part in steps)] if isinstance(steps, list) else [model]  # a pipeline's steps count
+    kinds = [kind for part in parts for kind in type(part).__mro__]  # as does what a class of one's own derives from
+    return any(kind.__module__.split(".")[0] in ("aeon", "sktime") for kind in kinds)
 
 
 class WrappedModule(DifferentiableClassifier):
     """A user's ``nn.Module``."""
+
+    _output_hint = "If they are logits, wrap with output='logits'."
 
     def __init__(
         self, module: nn.Module, class_names: tuple[str, ...] | None, named: bool, output: Output, layout: Layout
@@ -135,15 +168,17 @@ class WrappedModule(DifferentiableClassifier):
         return torch.device("cpu") if first is None else first.device
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The type of the module's weights, in which it receives its input."""
-        first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
-        return torch.float32 if first is None else first.dtype
+    def dtype(self) -> torch.dtype | None:
+        """The type of the module's weights, in which it receives its input; None if it has none and takes any."""
+        tensors = chain(self.module.parameters(), self.module.buffers())
+        first = next((p for p in tensors if p.is_floating_point()), None)
+        return None if first is None else first.dtype
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            raw = self._call(_arrange(x.to(self.dtype), self.layout))
+            raw = self._call(_arrange(x.to(self.dtype or x.dtype), self.layout).contiguous())
+        raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
             return raw.log_softmax(1)
         if self.output == "logits":
@@ -165,11 +200,16 @@ class WrappedModule(DifferentiableClassifier):
             raise ModelOutputError(
                 f"{self.name} returned {type(raw).__name__}; wrap a module that returns one tensor (batch, classes)."
             )
-        if raw.ndim == 1:
+        shape = tuple(raw.shape)
+        if len(x) == 1 and raw.ndim < 2:
+            raw = raw.reshape(1, -1)  # a module that ends in squeeze() drops the batch of one
+        elif raw.ndim == 1:
             raw = raw[:, None]
         if raw.ndim != 2 or len(raw) != len(x):
+            raise ModelOutputError(f"{self.name} must return (batch, classes), got {shape} for {len(x)} series.")
+        if not raw.is_floating_point():
             raise ModelOutputError(
-                f"{self.name} must return (batch, classes), got {tuple(raw.shape)} for {len(x)} series."
+                f"{self.name} returned {raw.dtype}; wrap a module that returns logits or probabilities, not labels."
             )
         if self.output == "sigmoid" and raw.shape[1] != 1:
             raise ModelOutputError(
@@ -192,6 +232,8 @@ class WrappedModule(DifferentiableClassifier):
 class WrappedFunction(Classifier):
     """A black box: an estimator's ``predict_proba``, or a callable."""
 
+    _output_hint = "If they are logits, return their softmax."
+
     def __init__(
         self,
         model: Any,
@@ -211,7 +253,7 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = np.array(_arrange(X, self.layout))  # a copy: a model that writes into its input harms nobody
+        series = np.array(_arrange(X, self.layout), order="C")  # a copy: a model that writes into it harms nobody
         try:
             proba = np.asarray(self.call(series))
         except Exception as error:  # whatever the model raises, the user should hear what was passed to it
@@ -224,7 +266,7 @@ class WrappedFunction(Classifier):
             raise ModelOutputError(
                 f"{self.name} returned one number per series; wrap what returns probabilities (batch, classes)."
             )
-        if len(proba) != len(series):
+        if proba.ndim == 2 and len(proba) != len(series):
             raise ModelOutputError(f"{self.name} returned {len(proba)} rows for {len(series)} series.")
         return proba
 

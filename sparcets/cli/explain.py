@@ -33,6 +33,7 @@ def explain(
     max_step: Annotated[Many, typer.Option(help="FEATURE=LARGEST change per step.")] = None,
     direction: Annotated[Many, typer.Option(help="FEATURE=up or FEATURE=down.")] = None,
     group: Annotated[Many, typer.Option(help="NAME=FEATURE,FEATURE,… that change together.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Default: the seed it was fitted with.")] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -51,6 +52,8 @@ def explain(
         raise FileFormatError(f"{model / RUN} lacks {error}; fit again.") from error
     constraints = _constraints(immutable, frozen, value_range, max_step, direction, group)
     explainer = load(model / "explainer", classifier=load_classifier(model / "classifier", device=device))
+    if seed is not None:
+        explainer.config = explainer.config.override(f"seed={seed}")
     data = load_dataset(name, **options)
     chosen = _rows(rows, len(data.X_test))
     wanted: Any = int(target) if target is not None and target.isdigit() and target not in data.class_names else target

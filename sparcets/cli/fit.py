@@ -37,8 +37,10 @@ def fit(
     from sparcets.datasets.load import load_dataset
     from sparcets.explainers import EXPLAINERS
     from sparcets.storage import write_json
+    from sparcets.training.device import resolve_device
 
     kind = EXPLAINERS.load(method)
+    resolve_device(device)  # a mistake here should show before any data are loaded
     config = _preset(kind.config_class, preset).override(f"seed={seed}", f"device={device}", *(setting or []))
     build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
     options = {"seed": seed, **parse_options(option)}

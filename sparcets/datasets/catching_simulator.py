@@ -1,42 +1,44 @@
 """A model of someone who stands, seen from the side, and catches a thrown ball with both hands.
 
 The recordings behind the catching data of Lang et al. (2022) are private, so this model stands in for them: the same
-number of steps, points and classes, but every trial is **simulated** and no patient was measured. It is kept apart
-from the loader because it is a model with assumptions of its own, made of pure functions of NumPy arrays.
+numbers of steps, points and classes, but every trial is **simulated** and no patient was measured. It is apart from
+the loader because it is a model with assumptions of its own, made of pure functions of NumPy arrays.
 
 The scene is the sagittal plane, x towards the thrower, y up, in metres; step 0 is the release of the ball.
 
-* **Ball.** A parabola under gravity from a random release (distance, height, flight time) to a random place within reach.
-  From contact on it is drawn towards the body. Nothing about it depends on the class.
-* **Body.** Hip, leaning trunk, head, and two arms of three rigid segments moved by their joint angles, so that the
-  distances shoulder–elbow, elbow–wrist and wrist–hand are constants of a person. Noise enters the angles, never the
-  points. Segment lengths are shares of body height (Drillis & Contini 1966, as in Winter's *Biomechanics and Motor
-  Control of Human Movement*). Persons come in triplets of one build and one resting posture, one per class, as
-  in a study with matched groups: build says nothing about the class.
-* **Control.** From rest to the posture in which the hands meet the ball, found by inverse kinematics, along a minimum-jerk
-  profile (Flash & Hogan 1985) in joint angles; the reach starts well before contact, and the trunk leans in early.
-* **Ataxia.** Intention tremor of 3–5 Hz that grows towards the target (Deuschl et al. 1998), over- and undershoot with a
-  corrective movement, joints that start apart (Bastian et al. 1996), unsteady timing, more sway.
+* **Ball.** A parabola under gravity from a random release (distance, height, flight time) to a random place in reach.
+  Once caught, it goes the way the hands aim for, towards the body; it does not shake with them, so that nothing about
+  it depends on the class.
+* **Body.** Hip, leaning trunk, head, and two arms of three rigid segments moved by their joint angles: the distances
+  shoulder–elbow, elbow–wrist and wrist–hand are constants of a person. Noise enters the angles, never the points.
+  Segment lengths are shares of body height (Drillis & Contini 1966). Persons come in triplets of one build and one
+  resting posture, one per class, as in a study with matched groups: build says nothing about the class.
+* **Control.** From rest to the posture in which the hands meet the ball, found by inverse kinematics, along a
+  minimum-jerk profile (Flash & Hogan 1985) of the joint angles. The reach starts well before contact, the trunk leans in.
+* **Ataxia.** Intention tremor of 3–5 Hz that grows towards the target (Deuschl et al. 1998), overshoot (at times
+  undershoot) with a corrective movement, joints that move one after the other (Bastian et al. 1996), unsteady timing,
+  oversized postural adjustment (Horak & Diener 1994).
 * **Autism.** A later, more reactive start (Whyatt & Craig 2013 on catching; Ekberg et al. 2016 on infants at risk), hence
-  a quicker reach, and less of the anticipating lean.
+  a quicker reach, and little of the anticipating lean.
 
-Every trial is a Control trial plus *severity* times the signs of its class; severity varies between persons and
-trials, and the mildest trials of a patient look like a Control's. The directions come from the sources above, the
-sizes are ours: chosen so that a good classifier is right in about nine of ten trials and no feature's mean tells the class.
+Every trial is a Control trial plus *severity* times the signs of its class. Severity varies between persons and trials,
+so a patient's mildest trials look like a Control's. The directions come from the sources, the sizes are ours: chosen
+so that good classifiers are right in some 92 to 97 % of trials, while no feature's mean tells the class.
 
 References
 ----------
-Bastian, Martin, Keating, Thach (1996), Cerebellar ataxia: abnormal control of interaction torques across multiple joints,
-J Neurophysiol 76. Deuschl, Bain, Brin (1998), Consensus statement of the Movement Disorder Society on tremor, Mov Disord 13.
-Ekberg, Falck-Ytter, Bölte, Gredebäck (2016), Reduced prospective motor control in 10-month-olds at risk for autism spectrum
-disorder, Clin Psychol Sci 4. Flash, Hogan (1985), The coordination of arm movements, J Neurosci 5. Lang, Giese, Ilg, Otte
-(2022), Generating sparse counterfactual explanations for multivariate time series, arXiv:2206.00931. Whyatt, Craig (2013),
+Bastian, Martin, Keating, Thach (1996), Cerebellar ataxia: abnormal control of interaction torques across multiple
+joints, J Neurophysiol 76. Deuschl, Bain, Brin (1998), Consensus statement of the Movement Disorder Society on tremor,
+Mov Disord 13. Drillis, Contini (1966), Body segment parameters. Ekberg, Falck-Ytter, Bölte, Gredebäck (2016), Reduced
+prospective motor control in 10-month-olds at risk for autism spectrum disorder, Clin Psychol Sci 4. Flash, Hogan (1985),
+The coordination of arm movements, J Neurosci 5. Horak, Diener (1994), Cerebellar control of postural scaling and
+central set in stance, J Neurophysiol 72. Lang, Giese, Ilg, Otte (2022), arXiv:2206.00931. Whyatt, Craig (2013),
 Interceptive skills in children aged 9–11 years, diagnosed with autism spectrum disorder, Res Autism Spectr Disord 7.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,35 +49,39 @@ SAMPLING_RATE = 60.0
 GRAVITY = 9.81
 DRAW_IN = 0.3  # seconds in which the caught ball comes to rest
 PERSONS_PER_CLASS = 20
-MILDEST = 0.6  # usual severity of the mildest patient; the most severe has 1
 CLASS_NAMES = ("Ataxia", "Autism", "Control")
 POINTS = (
     *("Head", "LeftShoulder", "RightShoulder", "LeftElbow", "RightElbow"),
-    *("LeftWrist", "RightWrist", "LeftHand", "RightHand", "Center"),
+    *("LeftWrist", "RightWrist", "LeftHand", "RightHand", "Center"),  # Center: of the ball
 )
 
 
 class Signs(NamedTuple):
-    """What a class adds to a Control trial at severity 1 (seconds, degrees, shares); or per trial."""
+    """What is added to a Control trial, per class or per trial."""
 
-    late: Any = 0.0  # start of the reach
-    lean: Any = 0.0  # share of the anticipating lean that is missing
-    tremor: Any = 0.0  # amplitude at contact
-    dysmetria: Any = 0.0  # sd of the share by which a joint over- or undershoots
-    apart: Any = 0.0  # sd of the start of each joint
-    timing: Any = 0.0  # sd of start and arrival
-    sway: Any = 0.0  # factor on the sway of the trunk
+    late: FloatArray  # start of the reach, seconds
+    lean: FloatArray  # leaning in, as a share of a Control's
+    tremor: FloatArray  # amplitude in the elbow at contact, degrees
+    overshoot: FloatArray  # of each joint, as a share of its way
+    apart: FloatArray  # delay of elbow and wrist after the shoulder, seconds
+    timing: FloatArray  # standard deviation of the start, seconds
+    sway: FloatArray  # of the trunk, as a share of a Control's
 
 
-SIGNS = (
-    Signs(lean=-0.5, tremor=4.0, dysmetria=0.25, apart=0.2, timing=0.04, sway=1.0),
-    Signs(late=0.19, lean=0.8),
-    Signs(),
+# At severity 1, in the order of CLASS_NAMES.
+SIGNS = Signs(
+    late=np.array([0.0, 0.20, 0.0]),
+    lean=np.array([0.5, -0.8, 0.0]),
+    tremor=np.array([4.0, 0.0, 0.0]),
+    overshoot=np.array([0.2, 0.0, 0.0]),
+    apart=np.array([0.20, 0.0, 0.0]),
+    timing=np.array([0.04, 0.0, 0.0]),
+    sway=np.array([1.0, 0.0, 0.0]),
 )
 
 
 class Builds(NamedTuple):
-    """Segment lengths in metres and resting posture in radians, one entry per person."""
+    """Segment lengths in metres and resting posture in radians, one entry per person or trial."""
 
     hip: FloatArray
     trunk: FloatArray
@@ -90,7 +96,7 @@ class Builds(NamedTuple):
 
 
 class Throws(NamedTuple):
-    """Where the catcher's hip is, and the ball's way: places (trials, x and y) and flight times (trials,)."""
+    """The catcher's hip and the ball's way: places (trials, x and y) and flight times in seconds (trials,)."""
 
     hip: FloatArray
     release: FloatArray
@@ -105,9 +111,9 @@ class Trials(NamedTuple):
     Attributes
     ----------
     points
-        Positions in metres (trials, steps, 10 points, x and y), in the order of ``POINTS``.
+        Positions in metres (trials, steps, points, x and y), in the order of ``POINTS``.
     label, person
-        Class index, and person 0..59 (20 per class), per trial.
+        Class index, and person 0..59 (20 of each class in turn), per trial.
     contact
         Time of contact in seconds, per trial.
     """
@@ -133,28 +139,39 @@ def direction(angle: FloatArray) -> FloatArray:
     return np.stack([np.sin(angle), -np.cos(angle)], axis=-1)
 
 
-def reach_angles(
-    reach: FloatArray, upper_arm: FloatArray, forearm: FloatArray, hand: FloatArray, wrist: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return shoulder and elbow angle that put the hand at ``reach`` (..., x and y) from the shoulder, elbow down.
+def reach_angles(reach: FloatArray, wrist: FloatArray, body: Builds) -> FloatArray:
+    """Return the joint angles (trials, side, shoulder and elbow and wrist) that bring the hands where they should be.
+
+    The elbow points down. What lies beyond reach is answered with a stretched arm towards it.
 
     Parameters
     ----------
     reach
-        From shoulder to hand.
-    upper_arm, forearm, hand
-        Segment lengths.
+        From shoulder to hand (trials, side, x and y).
     wrist
-        Angle of the hand against the forearm; forearm and hand act as one rigid segment.
+        Angle of the hand against the forearm (trials, side); with it, the two act as one rigid segment.
+    body
+        Builds of the trials.
     """
-    lower = np.sqrt(forearm**2 + hand**2 + 2 * forearm * hand * np.cos(wrist))
-    bend = np.arctan2(hand * np.sin(wrist), forearm + hand * np.cos(wrist))
+    upper_arm, forearm, hand = body.upper_arm[:, None], body.forearm[:, None], body.hand[:, None]
+    along, across = forearm + hand * np.cos(wrist), hand * np.sin(wrist)
+    lower = np.hypot(along, across)
     distance = np.hypot(reach[..., 0], reach[..., 1])
     cosine = (distance**2 - upper_arm**2 - lower**2) / (2 * upper_arm * lower)
-    flexion = np.arccos(np.clip(cosine, -1.0, 1.0))  # beyond reach the arm is stretched towards the target
+    flexion = np.arccos(np.clip(cosine, -1.0, 1.0))
     towards = np.arctan2(reach[..., 0], -reach[..., 1])
     shoulder = towards - np.arctan2(lower * np.sin(flexion), upper_arm + lower * np.cos(flexion))
-    return np.asarray(shoulder), np.asarray(flexion - bend)
+    return np.stack([shoulder, flexion - np.arctan2(across, along), wrist], axis=-1)
+
+
+def arm_points(shoulders: FloatArray, angles: FloatArray, body: Builds) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return elbows, wrists and hands (trials, steps, side, x and y) of rigid arms with these joint angles."""
+    absolute = np.cumsum(angles, axis=-1)  # every joint turns all that lies beyond it
+    lengths = (body.upper_arm, body.forearm, body.hand)
+    segments = [v[:, None, None, None] * direction(absolute[..., joint]) for joint, v in enumerate(lengths)]
+    elbows = shoulders + segments[0]
+    wrists = elbows + segments[1]
+    return elbows, wrists, wrists + segments[2]
 
 
 def ball_path(t: FloatArray, throws: Throws) -> FloatArray:
@@ -173,7 +190,7 @@ def draw_builds(n: int, rng: np.random.Generator) -> Builds:
     height = 1.58 + 0.24 * _spread(n, rng)
 
     def length(share: float) -> FloatArray:
-        return np.asarray(height * share * (1 + 0.02 * rng.standard_normal(n)))
+        return np.asarray(height * share * rng.normal(1, 0.02, n))
 
     return Builds(
         hip=length(0.530),
@@ -185,14 +202,14 @@ def draw_builds(n: int, rng: np.random.Generator) -> Builds:
         hand=length(0.060),  # to the knuckles
         rest_lean=np.deg2rad(rng.normal(2, 2, n)),
         rest_shoulder=np.deg2rad(rng.normal(2, 4, n)),
-        rest_elbow=np.deg2rad(40 + 35 * _spread(n, rng)),  # from hanging arms to hands held ready
+        rest_elbow=np.deg2rad(40 + 35 * _spread(n, rng)),
     )
 
 
 def draw_throws(body: Builds, rng: np.random.Generator) -> Throws:
-    """Draw one throw per trial, aimed at a place the catcher can reach."""
+    """Draw one throw per trial, to a place in front of the chest that the catcher can reach."""
     n = len(body.hip)
-    hip = np.stack([rng.normal(0, 0.03, n), body.hip], axis=-1)
+    hip = np.stack([rng.normal(0, 0.04, n), body.hip], axis=-1)
     neck = hip + body.trunk[:, None] * direction(np.pi - body.rest_lean - np.deg2rad(5))
     distance = rng.uniform(0.68, 0.80, n) * (body.upper_arm + body.forearm + body.hand)
     return Throws(
@@ -205,14 +222,12 @@ def draw_throws(body: Builds, rng: np.random.Generator) -> Throws:
 
 
 def move_trunk(
-    t: FloatArray, start: FloatArray, signs: Signs, throws: Throws, body: Builds, rng: np.random.Generator
+    t: FloatArray, start: FloatArray, throws: Throws, signs: Signs, body: Builds, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the head (trials, steps, 2) and both shoulders (trials, steps, left and right, 2).
-
-    The trunk leans towards the ball a little before the reach starts; it sways all the time.
-    """
+    """Return the head (trials, steps, x and y) and the shoulders (trials, steps, side, x and y)."""
     n = len(start)
-    lean_in = np.deg2rad(np.abs(rng.normal(8, 1.5, n))) * (1 - signs.lean)
+    lean_in = np.deg2rad(rng.normal(8, 1.5, n)) * (1 + signs.lean)
+    # The trunk goes ahead of the arms.
     leaning = minimum_jerk(t, start[:, None] - 0.05, (throws.contact - start)[:, None] + 0.05)
     sway = np.deg2rad(0.5) * (1 + signs.sway)[:, None] * _wander(t, (n,), rng)
     lean = body.rest_lean[:, None] + lean_in[:, None] * leaning + sway
@@ -228,95 +243,74 @@ def move_arms(
     t: FloatArray,
     start: FloatArray,
     duration: FloatArray,
-    signs: Signs,
     shoulders: FloatArray,
     throws: Throws,
+    signs: Signs,
     body: Builds,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the angles (trials, steps, left and right, shoulder and elbow and wrist) from rest to the held ball."""
+    """Return the joint angles (trials, steps, side, shoulder and elbow and wrist) from rest to the held ball."""
     n = len(start)
-    every = (slice(None), None, None, None)  # one value per trial, for all steps, sides and joints
-    split = rng.normal(0, 0.01, n)  # one hand a little above the other
+    split = rng.normal(0, 0.01, (n, 1)) * np.array([1, -1])  # one hand a little above the other
+    palms = throws.catch[:, None] + np.stack([np.full((n, 2), -0.03), split], axis=-1)
     wrist = np.deg2rad(rng.normal(12, 5, (n, 2)))
-    palms = throws.catch[:, None] + np.stack([np.full((n, 2), -0.03), np.stack([split, -split], axis=-1)], axis=-1)
-    at_contact = np.argmin(np.abs(t - throws.contact[:, None]), axis=1)
-    reach = palms - shoulders[np.arange(n), at_contact]
-    lengths = (body.upper_arm[:, None], body.forearm[:, None], body.hand[:, None])
-    caught = np.stack([*reach_angles(reach, *lengths, wrist), wrist], axis=-1)[:, None]
-    held = np.stack([*reach_angles(reach + throws.give[:, None], *lengths, wrist), wrist], axis=-1)[:, None]
+    reach = palms - shoulders[np.arange(n), np.argmin(np.abs(t - throws.contact[:, None]), axis=1)]
+    caught = reach_angles(reach, wrist, body)[:, None]
+    held = reach_angles(reach + throws.give[:, None], wrist, body)[:, None]
     posture = np.stack([body.rest_shoulder, body.rest_elbow, np.full(n, np.deg2rad(5))], axis=-1)
     rest = posture[:, None, None] + np.deg2rad(rng.normal(0, [1.5, 2.5, 2], (n, 1, 2, 3)))
 
-    # Signs: each joint starts for itself, misses its angle by a share, and a second movement makes up for it.
+    # From here on one value per trial stands for all steps, sides and joints.
     time = t[:, None, None]
-    begin = start[every] + signs.apart[every] * (np.array([-0.5, 0.5, 0.5]) + 0.3 * rng.standard_normal((n, 1, 2, 3)))
-    miss = signs.dysmetria[every] * rng.normal(0.7, 0.7, (n, 1, 2, 3))
-    first = minimum_jerk(time, begin, duration[every])
-    second = minimum_jerk(time, begin + 0.9 * duration[every], 0.25)
-    drawn = minimum_jerk(time, throws.contact[every], DRAW_IN)
-    angles = rest + (caught - rest) * ((1 + miss) * first - miss * second) + (held - caught) * drawn
+    start, duration, contact = (v[:, None, None, None] for v in (start, duration, throws.contact))
+    apart, overshoot, amplitude = (v[:, None, None, None] for v in (signs.apart, signs.overshoot, signs.tremor))
+    begin = start + apart * rng.normal([-0.5, 0.5, 0.5], 0.3, (n, 1, 2, 3))
+    miss = overshoot * rng.normal(0.8, 0.5, (n, 1, 2, 3))
+    first = minimum_jerk(time, begin, duration)
+    correction = minimum_jerk(time, begin + 0.9 * duration, 0.25)
+    drawn = minimum_jerk(time, contact, DRAW_IN)
+    angles = rest + (caught - rest) * ((1 + miss) * first - miss * correction) + (held - caught) * drawn
 
-    frequency = rng.uniform(3, 5, n)[every]
-    phase = rng.normal(0, 0.6, (n, 1, 2, 1)) + np.array([0.0, 0.4, 0.8])
-    growing = first**2 * np.exp(-np.maximum(time - throws.contact[every], 0) / 1.0)
-    size = (0.2 + signs.tremor[every] * rng.uniform(0.6, 1.4, (n, 1, 2, 1))) * np.array([0.5, 1.0, 0.8])
-    tremor = size * growing * np.cos(2 * np.pi * frequency * (time - throws.contact[every]) - phase)
+    # Tremor is a train of overshooting corrections, so it is roughly in step with the arrival at the ball.
+    frequency = rng.uniform(3, 5, (n, 1, 1, 1))
+    phase = rng.normal([0.0, 0.4, 0.8], 0.2, (n, 1, 2, 3)) + rng.normal(0, 0.6, (n, 1, 2, 1))
+    size = (0.2 + amplitude * rng.uniform(0.6, 1.4, (n, 1, 2, 1))) * np.array([0.5, 1.0, 0.8])
+    envelope = first**2 * np.exp(-np.maximum(time - contact, 0))
+    tremor = size * envelope * np.cos(2 * np.pi * frequency * (time - contact) - phase)
     noise = 0.4 * np.moveaxis(_wander(t, (n, 2, 3), rng), 3, 1) + rng.normal(0, 0.1, (n, len(t), 2, 3))
     return np.asarray(angles + np.deg2rad(tremor + noise))
 
 
-def arm_points(shoulders: FloatArray, angles: FloatArray, body: Builds) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return elbows, wrists and hands (trials, steps, left and right, 2) of rigid arms with these angles."""
-    absolute = np.cumsum(angles, axis=-1)  # every joint turns what lies beyond it
-    upper_arm, forearm, hand = (
-        length[:, None, None, None] * direction(absolute[..., joint])
-        for joint, length in enumerate((body.upper_arm, body.forearm, body.hand))
-    )
-    elbows = shoulders + upper_arm
-    wrists = elbows + forearm
-    return elbows, wrists, wrists + hand
-
-
 def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials:
-    """Simulate trials of each class.
+    """Simulate ``counts`` trials per class, in the order of ``CLASS_NAMES``.
 
-    Parameters
-    ----------
-    counts
-        Number of trials per class, in the order of ``CLASS_NAMES``.
-    rng
-        Source of all randomness.
-
-    Examples
-    --------
     >>> simulate_trials((2, 2, 1), np.random.default_rng(0)).points.shape
     (5, 60, 10, 2)
     """
-    n = sum(counts)
+    n, n_classes = sum(counts), len(counts)
     t = np.arange(N_STEPS) / SAMPLING_RATE
-    label = np.repeat(np.arange(len(counts)), counts)
+    label = np.repeat(np.arange(n_classes), counts)
     triplet = np.concatenate([np.arange(count) % PERSONS_PER_CLASS for count in counts])
     person = label * PERSONS_PER_CLASS + triplet
     body = Builds(*(values[triplet] for values in draw_builds(PERSONS_PER_CLASS, rng)))
 
-    # The persons of a class are spread evenly from mild to severe, so that no seed draws a class of the mild only.
-    usual = np.concatenate([_spread(PERSONS_PER_CLASS, rng) for _ in counts])[person]
-    severity = np.clip(MILDEST + (1 - MILDEST) * usual + rng.normal(0, 0.12, n), 0.05, 1.2)
-    signs = Signs(*(severity * np.array(values)[label] for values in zip(*SIGNS, strict=True)))
+    # Persons are spread evenly from mild to severe, so that no seed draws a class of the mild only.
+    usual = 0.6 + 0.4 * np.concatenate([_spread(PERSONS_PER_CLASS, rng) for _ in counts])
+    severity = np.clip(usual[person] + rng.normal(0, 0.2, n), 0, 1.2)
+    signs = Signs(*(severity * values[label] for values in SIGNS))
 
     throws = draw_throws(body, rng)
-    usual_lead = rng.normal(0.46, 0.025, len(counts) * PERSONS_PER_CLASS)[person]
-    lead = usual_lead + rng.normal(0, 0.03, n) - signs.late + signs.timing * rng.standard_normal(n)
-    lead = np.clip(lead, 0.22, throws.contact - 0.03)
+    usual_lead = rng.normal(0.46, 0.025, n_classes * PERSONS_PER_CLASS)
+    lead = usual_lead[person] + rng.normal(0, 0.03, n) - signs.late + signs.timing * rng.standard_normal(n)
+    lead = np.clip(lead, 0.26, throws.contact - 0.03)  # no reach is quicker, none starts before the release
     early = rng.normal(0.02, 0.015, n) + 0.5 * signs.timing * rng.standard_normal(n)
-    start, duration = throws.contact - lead, np.maximum(lead - early, 0.2)
+    start, duration = throws.contact - lead, np.maximum(lead - early, 0.24)
 
-    head, shoulders = move_trunk(t, start, signs, throws, body, rng)
-    angles = move_arms(t, start, duration, signs, shoulders, throws, body, rng)
+    head, shoulders = move_trunk(t, start, throws, signs, body, rng)
+    angles = move_arms(t, start, duration, shoulders, throws, signs, body, rng)
     limbs = (shoulders, *arm_points(shoulders, angles, body))
     points = np.concatenate([head[:, :, None], *limbs, ball_path(t, throws)[:, :, None]], axis=2)
-    return Trials(points=points, label=label, person=person, contact=throws.contact)
+    return Trials(points, label, person, throws.contact)
 
 
 def _spread(n: int, rng: np.random.Generator) -> FloatArray:

@@ -17,8 +17,10 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.constraints import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, LabelError, NotFittedError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
+from sparcets.explainers.agreement import agreed_class_names, check_agreement
 from sparcets.explainers.request import Answers, Request
+from sparcets.explainers.saving import save_explainer
 from sparcets.explanation import Explanation, join
 from sparcets.progress import progress_bar
 from sparcets.series_info import SeriesInfo
@@ -80,13 +82,15 @@ class BaseExplainer(ABC, Generic[C]):
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
+            if y is not None or lengths is not None:
+                raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
             X, y, lengths = source.X_train, source.y_train, source.lengths_train
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
         checked = self._check_lengths(lengths, X)
-        names = self._class_names(X[:1], source)
+        names = agreed_class_names(model, X, y, source)
         labels, names = check_labels(y, n_samples=len(X), class_names=names)
         self.history_ = {}
         self.info_ = None
@@ -143,13 +147,14 @@ class BaseExplainer(ABC, Generic[C]):
             raise CapabilityError("out= is not supported yet; explain in parts and save each.")
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
-        if sparsity is not None and not 0 < sparsity <= 1:
+        if sparsity is not None and not _is_share(sparsity):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
         if constraints is not None and not isinstance(constraints, Constraints):
             raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
         asked = constraints if constraints is not None else Constraints()
         bound = asked.bind(info)
         before = self.classifier.predict_proba(X, checked)
+        check_agreement(self.classifier, info, f"this {type(self).__name__}")
         targets = self._targets(target, before)
         request = Request(X=X, target=targets, lengths=checked, constraints=bound, at_most=None, n=int(n), info=info)
         if sparsity is not None:
@@ -184,8 +189,6 @@ class BaseExplainer(ABC, Generic[C]):
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`."""
-        from sparcets.explainers.load import save_explainer
-
         save_explainer(self, Path(folder))
 
     # What a method writes.
@@ -235,16 +238,17 @@ class BaseExplainer(ABC, Generic[C]):
             reason[places] = answers.reason
         repeated = None if lengths is None else np.repeat(lengths, n)
         after = self.classifier.predict_proba(counterfactual, repeated)
-        valid = after.argmax(1) == np.repeat(target, n)
+        wanted = np.repeat(target, n)
+        valid = after.argmax(1) == wanted
         # The classifier's word, asked again, decides; a method that claimed too much is corrected here.
         for i in np.flatnonzero(~valid & (status != "not_found")):
-            wanted = info.class_names[int(np.repeat(target, n)[i])]
+            name, p = info.class_names[int(wanted[i])], after[i, wanted[i]]
             status[i] = "not_found"
-            reason[i] = f"the answer did not convince the classifier: p({wanted}) reached {after[i].max():.2f}"
+            reason[i] = f"the answer did not convince the classifier: p({name}) reached {p:.2f}"
         return Explanation(
             query=np.repeat(X, n, axis=0),
             counterfactual=counterfactual,
-            target=np.repeat(target, n),
+            target=wanted,
             status=status,
             reason=reason.astype(str),
             query_index=np.repeat(rows, n),
@@ -286,28 +290,11 @@ class BaseExplainer(ABC, Generic[C]):
             )
         return check_lengths(lengths, X)
 
-    def _class_names(self, probe: FloatArray, source: Dataset | None) -> tuple[str, ...]:
-        """Return the names of the classes, which model and data must agree on."""
-        model = self.classifier
-        model.predict_proba(probe)  # a wrapped model may know its number of classes only now
-        if source is None:
-            return model.class_names
-        if model.n_classes != source.n_classes:
-            raise LabelError(
-                f"{model.name} tells {model.n_classes} classes apart ({', '.join(model.class_names)}), "
-                f"the data set has {source.n_classes} ({', '.join(source.class_names)})."
-            )
-        if model.named and model.class_names != source.class_names:
-            raise LabelError(
-                f"the classes of {model.name} ({', '.join(model.class_names)}) and of the data set "
-                f"({', '.join(source.class_names)}) must be the same, in the same order."
-            )
-        return source.class_names
-
     def _targets(self, target: Any, before: FloatArray) -> IntArray:
         info = self._fitted()
         if target is None:
-            return np.asarray(np.argsort(before, axis=1, kind="stable")[:, -2], dtype=np.int64)
+            # The first is argmax' choice, so that among equals the runner-up is never the prediction itself.
+            return np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
         targets = check_target(target, n_queries=len(before), class_names=info.class_names)
         if (before.argmax(1) == targets).all():
             wanted = info.class_names[int(targets[0])]
@@ -316,3 +303,8 @@ class BaseExplainer(ABC, Generic[C]):
                 "there is nothing to explain. Choose another target or other queries."
             )
         return targets
+
+
+def _is_share(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return is_number and bool(0 < value <= 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,15 @@ from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
 from sparcets.series_info import SeriesInfo
 
+log = logging.getLogger(__name__)
+
 
 class Nearest(BaseExplainer[NearestConfig]):
     """The nearest training series that is labelled *and* predicted as the target, made to obey the constraints.
 
-    Distance is the root mean square over all entries, standardised per feature. A candidate that no longer convinces
-    the classifier once it is constrained gives way to the next nearest.
+    Distance is the root mean square over all entries, standardised per feature; of two at the same distance, the one
+    that stands first in the training data is taken. A candidate that no longer convinces the classifier once it is
+    constrained gives way to the next nearest.
 
     Examples
     --------
@@ -37,12 +42,14 @@ class Nearest(BaseExplainer[NearestConfig]):
         self, X: FloatArray, y: IntArray, lengths: IntArray | None, info: SeriesInfo, progress: bool | None
     ) -> None:
         accepted = self.classifier.predict(X, lengths) == y
-        for k, name in enumerate(info.class_names):
-            if not (accepted & (y == k)).any():
-                raise DataError(
-                    f"no training series of class {name!r} is predicted as {name!r} by {self.classifier.name}, so "
-                    "there is no neighbour to offer. Check that model and labels use the same classes."
-                )
+        if not accepted.any():
+            raise DataError(
+                f"{self.classifier.name} predicts none of the {len(X)} training series as it is labelled, so there is "
+                "no neighbour to offer. Check that model and labels use the same classes, in the same order."
+            )
+        for k in sorted(set(range(info.n_classes)) - set(y[accepted].tolist())):
+            name = info.class_names[k]
+            log.warning("no series labelled %r is predicted so: %r as target will find nothing", name, name)
         self._X = X[accepted].copy()
         self._y = y[accepted]
         self._lengths = None if lengths is None else lengths[accepted]
@@ -85,7 +92,9 @@ class Nearest(BaseExplainer[NearestConfig]):
                 None if request.lengths is None else request.lengths[rows],
                 None if self._lengths is None else self._lengths[candidates],
             )
-            order = np.argsort(distance, axis=1, kind="stable")[:, : ranked.shape[1]]
+            # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
+            # neighbours at the same distance.
+            order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]
             ranked[rows, : order.shape[1]] = candidates[order]
         return ranked
 
@@ -104,41 +113,67 @@ class Nearest(BaseExplainer[NearestConfig]):
         filled = np.arange(n)[None] < found[:, None]  # (batch, n)
         status = np.where(filled, "neighbour", "not_found")
         reason = np.full((B, n), "", dtype=object)
+        needed = self._shares_needed(request, np.flatnonzero((found == 0) & (ranked[:, 0] >= 0)), ranked)
         for i, j in np.argwhere(~filled):
             wanted = request.info.class_names[int(request.target[i])]
             tried = int((ranked[i] >= 0).sum())
             if found[i]:
-                reason[i, j] = f"only {found[i]} different answers among the {tried} nearest {wanted} series"
-                best[i, j] = best[i, 0]
-            elif best_p[i] < 0 or (best[i, 0] == request.X[i]).all():
+                plural = "s" if found[i] > 1 else ""
+                reason[i, j] = f"only {found[i]} different answer{plural} among the {tried} nearest {wanted} series"
+                best[i, j] = request.X[i]  # a place without an answer does not repeat one
+            elif not tried:
+                reason[i, j] = f"no training series is both labelled and predicted {wanted}"
+            elif request.at_most is None and (best[i, 0] == request.X[i]).all():
                 reason[i, j] = f"the constraints undo every change that the {tried} nearest {wanted} series propose"
-                best[i, j] = request.X[i]
             else:
-                share = "" if request.at_most is None else self._share_needed(request, i, ranked[i])
                 reason[i, j] = (
                     f"none of the {tried} nearest {wanted} series convinces the classifier within the limits given; "
-                    f"the best reached p({wanted}) = {best_p[i]:.2f}{share}"
+                    f"the best reached p({wanted}) = {best_p[i]:.2f}{needed[i]}"
                 )
                 best[i, j] = best[i, 0]
         return Answers(
             counterfactual=best.reshape(B * n, *request.X.shape[1:]), status=status.ravel(), reason=reason.ravel()
         )
 
-    def _share_needed(self, request: Request, row: int, candidates: IntArray) -> str:
-        """Say how many entries the nearest candidate would have had to change."""
-        alone = np.array([row])
-        proposal = self._blend(request, alone, candidates[:1])
-        lengths = None if request.lengths is None else request.lengths[alone]
-        free = request.constraints.enforce(request.X[alone], proposal, lengths)
-        share = (free != request.X[alone]).sum() / max(int(request.mutable_entries()[row]), 1)
-        return f"; the nearest one changes {share:.0%} of the entries"
+    def _shares_needed(self, request: Request, rows: IntArray, ranked: IntArray) -> list[str]:
+        """Say for queries that a cap on the entries left without an answer which share the nearest series needs.
+
+        Found by halving: a share that is enough, though not always the smallest.
+        """
+        words = [""] * len(request)
+        if request.at_most is None or not len(rows):
+            return words
+        proposal = self._blend(request, rows, ranked[rows, 0])
+        entries = request.mutable_entries()
+        too_few, enough = request.at_most[rows], entries[rows] + 1  # one more than all: nothing known to be enough
+        while (enough - too_few > 1).any():
+            middle = (too_few + enough) // 2
+            at_most = request.at_most.copy()
+            at_most[rows] = middle
+            admitted = replace(request, at_most=at_most).admit(proposal, rows)
+            lengths = None if request.lengths is None else request.lengths[rows]
+            convinced = self.classifier.predict(admitted, lengths) == request.target[rows]
+            enough = np.where(convinced, middle, enough)
+            too_few = np.where(convinced, too_few, middle)
+        for i, count in zip(rows, enough, strict=True):
+            percent = np.ceil(1000 * count / entries[i]) / 10  # rounded up, so that asking for it is enough
+            words[i] = (
+                f"; the nearest needs {percent:g} % of the entries" if count <= entries[i] else "; no share is enough"
+            )
+        return words
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"X": self._X, "y": self._y}
         return state if self._lengths is None else {**state, "lengths": self._lengths}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._X, self._y, self._lengths = state["X"], state["y"], state.get("lengths")
+        info = self._fitted()
+        X, y, lengths = state["X"], state["y"], state.get("lengths")
+        if X.shape[1:] != (info.n_steps, info.n_features) or any(
+            len(v) != len(X) for v in (y, lengths) if v is not None
+        ):
+            raise ValueError(f"series of shape {X.shape} do not fit {info.n_steps} steps, {info.n_features} features")
+        self._X, self._y, self._lengths = X, y, lengths
 
 
 def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None) -> FloatArray:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.pooling import blank_padding, mean_over_time
+from sparcets.networks.pooling import blank_padding, inside, mean_over_time
 
 
 class ConvBlock(nn.Module):
-    """Convolution over time and batch normalisation, on (batch, channels, time)."""
+    """Convolution over time and batch normalisation: (batch, time, inputs) to (batch, time, outputs).
+
+    Padding is read as zeros, as beyond the end of a series that is not padded, and does not count in the statistics.
+    """
 
     def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
         super().__init__()
         self.conv = nn.Conv1d(inputs, outputs, kernel, padding="same", bias=False)
         self.norm = nn.BatchNorm1d(outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (batch, outputs, time)."""
-        y: Tensor = self.norm(self.conv(x))
-        return y
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return (batch, time, outputs), zero where there is padding."""
+        y = self.conv(blank_padding(x, lengths).transpose(1, 2))  # (B, C, T)
+        mask = inside(lengths, x)
+        if mask is None:
+            normal: Tensor = self.norm(y).transpose(1, 2)  # (B, T, C)
+            return normal
+        y, steps = y.transpose(1, 2), mask[..., 0]  # (B, T, C), (B, T)
+        return torch.zeros_like(y).index_put((steps,), self.norm(y[steps]))
 
 
 class Fcn(nn.Module):
@@ -40,7 +49,6 @@ class Fcn(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return logits (batch, classes)."""
         for block in self.blocks:
-            x = blank_padding(x, lengths)
-            x = F.relu(block(x.transpose(1, 2))).transpose(1, 2)  # (B, T, C)
+            x = F.relu(block(x, lengths))  # (B, T, C)
         logits: Tensor = self.head(self.dropout(mean_over_time(x, lengths)))  # (B, K)
         return logits

@@ -17,7 +17,7 @@ def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:
 def blank_padding(x: Tensor, lengths: Tensor | None) -> Tensor:
     """Set what lies beyond each series' length to zero."""
     mask = inside(lengths, x)
-    return x if mask is None else x * mask
+    return x if mask is None else x.masked_fill(~mask, 0.0)  # not x * mask: 0 times infinity is NaN
 
 
 def mean_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
@@ -25,7 +25,7 @@ def mean_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
     mask = inside(lengths, h)
     if mask is None:
         return h.mean(1)
-    return (h * mask).sum(1) / mask.sum(1)
+    return h.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
 
 
 def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:

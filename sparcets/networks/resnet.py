@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.fcn import ConvBlock
-from sparcets.networks.pooling import blank_padding, mean_over_time
+from sparcets.networks.pooling import mean_over_time
 
 
 class ResidualBlock(nn.Module):
-    """Three convolutions (kernels 7, 5, 3) around a shortcut, on (batch, channels, time)."""
+    """Three convolutions (kernels 7, 5, 3) around a shortcut: (batch, time, inputs) to (batch, time, outputs)."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -19,11 +19,11 @@ class ResidualBlock(nn.Module):
         self.third = ConvBlock(outputs, outputs, 3)
         self.shortcut = ConvBlock(inputs, outputs, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (batch, outputs, time)."""
-        y = F.relu(self.first(x))
-        y = F.relu(self.second(y))
-        return F.relu(self.third(y) + self.shortcut(x))
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return (batch, time, outputs)."""
+        y = F.relu(self.first(x, lengths))
+        y = F.relu(self.second(y, lengths))
+        return F.relu(self.third(y, lengths) + self.shortcut(x, lengths))
 
 
 class ResNet(nn.Module):
@@ -39,7 +39,6 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return logits (batch, classes)."""
         for block in self.blocks:
-            x = blank_padding(x, lengths)
-            x = block(x.transpose(1, 2)).transpose(1, 2)  # (B, T, C)
+            x = block(x, lengths)  # (B, T, C)
         logits: Tensor = self.head(self.dropout(mean_over_time(x, lengths)))  # (B, K)
         return logits

@@ -109,9 +109,15 @@ def check_answers_are_well_formed(s: Subject) -> None:
     assert set(e.status.tolist()) <= set(STATUSES), set(e.status.tolist())
     assert np.array_equal(e.valid, s.classifier.predict(e.counterfactual) == e.target)
     assert np.array_equal(e.changed, e.delta != 0)
-    assert (e.valid | (e.status == "not_found")).all(), "an answer that failed does not say so"
+    _check_statuses(e)
     assert all(str(r) for r, status in zip(e.reason, e.status, strict=True) if status == "not_found")
     assert e.changed[e.status != "unchanged"].any(), "no query was changed at all"
+
+
+def _check_statuses(e: Explanation) -> None:
+    """``not_found`` and ``valid`` exclude each other, and one of them holds."""
+    assert (e.valid | (e.status == "not_found")).all(), "an answer that failed does not say so"
+    assert not (e.valid & (e.status == "not_found")).any(), "an answer that convinces is called not_found"
 
 
 def check_negligible_changes_are_none(s: Subject) -> None:
@@ -186,21 +192,24 @@ def check_unchanged_and_not_found(s: Subject) -> None:
 
 def check_sparsity_is_a_cap(s: Subject) -> None:
     """No more than the share asked for changes, in any query."""
-    for share in (0.05, 0.3):
+    for share in (0.001, 0.05, 0.3):
         e = s.fitted.explain(s.queries, target=1, sparsity=share)
+        _check_statuses(e)
         assert e.share_changed.max() <= share, f"sparsity={share} gave {e.share_changed.max():.3f}"
 
 
 def check_several_answers(s: Subject) -> None:
-    """``n=3`` gives three answers per query, standing together; the valid ones differ."""
-    e = s.fitted.explain(s.queries[:4], target=1, n=3)
-    assert len(e) == 12 and np.array_equal(e.query_index, np.repeat(np.arange(4), 3))
-    assert np.array_equal(e.query, np.repeat(s.queries[:4], 3, axis=0))
-    for i in range(4):
-        valid = e[3 * i : 3 * i + 3]
-        kept = valid.counterfactual[valid.valid].reshape(int(valid.valid.sum()), -1)
-        assert len(np.unique(kept, axis=0)) == len(kept), "two valid answers to one query are the same"
-        assert not (~valid.valid[:-1] & valid.valid[1:]).any(), "a failed answer stands before a valid one"
+    """``n`` answers per query stand together; the valid ones differ and come first, missing ones are ``not_found``."""
+    for n in (3, 60):
+        e = s.fitted.explain(s.queries[:4], target=1, n=n)
+        assert len(e) == 4 * n and np.array_equal(e.query_index, np.repeat(np.arange(4), n))
+        assert np.array_equal(e.query, np.repeat(s.queries[:4], n, axis=0))
+        _check_statuses(e)
+        for i in range(4):
+            valid = e[n * i : n * (i + 1)]
+            kept = valid.counterfactual[valid.valid].reshape(int(valid.valid.sum()), -1)
+            assert len(np.unique(kept, axis=0)) == len(kept), "two valid answers to one query are the same"
+            assert not (~valid.valid[:-1] & valid.valid[1:]).any(), "a failed answer stands before a valid one"
 
 
 def check_names_travel(s: Subject) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
+from sparcets.errors import DataError
 
 
 def make_series(
@@ -18,6 +19,8 @@ def make_series(
     >>> X.shape, X.dtype, np.bincount(y).tolist()
     ((9, 20, 4), dtype('float32'), [3, 3, 3])
     """
+    if n_features <= n_classes:
+        raise DataError(f"{n_classes} classes need more than as many features, got n_features={n_features}.")
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n_samples) % n_classes)
     X = rng.normal(0, 0.4, (n_samples, n_steps, n_features)).astype(np.float32)

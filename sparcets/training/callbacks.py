@@ -32,6 +32,16 @@ class History(Callback):
             self.values.setdefault(name, []).append(value)
 
 
+def history_to_plain(values: Mapping[str, list[float]]) -> dict[str, list[float | None]]:
+    """Return a history for JSON, which has no NaN: values that are no finite numbers become None."""
+    return {name: [v if math.isfinite(v) else None for v in series] for name, series in values.items()}
+
+
+def history_from_plain(plain: Mapping[str, list[float | None]]) -> dict[str, list[float]]:
+    """Return the history that :func:`history_to_plain` was given, with NaN for None."""
+    return {name: [math.nan if v is None else float(v) for v in series] for name, series in plain.items()}
+
+
 class Progress(Callback):
     """Moves a bar on by one epoch and writes the values behind it."""
 
@@ -46,7 +56,8 @@ class Progress(Callback):
 class EarlyStopping(Callback):
     """Asks to stop when a value has not fallen for ``patience`` epochs; ``improved`` tells whether it just did.
 
-    A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever.
+    A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
+    number never improves; if none ever did, ``best_epoch`` stays -1.
     """
 
     SMALLEST = 1e-3

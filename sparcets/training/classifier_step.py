@@ -48,9 +48,11 @@ class ClassifierStep:
     def update(self, rows: Tensor) -> Mapping[str, Tensor]:
         """Take one Adam step."""
         rows = self.train_rows[rows.to(self.train_rows.device)]
-        if len(rows) == 1 and len(self.train_rows) > 1:
-            return {}  # a lone series has no batch statistics to normalise by
         self.network.train()
+        if len(rows) == 1:  # a lone series has no batch statistics; it is normalised by the running ones
+            for module in self.network.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
         loss = F.cross_entropy(self._logits(rows), self.y[rows])
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]

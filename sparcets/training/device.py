@@ -20,8 +20,10 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise CapabilityError(f"no device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise CapabilityError(f"device {name!r} is not supported. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise CapabilityError(f"device {name!r} was asked for, but torch sees no CUDA device here. Use device='cpu'.")
     if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
@@ -32,7 +34,13 @@ def resolve_device(name: str) -> torch.device:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Run a block under its own torch seed; afterwards the global random state is as it was."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+    # Not torch.manual_seed: it seeds every GPU, and only the state of this one is given back.
+    if device.type != "cuda":
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            yield
+        return
+    with torch.random.fork_rng(devices=[device]), torch.cuda.device(device):
+        torch.default_generator.manual_seed(seed)
+        torch.cuda.manual_seed(seed)
         yield

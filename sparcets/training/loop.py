@@ -31,11 +31,13 @@ def train(
     order = torch.Generator().manual_seed(seed)
     for epoch in range(epochs):
         sums: dict[str, Tensor] = {}
+        counts: dict[str, int] = {}  # of rows behind each value: a step need not report all values every time
         for rows in torch.split(torch.randperm(n_samples, generator=order), batch_size):
             for name, value in step.update(rows).items():
                 weighted = value * len(rows)
                 sums[name] = sums[name] + weighted if name in sums else weighted
-        logs = {name: float(total) / n_samples for name, total in sums.items()}
+                counts[name] = counts.get(name, 0) + len(rows)
+        logs = {name: float(total) / counts[name] for name, total in sums.items()}
         logs.update(step.validate())
         for callback in callbacks:
             callback.on_epoch_end(epoch, logs)

@@ -1,0 +1,31 @@
+# Everything runs in a virtual environment of its own, .venv; nothing needs root.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test check docs clean
+
+setup: $(READY)  ## create .venv and install everything
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "sparcets needs Python 3.10 or newer; set PYTHON=/path/to/python3.10+"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)  ## explain a few trials of simulated ball catching, end to end
+	$(BIN)/sparcets demo --out demo
+
+test: $(READY)  ## run the tests
+	$(BIN)/pytest
+
+check: $(READY)  ## format, lint and types, as CI does
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs: $(READY)  ## write the generated pages: the command line, and the pictures
+	$(BIN)/python docs/generate.py
+
+clean:  ## remove what the other targets made
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,32 @@
+"""Settings of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparcets.config.base import Config
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig(Config):
+    """How generator and discriminator are trained."""
+
+    epochs: int = 100  # the paper's; one epoch sees every query once
+    batch_size: int = 32
+    lr: float = 2e-4
+    beta1: float = 0.5  # of Adam; the usual choice for GANs
+    beta2: float = 0.999
+    balance: bool = False  # cut queries and targets to equal numbers, as the published code does
+    check_every: int = 100  # steps between looks at the training's health
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
+            (self.batch_size >= 1, f"'batch_size' must be >= 1, got {self.batch_size}"),
+            (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
+            (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),
+            (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
+            (self.check_every >= 1, f"'check_every' must be >= 1, got {self.check_every}"),
+        ]
+        return [message for fine, message in checks if not fine]

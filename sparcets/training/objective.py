@@ -1,0 +1,118 @@
+"""The generator's objective: terms by name, their weighted sum, and each of them reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparcets.config.explainers import LossWeights
+from sparcets.errors import ConfigError
+from sparcets.training import losses
+
+
+@dataclass(frozen=True)
+class LossTerm:
+    """A term of the user's own, for what the domain knows.
+
+    Attributes
+    ----------
+    weight
+        Its weight in the sum.
+    function
+        Takes queries and counterfactuals (batch, time, features) in the data's own units, returns one value per query.
+    """
+
+    weight: float
+    function: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A batch of counterfactuals with what the networks say of them; standardised units unless said.
+
+    Attributes
+    ----------
+    delta
+        Residuals (batch, time, features).
+    target
+        Wanted classes (batch,).
+    log_proba
+        The classifier's log-probabilities (batch, classes); None where nobody asks for them.
+    logit
+        The discriminator's logits (batch,); None where nobody asks for them.
+    query_raw, counterfactual_raw
+        In the data's own units, for the user's terms.
+    """
+
+    delta: Tensor
+    target: Tensor
+    log_proba: Tensor | None
+    logit: Tensor | None
+    query_raw: Tensor
+    counterfactual_raw: Tensor
+
+
+class Objective:
+    """Weighted sum of named terms; a weight of 0 leaves the term out altogether.
+
+    Parameters
+    ----------
+    weights
+        Of the paper's five terms.
+    n_mutable
+        Number of mutable features, for the sparsity term.
+    trains_sparsity
+        Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
+    extra
+        The user's own terms by name.
+    """
+
+    def __init__(
+        self, weights: LossWeights, *, n_mutable: int, trains_sparsity: bool, extra: Mapping[str, LossTerm] | None = None
+    ) -> None:
+        own = dict(extra or {})
+        taken = sorted(set(own) & set(weights.to_dict()))
+        if taken:
+            raise ConfigError(f"the term {taken[0]!r} is one of the five already; give yours another name.")
+        self.n_mutable = n_mutable
+        self.trains_sparsity = trains_sparsity
+        self.extra = {name: term for name, term in own.items() if term.weight != 0}
+        self.weights = {name: w for name, w in weights.to_dict().items() if w != 0}
+        self.weights |= {name: term.weight for name, term in self.extra.items()}
+        self.names = tuple(self.weights)
+
+    @property
+    def needs_classifier(self) -> bool:
+        """Whether any term asks the classifier."""
+        return "classification" in self.weights
+
+    @property
+    def needs_discriminator(self) -> bool:
+        """Whether any term asks the discriminator."""
+        return "adversarial" in self.weights
+
+    def __call__(self, candidate: Candidate) -> tuple[Tensor, Tensor]:
+        """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
+        values = [self._term(name, candidate).mean() for name in self.names]
+        total = torch.stack([w * v for w, v in zip(self.weights.values(), values, strict=True)]).sum()
+        return total, torch.stack([v.detach() for v in values])
+
+    def _term(self, name: str, c: Candidate) -> Tensor:
+        if name in self.extra:
+            return self.extra[name].function(c.query_raw, c.counterfactual_raw)
+        if name == "adversarial":
+            assert c.logit is not None
+            return losses.adversarial(c.logit)
+        if name == "classification":
+            assert c.log_proba is not None
+            return losses.classification(c.log_proba, c.target)
+        if name == "similarity":
+            return losses.similarity(c.delta)
+        if name == "smoothness":
+            return losses.smoothness(c.delta)
+        if self.trains_sparsity:
+            return losses.sparsity(c.delta, self.n_mutable)
+        return losses.count_changed(c.delta, self.n_mutable)

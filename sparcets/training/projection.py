@@ -1,0 +1,86 @@
+"""The constraints as a differentiable layer, so that a generator learns under what its answers must obey.
+
+:meth:`sparcets.enforcement.BoundConstraints.enforce` is the same for finished answers, exact to the last bit; a test holds
+the two against each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.datasets.scaling import Scaler
+from sparcets.enforcement import BoundConstraints
+
+
+class Projection(nn.Module):
+    """Moves residuals (batch, time, features) back until the constraints hold; everything in standardised units.
+
+    Parameters
+    ----------
+    bound
+        The constraints.
+    scaler
+        Scale of the features, in which ranges and limits are expressed here.
+    """
+
+    editable: Tensor
+    low: Tensor
+    high: Tensor
+    limit: Tensor
+    sign: Tensor
+
+    def __init__(self, bound: BoundConstraints, scaler: Scaler) -> None:
+        super().__init__()
+        center, scale = scaler.center, scaler.scale
+        tensors = {
+            "editable": torch.tensor(bound.editable),
+            "low": torch.tensor((bound.low - center) / scale, dtype=torch.float32),
+            "high": torch.tensor((bound.high - center) / scale, dtype=torch.float32),
+            "limit": torch.tensor(bound.limit / scale, dtype=torch.float32),
+            "sign": torch.tensor(bound.sign),
+        }
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor, persistent=False)
+        # Asked once here, on the host: in a captured step nothing may wait for the device.
+        self.has_ranges = bool(np.isfinite(bound.low).any() or np.isfinite(bound.high).any())
+        self.has_directions = bool((bound.sign != 0).any())
+        self.limited = np.flatnonzero(np.isfinite(bound.limit)).tolist()
+        self.groups = [members.tolist() for members in bound.groups if bound.mutable[members].all()]
+
+    def forward(self, query: Tensor, delta: Tensor) -> Tensor:
+        """Return residuals that obey; where nothing is in the way, the given ones."""
+        delta = torch.where(self.editable, delta, 0.0)
+        if self.has_ranges:
+            clipped = (query + delta).clamp(self.low, self.high) - query
+            delta = torch.where(delta != 0, clipped, delta)
+        if self.has_directions:
+            wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
+            delta = torch.where(wrong, 0.0, delta)
+        if self.limited:
+            delta = self._limit_steps(query, delta)
+        for members in self.groups:
+            together = (delta[..., members] != 0).all(-1, keepdim=True)
+            delta = delta.index_copy(2, self._index(members), torch.where(together, delta[..., members], 0.0))
+        return delta
+
+    def _index(self, features: list[int]) -> Tensor:
+        return torch.tensor(features, device=self.limit.device)
+
+    def _limit_steps(self, query: Tensor, delta: Tensor) -> Tensor:
+        q, d = query[..., self.limited], delta[..., self.limited]
+        x = q + d
+        own = torch.diff(q, dim=1, prepend=q[:, :1]).abs()
+        reach = torch.maximum(self.limit[self.limited], own).cumsum(1)  # (B, T, L): the distance travelled so far
+        above = _lower_envelope(x, reach)
+        below = -_lower_envelope(-torch.minimum(q, x), reach)
+        moved = torch.where(d == 0, 0.0, torch.maximum(above, below) - q)
+        return delta.index_copy(2, self._index(self.limited), moved)
+
+
+def _lower_envelope(x: Tensor, reach: Tensor) -> Tensor:
+    """Return min over s of x_s + |reach_t − reach_s|: the largest series below ``x`` whose steps keep the limits."""
+    from_past = (x - reach).cummin(1).values + reach
+    from_future = (x + reach).flip(1).cummin(1).values.flip(1) - reach
+    return torch.minimum(from_past, from_future)

@@ -1,0 +1,61 @@
+"""Terms for what a domain knows, to be added to the objective; limb lengths are the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from sparcets.registry import unknown_name
+
+CATCHING_ARMS = (
+    ("LeftShoulder", "LeftElbow"),
+    ("LeftElbow", "LeftWrist"),
+    ("RightShoulder", "RightElbow"),
+    ("RightElbow", "RightWrist"),
+)
+
+
+def limb_lengths(
+    feature_names: Sequence[str], limbs: Sequence[tuple[str, str]]
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a term that asks for unchanged distances between points of the body.
+
+    Its value is the mean over limbs and steps of how much each limb's length differs from the query's, in the data's
+    own units: bones do not stretch, whatever the class.
+
+    Parameters
+    ----------
+    feature_names
+        Names of the features; the coordinates of a point ``Elbow`` are ``Elbow_x``, ``Elbow_y`` and, if there, ``Elbow_z``.
+    limbs
+        Pairs of points.
+
+    Examples
+    --------
+    >>> term = limb_lengths(["A_x", "A_y", "B_x", "B_y"], [("A", "B")])
+    >>> query = torch.tensor([[[0.0, 0.0, 3.0, 4.0]]])
+    >>> term(query, torch.tensor([[[0.0, 0.0, 6.0, 8.0]]]))
+    tensor([5.])
+    """
+    names = list(feature_names)
+    places = {point: _coordinates(point, names) for limb in limbs for point in limb}
+    starts = [places[a] for a, _ in limbs]
+    ends = [places[b] for _, b in limbs]
+
+    def lengths(x: Tensor) -> Tensor:
+        parts = [torch.linalg.vector_norm(x[..., a] - x[..., b], dim=-1) for a, b in zip(starts, ends, strict=True)]
+        return torch.stack(parts, dim=-1)  # (B, T, limbs)
+
+    def term(query: Tensor, counterfactual: Tensor) -> Tensor:
+        return (lengths(counterfactual) - lengths(query)).abs().mean((1, 2))
+
+    return term
+
+
+def _coordinates(point: str, names: list[str]) -> list[int]:
+    found = [names.index(f"{point}_{axis}") for axis in "xyz" if f"{point}_{axis}" in names]
+    if not found:
+        raise unknown_name("point", point, sorted({n.rsplit("_", 1)[0] for n in names}))
+    return found

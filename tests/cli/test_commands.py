@@ -1,0 +1,169 @@
+"""The commands as a user types them: results on stdout, one line on stderr and exit code 2 for a mistake."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.testing.data import make_series
+
+
+@pytest.fixture(scope="module")
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    X, y = make_series(90)
+    path = tmp_path_factory.mktemp("data") / "own.npz"
+    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y], feature_names=["left", "right", "top", "idle"])
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def model(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = str(tmp_path_factory.mktemp("model"))
+    assert main(["fit", "-d", own_data, "--out", folder, "-c", "fcn", "--preset", "tiny", "--json"]) == 0
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code, out, err = run(capsys, *arguments)
+    assert code == 2, (code, out, err)
+    assert len(err.strip().splitlines()) == 1, err
+    assert "Traceback" not in err
+    return err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "list", "--json")
+    assert code == 0
+    known = json.loads(out)
+    assert "nearest" in known["explainers"] and "catching" in known["datasets"] and "bilstm" in known["classifiers"]
+    assert run(capsys, "list")[1].count("\n") == 1 + sum(len(v) for v in known.values())
+
+
+def test_data_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "moving_box" in json.loads(run(capsys, "data", "list", "--json")[1])
+    assert "NATOPS" not in run(capsys, "data", "list")[1]
+    assert "NATOPS" in run(capsys, "data", "list", "--archive")[1]
+
+
+def test_data_info_in_words_and_as_json(capsys: pytest.CaptureFixture[str], own_data: str) -> None:
+    code, out, _ = run(capsys, "data", "info", own_data)
+    assert code == 0 and "72 training + 18 test series" in out and "left, right, top, idle" in out
+    facts = json.loads(run(capsys, "data", "info", own_data, "--json")[1])
+    assert sum(sum(v) for v in facts["classes"].values()) == 90
+    assert facts["split"] == "random"
+
+
+def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:
+    saved = tmp_path / "run.npz"
+    code, out, _ = run(
+        capsys,
+        "explain",
+        model,
+        "-t",
+        "brisk",
+        "--rows",
+        "0:6",
+        "--out",
+        str(saved),
+        "--plots",
+        str(tmp_path),
+        "--json",
+    )
+    assert code == 0
+    rows = json.loads(out)
+    assert [r["series"] for r in rows] == [0, 1, 2, 3, 4, 5]
+    assert {r["target"] for r in rows} == {"brisk"} and all(r["valid"] for r in rows)
+    e = sp.load_explanation(saved)
+    assert len(e) == 6 and e.feature_names == ("left", "right", "top", "idle")
+    assert len(list(tmp_path.glob("answer-*.png"))) == 6
+
+
+def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> None:
+    code, out, _ = run(capsys, "explain", model, "--rows", "0,1")
+    assert code == 0 and "The model would say" in out
+
+
+def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:
+    saved = str(tmp_path / "run.npz")
+    limits = ["--immutable", "idle", "--frozen", "0:5", "--range", "right=-1:1.5", "--direction", "right=up"]
+    more = ["--max-step", "top=0.5", "--group", "pair=left,top", "--sparsity", "0.6", "-n", "2", "--seed", "3"]
+    assert run(capsys, "explain", model, "-t", "brisk", "--out", saved, *limits, *more)[0] == 0
+    e = sp.load_explanation(saved)
+    assert len(e) == 20 and e.seed == 3
+    assert not e.changed[..., 3].any() and not e.changed[:, :5].any() and (e.delta[..., 1] >= 0).all()
+    assert np.array_equal(e.changed[..., 0], e.changed[..., 2])
+    assert e.share_changed.max() <= 0.6
+
+
+def test_a_saved_classifier_can_be_explained_by_another_fit(
+    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
+) -> None:
+    arguments = ["fit", "-d", own_data, "--out", str(tmp_path), "-c", f"{model}/classifier", "--set", "candidates=7"]
+    assert run(capsys, *arguments)[0] == 0
+    assert sp.load(tmp_path / "explainer", classifier=sp.load_classifier(f"{model}/classifier")).config.candidates == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["data", "info", "no_such_set"], "no data set 'no_such_set'"),
+        (["data", "info", "catchng"], "Did you mean 'catching'?"),
+        (["data", "info", "catching", "-o", "sead=3"], "Did you mean 'seed'?"),
+        (["data", "info", "catching", "-o", "seed"], "key=value"),
+        (["data", "fetch", "ui_prmd"], "ui_prmd"),
+        (["fit", "-d", "catching", "--out", "x", "-m", "nearst"], "Did you mean 'nearest'?"),
+        (["fit", "-d", "catching", "--out", "x", "-c", "bilstn"], "Did you mean 'bilstm'?"),
+        (["fit", "-d", "catching", "--out", "x", "--set", "candidate=3"], "did you mean 'candidates'?"),
+        (["fit", "-d", "catching", "--out", "x", "--set-classifier", "lr=-1"], "'lr' must be > 0"),
+        (["fit", "-d", "catching", "--out", "x", "--preset", "best"], "no preset 'best'"),
+        (["fit", "-d", "no/such/file.csv", "--out", "x"], "no file"),
+        (["fit", "-d", "catching", "--out", "x", "--device", "tpu9"], "no device 'tpu9'"),
+        (["explain", "/no/such/folder"], "run.json"),
+        (["fit", "--unknown"], "No such option"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert words in mistake(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-t", "brisck"], "Did you mean 'brisk'?"),
+        (["-t", "7"], "no class index"),
+        (["--rows", "0:0"], "names series that are not there"),
+        (["--rows", "99"], "18, 0 to 17"),
+        (["--rows", "a"], "write 7, 0:10 or 1,4,9"),
+        (["--immutable", "lefd"], "Did you mean 'left'?"),
+        (["--range", "left"], "FEATURE=VALUE"),
+        (["--frozen", "5"], "cannot read a constraint"),
+        (["--sparsity", "2"], "share in"),
+    ],
+)
+def test_a_mistake_about_a_model_is_one_line(
+    capsys: pytest.CaptureFixture[str], model: str, arguments: list[str], words: str
+) -> None:
+    assert words in mistake(capsys, "explain", model, *arguments)
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    with pytest.raises(sp.SparcetsError, match="no_such_set"):
+        main(["data", "info", "no_such_set", "--debug"])
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version")[1].strip() == f"sparcets {sp.__version__}"
+    for command in ([], ["fit"], ["explain"], ["demo"], ["data", "info"]):
+        code, out, _ = run(capsys, *command, "--help")
+        assert code == 0 and "Usage" in out

@@ -1,0 +1,50 @@
+"""The documentation is true: every method, architecture, option and setting appears, and the README's code runs."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from sparcets.config.explainers import NearestConfig
+from sparcets.config.models import ClassifierConfig
+from sparcets.datasets.load import DATASETS
+from sparcets.explainers import EXPLAINERS
+from sparcets.networks import ARCHITECTURES
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_names_everything_that_is_registered() -> None:
+    for registry in (EXPLAINERS, DATASETS, ARCHITECTURES):
+        for name in registry:
+            assert f"`{name}`" in README, f"the README does not mention {registry.kind} {name}"
+
+
+def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_command_line_page_is_up_to_date() -> None:
+    import runpy
+
+    page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["cli_page"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page, "run: make docs"
+
+
+def test_settings_are_described() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for config in (ClassifierConfig, NearestConfig):
+        for field in dataclasses.fields(config):
+            assert f"`{field.name}`" in page, f"docs/configuration.md does not mention {config.__name__}.{field.name}"
