@@ -15,11 +15,21 @@ _WHERE = {
     "BaseExplainer": "sparcets.explainers.base",
     "ClassifierConfig": "sparcets.config.models",
     "Constraints": "sparcets.constraints",
+    "CounterGan": "sparcets.explainers.countergan",
+    "CounterGanConfig": "sparcets.config.explainers",
     "Dataset": "sparcets.datasets.base",
     "Explanation": "sparcets.explanation",
+    "Gan": "sparcets.explainers.gan",
+    "GanConfig": "sparcets.config.explainers",
+    "Ics": "sparcets.explainers.ics",
+    "IcsConfig": "sparcets.config.explainers",
+    "LossTerm": "sparcets.training.objective",
+    "LossWeights": "sparcets.config.explainers",
     "Nearest": "sparcets.explainers.nearest",
     "NearestConfig": "sparcets.config.explainers",
     "Scaler": "sparcets.datasets.scaling",
+    "Sparce": "sparcets.explainers.sparce",
+    "SparceConfig": "sparcets.config.explainers",
     "SparcetsError": "sparcets.errors",
     "TorchClassifier": "sparcets.classifiers.torch_classifier",
     "load": "sparcets.explainers.load",
@@ -33,11 +43,21 @@ __all__ = [
     "BaseExplainer",
     "ClassifierConfig",
     "Constraints",
+    "CounterGan",
+    "CounterGanConfig",
     "Dataset",
     "Explanation",
+    "Gan",
+    "GanConfig",
+    "Ics",
+    "IcsConfig",
+    "LossTerm",
+    "LossWeights",
     "Nearest",
     "NearestConfig",
     "Scaler",
+    "Sparce",
+    "SparceConfig",
     "SparcetsError",
     "TorchClassifier",
     "__version__",
@@ -51,7 +71,14 @@ __all__ = [
 if TYPE_CHECKING:
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
     from sparcets.classifiers.wrap import wrap
-    from sparcets.config.explainers import NearestConfig
+    from sparcets.config.explainers import (
+        CounterGanConfig,
+        GanConfig,
+        IcsConfig,
+        LossWeights,
+        NearestConfig,
+        SparceConfig,
+    )
     from sparcets.config.models import ClassifierConfig
     from sparcets.constraints import Constraints
     from sparcets.datasets.base import Dataset
@@ -59,9 +86,14 @@ if TYPE_CHECKING:
     from sparcets.datasets.scaling import Scaler
     from sparcets.errors import SparcetsError
     from sparcets.explainers.base import BaseExplainer
+    from sparcets.explainers.countergan import CounterGan
+    from sparcets.explainers.gan import Gan
+    from sparcets.explainers.ics import Ics
     from sparcets.explainers.load import load
     from sparcets.explainers.nearest import Nearest
+    from sparcets.explainers.sparce import Sparce
     from sparcets.explanation import Explanation, load_explanation
+    from sparcets.training.objective import LossTerm
 
 
 def __getattr__(name: str) -> Any:

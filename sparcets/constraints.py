@@ -72,6 +72,21 @@ class Constraints:
             "groups": {name: [_plain(f) for f in members] for name, members in self.groups.items()},
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Constraints:
+        """Build from :meth:`to_dict`'s output."""
+        return cls(
+            immutable=list(data["immutable"]),
+            frozen=[(start, stop) for start, stop in data["frozen"]],
+            ranges={
+                f: (-np.inf if low is None else low, np.inf if high is None else high)
+                for f, (low, high) in data["ranges"]
+            },
+            max_step=dict(data["max_step"]),
+            direction=dict(data["direction"]),
+            groups={name: list(members) for name, members in data["groups"].items()},
+        )
+
 
 def _plain(feature: int | str) -> int | str:
     return feature if isinstance(feature, str) else int(feature)
@@ -168,15 +183,16 @@ class _Binder:
         return list(result.items())
 
     def _windows(self) -> list[tuple[int, int]]:
-        windows = []
         asked: Any = self.asked.frozen
-        for window in asked if isinstance(asked, Iterable) else [asked]:
+        if not isinstance(asked, Iterable) or not all(isinstance(window, Iterable) for window in asked):
+            self.problems.append(f"frozen must be a list of windows [(start, stop), …], got {asked!r}")
+            return []
+        windows = []
+        for window in asked:
             try:
                 start, stop = (operator.index(v) for v in window)
             except (TypeError, ValueError):
-                self.problems.append(
-                    f"frozen must be a list of windows (start, stop), got {window!r}; steps are whole numbers"
-                )
+                self.problems.append(f"a frozen window must be (start, stop) in whole steps, got {window!r}")
                 continue
             if not 0 <= start < stop <= self.info.n_steps:
                 self.problems.append(
@@ -187,17 +203,14 @@ class _Binder:
         return windows
 
     def _range(self, feature: int, value: Any) -> tuple[float, float] | None:
-        if (
-            not isinstance(value, (Sequence, np.ndarray))
-            or len(value) != 2
-            or not all(_is_number(v, infinite=True) for v in value)
-        ):
+        ends = value.tolist() if isinstance(value, np.ndarray) else value
+        if not isinstance(ends, Sequence) or len(ends) != 2 or not all(_is_number(v, infinite=True) for v in ends):
             self.problems.append(f"ranges of {self._name(feature)} must be (lowest, highest), got {value!r}")
             return None
-        if value[0] > value[1]:
-            self.problems.append(f"ranges of {self._name(feature)} contradict themselves: {value[0]} > {value[1]}")
+        if ends[0] > ends[1]:
+            self.problems.append(f"ranges of {self._name(feature)} contradict themselves: {ends[0]} > {ends[1]}")
             return None
-        return float(value[0]), float(value[1])
+        return float(ends[0]), float(ends[1])
 
     def _groups(self) -> list[np.ndarray[Any, Any]]:
         asked: Any = self.asked.groups

@@ -46,6 +46,25 @@ class BoundConstraints:
     groups: tuple[np.ndarray[Any, Any], ...]
     tolerance: FloatArray
 
+    def and_also(self, other: BoundConstraints) -> BoundConstraints:
+        """Return both at once: what either forbids is forbidden."""
+        opposed = self.sign * other.sign < 0  # up and down: nothing is left but to stay
+        mutable = self.mutable & other.mutable & ~opposed
+        groups = self.groups + other.groups
+        for _ in groups:  # a group that one of the two freezes may freeze another that shares a member
+            for members in groups:
+                mutable[members] &= mutable[members].all()
+        return BoundConstraints(
+            editable=self.editable & other.editable & mutable,
+            mutable=mutable,
+            low=np.maximum(self.low, other.low),
+            high=np.minimum(self.high, other.high),
+            limit=np.minimum(self.limit, other.limit),
+            sign=np.where(self.sign != 0, self.sign, other.sign),
+            groups=groups,
+            tolerance=self.tolerance,
+        )
+
     def enforce(self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None) -> FloatArray:
         """Return the proposal moved back towards the query until everything holds.
 

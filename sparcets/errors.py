@@ -12,9 +12,11 @@ Each message says what is wrong, what came, what was expected and what to do::
     ├── ConstraintError (ValueError)       constraints that are malformed or contradict each other
     ├── ConfigError (ValueError)           a setting that cannot be
     ├── UnknownNameError (KeyError)        no method, data set, feature or class of that name
+    ├── OutOfRangeError (IndexError)       an answer that an explanation does not hold
     ├── NotFittedError (ValueError)        explain or predict before fit
     ├── CapabilityError (TypeError)        the model or the method cannot do what was asked
     ├── ModelOutputError (ValueError)      a wrapped model returned something unusable
+    ├── TrainingError (RuntimeError)       a training that came to nothing, twice
     ├── DataNotFoundError (FileNotFoundError)   a data set that is not on this machine
     ├── FileFormatError (ValueError)       a file that is broken or of another kind
     ├── StorageError (OSError)             a file that cannot be written
@@ -58,7 +60,9 @@ class ConstraintError(SparcetsError, ValueError):
 
 
 class ConfigError(SparcetsError, ValueError):
-    """A setting that cannot be."""
+    """A setting that cannot be; ``problems`` lists them one by one where there may be several."""
+
+    problems: tuple[str, ...] = ()
 
 
 class UnknownNameError(SparcetsError, KeyError):
@@ -67,6 +71,10 @@ class UnknownNameError(SparcetsError, KeyError):
     def __str__(self) -> str:
         # KeyError prints the repr of its argument; a sentence should print as a sentence.
         return str(self.args[0]) if self.args else ""
+
+
+class OutOfRangeError(SparcetsError, IndexError):
+    """An answer that an explanation does not hold."""
 
 
 class NotFittedError(SparcetsError, ValueError):
@@ -79,6 +87,10 @@ class CapabilityError(SparcetsError, TypeError):
 
 class ModelOutputError(SparcetsError, ValueError):
     """A wrapped model returned something unusable."""
+
+
+class TrainingError(SparcetsError, RuntimeError):
+    """A training that came to nothing, twice."""
 
 
 class DataNotFoundError(SparcetsError, FileNotFoundError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, steps_within
-from sparcets.errors import DataError, FileFormatError
+from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.segments import find_segments
 from sparcets.series_info import SeriesInfo
 from sparcets.storage import atomic_path
@@ -72,6 +72,16 @@ class Explanation:
     seed: int = 0
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        sizes = {name: len(getattr(self, name)) for name in _PER_ANSWER}
+        if self.lengths is not None:
+            sizes["lengths"] = len(self.lengths)
+        if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
+            raise ShapeError(
+                f"an explanation needs one row per answer in every array, and queries shaped as their counterfactuals; "
+                f"got {self.query.shape} and {self.counterfactual.shape}, rows {sizes}."
+            )
+
     @property
     def delta(self) -> FloatArray:
         """Counterfactual minus query (answers, time, features)."""
@@ -122,22 +132,13 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Return the answers of one number, a slice, a mask or a list of numbers, as an Explanation."""
-        if isinstance(rows, (int, np.integer)):
-            if not -len(self) <= rows < len(self):
-                raise IndexError(f"answer {rows} of an explanation with {len(self)}")
-            rows = [int(rows)]
-        elif not isinstance(rows, slice):
-            rows = np.asarray(rows)
-            if rows.dtype == bool and rows.shape != (len(self),):
-                raise IndexError(f"a mask over {len(self)} answers came with shape {rows.shape}")
-            if rows.dtype != bool:
-                rows = rows.astype(np.int64)
+        rows = _chosen(rows, len(self))
         kept = {name: getattr(self, name)[rows] for name in _PER_ANSWER}
         return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **kept)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
-        return f"Explanation({len(self)} by {self.method or '?'}: {found}; {self.valid.sum()} valid)"
+        return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {self.valid.sum()} valid)"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a tidy table of the changed stretches.
@@ -148,9 +149,12 @@ class Explanation:
         import pandas as pd
 
         found = find_segments(self.changed)
-        # Means of stretches from running sums: no loop over stretches.
-        total = np.pad(np.cumsum(self.delta.astype(np.float64), axis=1), ((0, 0), (1, 0), (0, 0)))
-        change = total[found.series, found.end, found.feature] - total[found.series, found.start, found.feature]
+        delta = self.counterfactual.astype(np.float64) - self.query
+        # One sum per stretch, without a loop: reduceat adds up from each edge to the next.
+        flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
+        row = (found.series * self.info.n_features + found.feature) * self.query.shape[1]
+        edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
+        change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
         units = np.array(self.info.units or [""] * self.info.n_features, dtype=object)
         frame: pd.DataFrame = pd.DataFrame(
             {
@@ -158,7 +162,7 @@ class Explanation:
                 "feature": np.array(self.feature_names, dtype=object)[found.feature],
                 "start": found.start,
                 "end": found.end,
-                "mean_change": change / np.maximum(found.end - found.start, 1),
+                "mean_change": change / (found.end - found.start),
                 "units": units[found.feature],
             }
         )
@@ -194,32 +198,53 @@ class Explanation:
             np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
 
+def _chosen(rows: Any, n: int) -> Any:
+    """Return a slice, a mask or numbers that pick from ``n`` answers."""
+    if isinstance(rows, slice):
+        return rows
+    chosen = np.atleast_1d(rows)
+    if chosen.size == 0:
+        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # an empty list comes as floats
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+        raise OutOfRangeError(f"answers are chosen by number, slice, mask or list of numbers, got {rows!r}.")
+    if chosen.dtype == bool:
+        if len(chosen) != n:
+            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
+        return chosen
+    bad = chosen[(chosen < -n) | (chosen >= n)]
+    if len(bad):
+        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
+    return chosen
+
+
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
     """Read what :meth:`Explanation.save` wrote; nothing is unpickled."""
     file = Path(path)
     if not file.is_file():
         raise FileFormatError(f"no file {file}. Give the .npz that Explanation.save wrote.")
+    if not zipfile.is_zipfile(file):
+        raise FileFormatError(f"{file} is no explanation, or it was cut short: it is not a whole .npz file.")
     try:
         with np.load(file, allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile) or "header" not in stored:
+            if "header" not in stored:
                 raise FileFormatError(
                     f"{file} is no explanation: it has no header. Was it written by Explanation.save?"
                 )
             header = json.loads(str(stored["header"]))
+            if header["schema"] != SCHEMA:
+                raise FileFormatError(
+                    f"{file} has layout {header['schema']}, this version of sparcets reads layout {SCHEMA}. "
+                    "Use the version that wrote it, or explain again."
+                )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
-        if header["schema"] != SCHEMA:
-            raise FileFormatError(
-                f"{file} has layout {header['schema']}, this version of sparcets reads layout {SCHEMA}. "
-                "Use the version that wrote it, or explain again."
-            )
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         return Explanation(info=SeriesInfo.from_dict(header["info"]), **arrays, **rest)
     except FileFormatError:
         raise
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise FileFormatError(
-            f"{file} is no explanation, or it is damaged: {type(error).__name__}: {error}."
-        ) from error
+    except (
+        Exception
+    ) as error:  # a foreign or damaged file can make the readers of zip, zlib, npy and JSON raise anything
+        raise FileFormatError(f"{file} is no explanation, or it is damaged: {type(error).__name__}: {error}") from error
 
 
 def join(parts: list[Explanation]) -> Explanation:

@@ -27,7 +27,8 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     >>> with progress_bar("work", 3, show=False) as bar:
     ...     bar.advance(2, "nearly there")
     """
-    if not (sys.stderr.isatty() if show is None else show):
+    watched = sys.stderr is not None and sys.stderr.isatty()  # programs without a console have no stderr
+    if not (watched if show is None else show):
         yield _Silent()
         return
     # rich costs 0.1 s to import: paid only when there is something to draw.

@@ -79,7 +79,7 @@ class SeriesInfo:
             mutable=np.ones(X.shape[2], dtype=bool) if mutable is None else mutable,
             n_steps=X.shape[1],
             scaler=Scaler.fit(X, lengths),
-            span=np.ptp(inside, axis=0).astype(np.float64),
+            span=inside.max(0).astype(np.float64) - inside.min(0),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sparcets.errors import FileFormatError, StorageError
+from sparcets.errors import FileFormatError, SparcetsError, StorageError
 
 
 @contextmanager
@@ -39,11 +39,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
+        # Some disks say only now that they are full: before the rename, while the old file is still there.
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
         # mkstemp files are readable by their owner alone; give the file the rights any new file would get.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
         temporary.replace(final)
+    except SparcetsError:
+        raise  # what the block itself found wrong
     except OSError as error:
         raise StorageError(
             f"cannot write {final}: {_why(error)}. Nothing was overwritten; free some space or choose another place."
@@ -75,6 +80,8 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
     try:
         return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileFormatError(f"{file} cannot be read: {_why(error)}.") from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileFormatError(f"{file} is not {what}: {error}.") from error
 

@@ -5,7 +5,7 @@ Public methods call these once; nothing below them checks again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,7 @@ def check_series(
     owner, n_features, n_steps
         Who was fitted on how many features and steps, if that must match.
     """
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        raise ShapeError(
-            f"{name} must be (batch, time, features), got a nested list with rows of unequal length. "
-            "Pad the series to one length and pass lengths=."
-        ) from error
+    array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
     if array.ndim != 3:
         hint = " For a single series pass X[None]." if array.ndim == 2 else ""
         raise ShapeError(f"{name} must be (batch, time, features), got shape {array.shape}.{hint}")
@@ -69,6 +63,15 @@ def check_series(
     return array
 
 
+def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{name} is a nested list with rows of unequal length. {ragged_hint}") from error
+    except (TypeError, RuntimeError) as error:  # what tensors say that need gradients or lie on a GPU
+        raise DataError(f"{name} cannot be read as a NumPy array: {error}") from error
+
+
 def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype in (np.float32, np.float64):
         return array
@@ -77,6 +80,8 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
     try:
+        if array.dtype.kind not in "OUS":  # complex numbers and dates would lose half of what they say
+            raise TypeError("that is no real number")
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
@@ -101,7 +106,7 @@ def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntA
     """Return the true length of each padded series, or None where nothing is padded."""
     if lengths is None:
         return None
-    array = np.asarray(lengths)
+    array = _as_array(lengths, name, "Pass one whole number per series.")
     n_samples, n_steps = X.shape[:2]
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
@@ -132,14 +137,14 @@ def check_labels(
     complete
         Whether every class must have a sample (True for training data).
     """
-    array = np.asarray(y)
+    array = _as_array(y, "y", "Pass one label per series.")
+    known = check_names(class_names, what="class_names")
     if array.shape != (n_samples,):
         hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""
         raise LabelError(f"y must be {n_samples} labels, one per series, got shape {array.shape}.{hint}")
-    if array.dtype.kind in "USO":
-        labels, names = _named_labels(array, class_names)
-    else:
-        labels, names = _numbered_labels(array, class_names)
+    huge = array.dtype.kind == "O" and all(_is_integer(v) for v in array)  # integers beyond int64 come as objects
+    named = array.dtype.kind in "USOT" and not huge
+    labels, names = _named_labels(array, known) if named else _numbered_labels(array, known)
     present = np.unique(labels)
     if complete:
         missing = sorted(set(range(len(names))) - set(present.tolist()))
@@ -156,7 +161,11 @@ def check_labels(
     return labels, names
 
 
-def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None) -> tuple[IntArray, tuple[str, ...]]:
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _named_labels(array: np.ndarray[Any, Any], class_names: tuple[str, ...] | None) -> tuple[IntArray, tuple[str, ...]]:
     not_text = [v for v in array.ravel() if not isinstance(v, str)]
     if array.dtype.kind == "S":
         raise LabelError("y holds bytes; decode the labels first: y.astype(str).")
@@ -165,7 +174,7 @@ def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None
             f"y mixes labels of several types, among them {not_text[0]!r}. Pass all as strings or all as integers."
         )
     text = array.astype(str)
-    names = tuple(class_names) if class_names is not None else tuple(np.unique(text).tolist())
+    names = class_names or tuple(np.unique(text).tolist())
     index = {n: i for i, n in enumerate(names)}
     for label in np.unique(text).tolist():
         if label not in index:
@@ -174,31 +183,29 @@ def _named_labels(array: np.ndarray[Any, Any], class_names: Sequence[str] | None
 
 
 def _numbered_labels(
-    array: np.ndarray[Any, Any], class_names: Sequence[str] | None
+    array: np.ndarray[Any, Any], class_names: tuple[str, ...] | None
 ) -> tuple[IntArray, tuple[str, ...]]:
     if array.dtype.kind == "f":
-        if not np.isfinite(array).all() or (array != np.round(array)).any():
-            bad = array[~np.isfinite(array) | (array != np.round(array))][0]
-            raise LabelError(f"y must hold whole numbers or strings, got {bad}.")
-    elif array.dtype.kind not in "iub":
+        bad = array[~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53)]
+        if len(bad):
+            raise LabelError(f"y must hold whole numbers or strings, got {bad[0]}.")
+    elif array.dtype.kind not in "iubO":
         raise LabelError(f"y must hold class indices or strings, got dtype {array.dtype}.")
-    largest, smallest = array.max(), array.min()
+    largest, smallest = int(array.max()), int(array.min())  # Python's integers have no largest
     # Compared before any cast: a label beyond int64 would otherwise wrap round to another class.
     limit = len(class_names) if class_names is not None else len(array)
     if smallest < 0:
-        raise LabelError(f"y holds the label {int(smallest)}; class indices start at 0. Pass other labels as strings.")
+        raise LabelError(f"y holds the label {smallest}; class indices start at 0. Pass other labels as strings.")
     if largest >= limit:
         known = (
             f"there are {limit} classes ({', '.join(class_names[:8])})"
             if class_names is not None
-            else (f"{len(array)} series cannot fill classes 0..{int(largest)}, so one has no sample")
+            else f"{len(array)} series cannot fill classes 0..{largest}, so one has no sample"
         )
         raise LabelError(
-            f"y holds the label {int(largest)}, but {known}. Class indices run 0..K-1; pass other labels as strings."
+            f"y holds the label {largest}, but {known}. Class indices run 0..K-1; pass other labels as strings."
         )
-    labels = array.astype(np.int64)
-    names = tuple(class_names) if class_names is not None else tuple(str(k) for k in range(int(largest) + 1))
-    return labels, names
+    return array.astype(np.int64), class_names or tuple(str(k) for k in range(largest + 1))
 
 
 def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> IntArray:
@@ -213,12 +220,15 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     class_names
         Names of the classes, in the order of their indices.
     """
-    if isinstance(target, (str, np.str_)) or np.ndim(target) == 0:
+    if getattr(target, "shape", None) == ():  # a single value of NumPy or torch
+        target = target.item()
+    if isinstance(target, str) or not hasattr(target, "__len__"):
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
-    values = np.asarray(target).tolist()
-    if len(values) != n_queries or np.ndim(target) != 1:
+    # A list is not made an array: that would turn [1, "well"] into strings.
+    values = target.tolist() if hasattr(target, "tolist") else list(target)
+    if len(values) != n_queries:
         raise TargetError(
-            f"target must be one class, or one per query: {n_queries} queries came with {np.shape(target)} targets."
+            f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
         )
     return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
 
@@ -229,7 +239,7 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
         if target in names:
             return names.index(target)
         raise TargetError(f"no target class {target!r}.{did_you_mean(target, names)} Known: {', '.join(names)}.")
-    if isinstance(target, (bool, np.bool_)) or not isinstance(target, (int, np.integer)):
+    if not _is_integer(target):
         raise TargetError(f"target must be a class name or index, got {target!r}.")
     if not 0 <= int(target) < len(names):
         raise TargetError(
@@ -238,12 +248,14 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
     return int(target)
 
 
-def check_names(names: Any, *, n: int, what: str) -> tuple[str, ...] | None:
-    """Return ``n`` distinct names as strings, or None."""
+def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ...] | None:
+    """Return distinct names (``n`` of them, if given) as strings, or None."""
     if names is None:
         return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise DataError(f"{what} must be a list of names, got {names!r}.")
     result = tuple(str(v) for v in names)
-    if len(result) != n:
+    if n is not None and len(result) != n:
         raise ShapeError(f"{what} must be {n} names, got {len(result)}.")
     doubles = sorted({v for v in result if result.count(v) > 1})
     if doubles:
@@ -255,8 +267,12 @@ def check_mutable(mutable: Any, *, feature_names: Sequence[str] | None, n_featur
     """Return one flag per feature from flags, or from the names or indices of the mutable features."""
     if mutable is None:
         return None
+    if isinstance(mutable, str) or not isinstance(mutable, Iterable):
+        raise DataError(f"mutable must be a list of flags, names or indices, got {mutable!r}.")
     values = list(mutable)
-    if len(values) == n_features and all(isinstance(v, (bool, np.bool_)) for v in values):
+    if values and all(isinstance(v, (bool, np.bool_)) for v in values):
+        if len(values) != n_features:
+            raise ShapeError(f"mutable must be {n_features} flags, one per feature, got {len(values)}.")
         result = np.array(values, dtype=bool)
     else:
         result = np.zeros(n_features, dtype=bool)
@@ -274,11 +290,9 @@ def feature_index(feature: Any, feature_names: Sequence[str] | None, n_features:
         if feature in names:
             return names.index(feature)
         raise unknown_name("feature", feature, names)
-    if isinstance(feature, (int, np.integer)) and not isinstance(feature, (bool, np.bool_)):
-        if 0 <= int(feature) < n_features:
-            return int(feature)
-        raise unknown_name("feature", int(feature), names)
-    raise unknown_name("feature", feature, names)
+    if _is_integer(feature) and 0 <= feature < n_features:
+        return int(feature)
+    raise unknown_name("feature", int(feature) if _is_integer(feature) else feature, names)
 
 
 def default_feature_names(n_features: int) -> list[str]:

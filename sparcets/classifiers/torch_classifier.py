@@ -34,7 +34,7 @@ from sparcets.training.callbacks import (
 )
 from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.device import resolve_device, seeded
-from sparcets.training.loop import train
+from sparcets.training.loop import shuffled, train
 from sparcets.validation import check_labels, check_lengths, check_series
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ class TorchClassifier(DifferentiableClassifier):
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
         X = check_series(X)
-        named = names is not None or np.asarray(y).dtype.kind in "UO"
-        labels, names = check_labels(y, n_samples=len(X), class_names=names)
+        labels, found = check_labels(y, n_samples=len(X), class_names=names)
+        named = names is not None or found != tuple(str(k) for k in range(len(found)))
         checked = check_lengths(lengths, X)
-        self._prepare(Scaler.fit(X, checked), names, named, X.shape[1])
+        self._prepare(Scaler.fit(X, checked), found, named, X.shape[1])
         try:
             self._train(X, labels, checked, progress)
         except BaseException:
@@ -141,16 +141,13 @@ class TorchClassifier(DifferentiableClassifier):
         history = History()
         stopping = EarlyStopping("validation_loss", config.patience)
         best = KeepBest(network, stopping)
-        with (
-            seeded(spawn(config.seed, "dropout"), device),
-            progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
-        ):
+        with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
             train(
                 step,
-                n_samples=len(learn),
+                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
                 epochs=config.epochs,
-                batch_size=config.batch_size,
-                seed=spawn(config.seed, "order"),
+                seed=spawn(config.seed, "dropout"),
+                device=device,
                 callbacks=[history, stopping, best, Progress(bar)],
             )
         if stopping.best_epoch < 0:

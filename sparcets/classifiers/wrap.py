@@ -94,10 +94,7 @@ def _names(
     """Return the names of the classes as far as they are known; all that was said about them must agree."""
     if n_classes is not None and (isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer))):
         raise ConfigError(f"n_classes must be a whole number, got {n_classes!r}.")
-    if isinstance(class_names, str):
-        raise ConfigError(f"class_names must be a list of names, got the text {class_names!r}.")
-    own = _own_names(model)
-    given = None if class_names is None else check_names(class_names, n=len(list(class_names)), what="class_names")
+    own, given = _own_names(model), check_names(class_names, what="class_names")
     said = {
         "n_classes": None if n_classes is None else int(n_classes),
         "class_names": None if given is None else len(given),

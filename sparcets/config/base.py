@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import math
+import numbers
 import types
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparcets.errors import ConfigError
 from sparcets.registry import did_you_mean
@@ -22,15 +25,14 @@ class Config:
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
-        problems = [
-            f"{f.name!r} must be {_describe(hints[f.name])}, got {getattr(self, f.name)!r}"
-            for f in fields(self)
-            if not _fits(getattr(self, f.name), hints[f.name])
-        ]
+        problems = []
+        for field in fields(self):
+            value = _as_declared(getattr(self, field.name), hints[field.name])
+            object.__setattr__(self, field.name, value)
+            if not _fits(value, hints[field.name]):
+                problems.append(f"{field.name!r} must be {_describe(hints[field.name])}, got {value!r}")
         # Values of the wrong type would only confuse the checks of their size.
-        problems = problems or self.problems()
-        if problems:
-            raise ConfigError(_list_problems(type(self).__name__, problems))
+        _raise_all(type(self).__name__, problems or self.problems())
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values; an empty list if nothing is."""
@@ -42,36 +44,46 @@ class Config:
         return plain
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build from :meth:`to_dict`'s output; unknown keys are an error."""
-        names = [f.name for f in fields(cls)]
-        unknown = [f"unknown key {k!r}{_hint(k, names)}" for k in data if k not in names]
-        if unknown:
-            raise ConfigError(_list_problems(cls.__name__, unknown))
-        hints = get_type_hints(cls)
-        return cls(**{k: _from_plain(v, hints[k]) for k, v in data.items()})
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"{cls.__name__} is read from a dictionary, got {data!r}.")
+        hints = {f.name: get_type_hints(cls)[f.name] for f in fields(cls)}
+        problems = [_unknown(key, list(hints)) for key in data if key not in hints]
+        values = {}
+        for key in [name for name in hints if name in data]:
+            try:
+                values[key] = _from_plain(data[key], hints[key])
+            except ConfigError as error:
+                problems += _inside(key, error)
+        return _build(cls, values, problems)
 
     def override(self, *settings: str) -> Self:
         """Return a copy with settings like ``"lr=1e-3"`` or ``"weights.sparsity=0.5"``, parsed by the field's type."""
-        result = self
+        hints = get_type_hints(type(self))
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        names = list(values)
+        problems: list[str] = []
+        parts: dict[str, list[str]] = {}
         for setting in settings:
             key, equals, text = setting.partition("=")
+            name, dot, rest = key.strip().partition(".")
             if not equals:
-                raise ConfigError(f"cannot read the setting {setting!r}: write it as key=value.")
-            result = result._with(key.strip(), text.strip())
-        return result
-
-    def _with(self, key: str, text: str) -> Self:
-        name, _, rest = key.partition(".")
-        names = [f.name for f in fields(self)]
-        if name not in names:
-            raise ConfigError(_list_problems(type(self).__name__, [f"unknown key {name!r}{_hint(name, names)}"]))
-        value = getattr(self, name)
-        if rest:
-            if not isinstance(value, Config):
-                raise ConfigError(f"{name!r} of {type(self).__name__} has no parts, so {key!r} means nothing.")
-            return replace(self, **{name: value._with(rest, text)})
-        return replace(self, **{name: _parse(text, get_type_hints(type(self))[name])})
+                problems.append(f"cannot read the setting {setting!r}: write it as key=value")
+            elif name not in names:
+                problems.append(_unknown(name, names))
+            elif not dot:
+                values[name] = _parse(text.strip(), hints[name])
+            elif isinstance(values[name], Config):
+                parts.setdefault(name, []).append(f"{rest}={text}")
+            else:
+                problems.append(f"{name!r} has no parts, so {key.strip()!r} means nothing")
+        for name, of_part in parts.items():
+            try:
+                values[name] = values[name].override(*of_part)
+            except ConfigError as error:
+                problems += _inside(name, error)
+        return _build(type(self), values, problems)
 
     @property
     def fingerprint(self) -> str:
@@ -80,13 +92,35 @@ class Config:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _list_problems(owner: str, problems: list[str]) -> str:
-    return f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in {owner}: {'; '.join(problems)}."
+C = TypeVar("C", bound=Config)
 
 
-def _hint(key: str, names: list[str]) -> str:
-    close = did_you_mean(key, names).strip().rstrip("?")
-    return f", {close[0].lower()}{close[1:]}?" if close else f" (known: {', '.join(names)})"
+def _build(cls: type[C], values: dict[str, Any], problems: list[str]) -> C:
+    """Make the config, or report what its values and ``problems`` found wrong, together."""
+    try:
+        result = cls(**values)
+    except ConfigError as error:
+        problems = [*error.problems, *problems]
+    _raise_all(cls.__name__, problems)
+    return result
+
+
+def _raise_all(owner: str, problems: list[str]) -> None:
+    if problems:
+        plural = "s" if len(problems) > 1 else ""
+        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {'; '.join(problems)}.")
+        error.problems = tuple(problems)
+        raise error
+
+
+def _inside(name: str, error: ConfigError) -> list[str]:
+    return [f"in {name!r}: {problem}" for problem in error.problems or [str(error).rstrip(".")]]
+
+
+def _unknown(key: object, names: list[str]) -> str:
+    close = did_you_mean(str(key), names).strip().rstrip("?")
+    hint = f", {close[0].lower()}{close[1:]}?" if close else f" (known: {', '.join(names)})"
+    return f"unknown key {key!r}{hint}"
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -100,7 +134,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
+        return isinstance(value, float) and math.isfinite(value)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
@@ -118,21 +152,42 @@ def _describe(hint: Any) -> str:
     return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 
+def _as_declared(value: Any, hint: Any) -> Any:
+    """Return numbers in the type of their field, so that 1, 1.0 and NumPy's 1 are the same setting."""
+    args = get_args(hint)
+    if get_origin(hint) is tuple and isinstance(value, tuple):
+        return tuple(_as_declared(v, args[0]) for v in value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    kinds = args if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if int in kinds and isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if float in kinds else value
+
+
 def _from_plain(value: Any, hint: Any) -> Any:
+    """Turn JSON's lists and dictionaries into the tuples and configs that the field declares."""
+    args = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        fitting = (_from_plain(value, a) for a in args if a is not type(None))
+        return next((v for v in fitting if v is not value), value)
     if get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(value)
-    if is_dataclass(hint) and isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, dict):
+        return tuple(_from_plain(v, args[0]) for v in value)
+    if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
         return hint.from_dict(value)
     return value
 
 
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
 def _parse(text: str, hint: Any) -> Any:
-    if _fits(text, hint) and hint is str:
+    """Read a value as the field's type; what does not fit comes back as it is, for the message."""
+    if hint is str:
         return text
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
-        value = text
-    if isinstance(value, list):
-        value = tuple(value)
-    return value
+        value = _WORDS.get(text.lower(), text)
+    value = _as_declared(tuple(value) if isinstance(value, list) else value, hint)
+    return text if _fits(text, hint) and not _fits(value, hint) else value

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sparcets.config.base import Config
+from sparcets.config.models import DiscriminatorConfig, GeneratorConfig
+from sparcets.config.runs import TrainConfig
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,3 +41,111 @@ class NearestConfig(ExplainerConfig):
     def tiny(cls) -> NearestConfig:
         """Return settings for tests."""
         return cls(candidates=20)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LossWeights(Config):
+    """Weights of the generator's five terms (the paper's λ1 to λ5, section 3); 0 leaves a term out altogether."""
+
+    adversarial: float = 1.0
+    classification: float = 1.0
+    similarity: float = 1.0
+    sparsity: float = 1.0
+    smoothness: float = 1.0
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        found = [f"{k!r} must be >= 0, got {v}" for k, v in self.to_dict().items() if v < 0]
+        return found or ([] if any(self.to_dict().values()) else ["at least one weight must be > 0"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdversarialConfig(ExplainerConfig):
+    """What the three methods with a generator and a discriminator share."""
+
+    target: int | str | None = None  # None: one fit for every target class; a class: for that one alone
+    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
+    discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    weights: LossWeights = field(default_factory=LossWeights)
+    trains_sparsity: bool = True  # False: the sparsity term is reported only, as in the published code
+
+    @classmethod
+    def paper(cls, target: int | str) -> Self:
+        """Return the paper's settings, for one target class.
+
+        Sections 2 and 4: a two-layer bidirectional LSTM with 256 hidden units and dropout 0.4; a one-layer
+        discriminator with 16; all weights of the method 1; 100 epochs, batches of 32, Adam with 2e-4 and 0.5/0.999.
+        The published code cuts queries and targets to equal numbers, and its sparsity term has no gradient.
+        """
+        train = TrainConfig(epochs=100, batch_size=32, lr=2e-4, beta1=0.5, beta2=0.999, balance=True)
+        return cls(
+            target=target,
+            generator=GeneratorConfig(backbone="lstm", hidden=256, layers=2, dropout=0.4),
+            discriminator=DiscriminatorConfig(backbone="lstm", hidden=16, layers=1),
+            train=train,
+            trains_sparsity=False,
+        )
+
+    @classmethod
+    def tiny(cls) -> Self:
+        """Return settings for tests: seconds on a CPU."""
+        return cls(
+            generator=GeneratorConfig(hidden=24, layers=1, dropout=0.0),
+            discriminator=DiscriminatorConfig(hidden=8),
+            train=TrainConfig(epochs=25, batch_size=32, lr=5e-3, check_every=20),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SparceConfig(AdversarialConfig):
+    """Settings of :class:`~sparcets.Sparce`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CounterGanConfig(AdversarialConfig):
+    """Settings of :class:`~sparcets.CounterGan`: no sparsity layer, no terms for sparsity and smoothness."""
+
+    weights: LossWeights = field(default_factory=lambda: LossWeights(sparsity=0.0, smoothness=0.0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GanConfig(AdversarialConfig):
+    """Settings of :class:`~sparcets.Gan`: whole series, regularised by their distance to the query (section 4)."""
+
+    weights: LossWeights = field(default_factory=lambda: LossWeights(sparsity=0.0, smoothness=0.0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IcsConfig(ExplainerConfig):
+    """Settings of :class:`~sparcets.Ics`, the instance-wise search after Wachter et al. (section 4)."""
+
+    target: int | str | None = None  # None: any target may be asked for
+    steps: int = 100  # of Adam, for each value of the trade-off
+    lr: float = 0.4
+    beta1: float = 0.9
+    beta2: float = 0.999
+    trade_off: float = 1.0  # λ, the weight of the prediction against the distance, at first
+    raises: int = 10  # values of λ tried at most; it doubles for the queries that are not valid yet
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (self.steps >= 1, f"'steps' must be >= 1, got {self.steps}"),
+            (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
+            (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),
+            (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
+            (self.trade_off > 0, f"'trade_off' must be > 0, got {self.trade_off}"),
+            (self.raises >= 1, f"'raises' must be >= 1, got {self.raises}"),
+        ]
+        return ExplainerConfig.problems(self) + [message for fine, message in checks if not fine]
+
+    @classmethod
+    def paper(cls, target: int | str | None = None) -> IcsConfig:
+        """Return the paper's settings (section 4), which are the defaults."""
+        return cls(target=target, steps=100, lr=0.4, beta1=0.9, beta2=0.999, trade_off=1.0, raises=10)
+
+    @classmethod
+    def tiny(cls) -> IcsConfig:
+        """Return settings for tests."""
+        return cls(steps=30, raises=5)

@@ -1,8 +1,9 @@
-"""Settings of the classifiers we train ourselves."""
+"""Settings of the networks: classifiers, generators, discriminators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sparcets.config.base import Config
 
@@ -44,3 +45,39 @@ class ClassifierConfig(Config):
     def tiny(cls) -> ClassifierConfig:
         """Return settings for tests: seconds on a CPU."""
         return cls(hidden=8, layers=1, dropout=0.0, epochs=30, patience=5, lr=1e-2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GeneratorConfig(Config):
+    """The generator: a bidirectional backbone and a dense layer per step (the paper's section 2)."""
+
+    backbone: Literal["lstm", "gru", "tcn"] = "lstm"
+    hidden: int = 256
+    layers: int = 2
+    dropout: float = 0.4
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
+            (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
+            (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
+        ]
+        return [message for fine, message in checks if not fine]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiscriminatorConfig(Config):
+    """The discriminator: a bidirectional backbone read at the last step (the paper's section 2)."""
+
+    backbone: Literal["lstm", "gru", "tcn"] = "lstm"
+    hidden: int = 16
+    layers: int = 1
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
+            (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
+        ]
+        return [message for fine, message in checks if not fine]

@@ -17,6 +17,7 @@ class TrainConfig(Config):
     beta1: float = 0.5  # of Adam; the usual choice for GANs
     beta2: float = 0.999
     balance: bool = False  # cut queries and targets to equal numbers, as the published code does
+    patience: int = 0  # epochs without a better generator loss before it stops; 0: never, as the paper
     check_every: int = 100  # steps between looks at the training's health
 
     def problems(self) -> list[str]:
@@ -27,6 +28,7 @@ class TrainConfig(Config):
             (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
             (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),
             (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
+            (self.patience >= 0, f"'patience' must be >= 0, got {self.patience}"),
             (self.check_every >= 1, f"'check_every' must be >= 1, got {self.check_every}"),
         ]
         return [message for fine, message in checks if not fine]

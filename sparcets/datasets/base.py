@@ -19,6 +19,7 @@ from sparcets.validation import (
     check_series,
 )
 
+NUMBER = (int, float, np.integer, np.floating)
 Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
 
 
@@ -142,9 +143,8 @@ class Dataset:
         if subjects is None:
             train, test = stratified_split(labels, test_size=test_size, seed=seed)
         else:
-            subjects = np.asarray(subjects)
-            if subjects.shape != (len(X),):
-                raise ShapeError(f"subjects must be {len(X)} ids, one per series, got shape {subjects.shape}.")
+            if np.shape(subjects) != (len(X),):
+                raise ShapeError(f"subjects must be {len(X)} ids, one per series, got shape {np.shape(subjects)}.")
             train, test = grouped_split(subjects, test_size=test_size, seed=seed)
         split = "random" if subjects is None else "subject"
         return cls.from_rows(X, y, train=train, test=test, subjects=subjects, name=name, split=split, **known)
@@ -194,8 +194,6 @@ class Dataset:
         X = check_series(X)
         n_features = X.shape[2]
         labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
-        if class_names is not None:
-            names = check_names(class_names, n=len(names), what="class_names") or names
         absent = sorted(set(range(len(names))) - set(labels[train].tolist()))
         if absent:
             raise LabelError(
@@ -207,13 +205,23 @@ class Dataset:
             units = (units,) * n_features if isinstance(units, str) else tuple(str(u) for u in units)
             if len(units) != n_features:
                 raise ShapeError(f"units must be one for all or {n_features}, one per feature, got {len(units)}.")
-        if sampling_rate is not None and not sampling_rate > 0:
-            raise DataError(f"sampling_rate must be a positive number of Hz, got {sampling_rate}.")
+        if sampling_rate is not None and not (isinstance(sampling_rate, NUMBER) and 0 < sampling_rate < np.inf):
+            raise DataError(f"sampling_rate must be a positive number of Hz, got {sampling_rate!r}.")
+        if salient is not None and np.shape(salient) != X.shape:
+            raise ShapeError(f"salient must have a flag for every entry, {X.shape}, got shape {np.shape(salient)}.")
+        if subjects is not None and np.shape(subjects) != (len(X),):
+            raise ShapeError(f"subjects must be {len(X)} ids, one per series, got shape {np.shape(subjects)}.")
 
         def part(values: Any, rows: IntArray) -> Any:
             return None if values is None else np.asarray(values)[rows]
 
-        series = X.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            series = X.astype(np.float32, copy=False)
+        if not np.isfinite(series).all():
+            raise DataError(
+                f"X holds {X.flat[np.abs(X).argmax()]:.3g}, beyond float32's {np.finfo(np.float32).max:.2g}. "
+                "Use larger units."
+            )
         return cls(
             name=name,
             X_train=series[train],

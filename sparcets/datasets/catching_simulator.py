@@ -1,8 +1,8 @@
 """A model of someone who stands, seen from the side, and catches a thrown ball with both hands.
 
-The recordings behind the catching data of Lang et al. (2022) are private, so this model stands in for them: the same
-numbers of steps, points and classes, but every trial is **simulated** and no patient was measured. It is apart from
-the loader because it is a model with assumptions of its own, made of pure functions of NumPy arrays.
+The recordings behind the catching data of Lang et al. (2022, arXiv:2206.00931) are private, so this model stands in for
+them: the same numbers of steps, points and classes, but every trial is **simulated** and no patient was measured. It is
+apart from the loader because it is a model with assumptions of its own, made of pure functions of NumPy arrays.
 
 The scene is the sagittal plane, x towards the thrower, y up, in metres; step 0 is the release of the ball.
 
@@ -11,29 +11,21 @@ The scene is the sagittal plane, x towards the thrower, y up, in metres; step 0 
   it depends on the class.
 * **Body.** Hip, leaning trunk, head, and two arms of three rigid segments moved by their joint angles: the distances
   shoulder–elbow, elbow–wrist and wrist–hand are constants of a person. Noise enters the angles, never the points.
-  Segment lengths are shares of body height (Drillis & Contini 1966). Persons come in triplets of one build and one
-  resting posture, one per class, as in a study with matched groups: build says nothing about the class.
+  Segment lengths are shares of body height (Drillis & Contini 1966, *Body segment parameters*). Persons come in
+  triplets of one build and resting posture, one per class, like matched groups: build says nothing about the class.
 * **Control.** From rest to the posture in which the hands meet the ball, found by inverse kinematics, along a
-  minimum-jerk profile (Flash & Hogan 1985) of the joint angles. The reach starts well before contact, the trunk leans in.
-* **Ataxia.** Intention tremor of 3–5 Hz that grows towards the target (Deuschl et al. 1998), overshoot (at times
-  undershoot) with a corrective movement, joints that move one after the other (Bastian et al. 1996), unsteady timing,
-  oversized postural adjustment (Horak & Diener 1994).
-* **Autism.** A later, more reactive start (Whyatt & Craig 2013 on catching; Ekberg et al. 2016 on infants at risk), hence
-  a quicker reach, and little of the anticipating lean.
+  minimum-jerk profile (Flash & Hogan 1985, J Neurosci 5) of the joint angles. The reach starts well before contact, and
+  the trunk leans in.
+* **Ataxia.** Intention tremor of 3–5 Hz that grows towards the target (Deuschl, Bain & Brin 1998, Mov Disord 13 S3);
+  joints that move one after the other, overshoot, at times undershoot (Bastian et al. 1996, J Neurophysiol 76), with a
+  corrective movement; unsteady timing; postural adjustment of a wrong, here too large, gain (Timmann & Horak 1997,
+  Brain 120); more sway.
+* **Autism.** A later, more reactive start (in catching: Whyatt & Craig 2013, Res Autism Spectr Disord 7; in infants at
+  risk: Ekberg et al. 2016, Clin Psychol Sci 4), hence a quicker reach, and little of the anticipating lean.
 
 Every trial is a Control trial plus *severity* times the signs of its class. Severity varies between persons and trials,
 so a patient's mildest trials look like a Control's. The directions come from the sources, the sizes are ours: chosen
-so that good classifiers are right in some 92 to 97 % of trials, while no feature's mean tells the class.
-
-References
-----------
-Bastian, Martin, Keating, Thach (1996), Cerebellar ataxia: abnormal control of interaction torques across multiple
-joints, J Neurophysiol 76. Deuschl, Bain, Brin (1998), Consensus statement of the Movement Disorder Society on tremor,
-Mov Disord 13. Drillis, Contini (1966), Body segment parameters. Ekberg, Falck-Ytter, Bölte, Gredebäck (2016), Reduced
-prospective motor control in 10-month-olds at risk for autism spectrum disorder, Clin Psychol Sci 4. Flash, Hogan (1985),
-The coordination of arm movements, J Neurosci 5. Horak, Diener (1994), Cerebellar control of postural scaling and
-central set in stance, J Neurophysiol 72. Lang, Giese, Ilg, Otte (2022), arXiv:2206.00931. Whyatt, Craig (2013),
-Interceptive skills in children aged 9–11 years, diagnosed with autism spectrum disorder, Res Autism Spectr Disord 7.
+so that good classifiers are right in some 90 to 97 % of trials, while no feature's mean tells the class.
 """
 
 from __future__ import annotations
@@ -71,10 +63,10 @@ class Signs(NamedTuple):
 # At severity 1, in the order of CLASS_NAMES.
 SIGNS = Signs(
     late=np.array([0.0, 0.20, 0.0]),
-    lean=np.array([0.5, -0.8, 0.0]),
+    lean=np.array([0.25, -0.6, 0.0]),
     tremor=np.array([4.0, 0.0, 0.0]),
     overshoot=np.array([0.2, 0.0, 0.0]),
-    apart=np.array([0.20, 0.0, 0.0]),
+    apart=np.array([0.24, 0.0, 0.0]),
     timing=np.array([0.04, 0.0, 0.0]),
     sway=np.array([1.0, 0.0, 0.0]),
 )
@@ -106,22 +98,12 @@ class Throws(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """Simulated trials.
+    """Simulated trials."""
 
-    Attributes
-    ----------
-    points
-        Positions in metres (trials, steps, points, x and y), in the order of ``POINTS``.
-    label, person
-        Class index, and person 0..59 (20 of each class in turn), per trial.
-    contact
-        Time of contact in seconds, per trial.
-    """
-
-    points: FloatArray
-    label: IntArray
-    person: IntArray
-    contact: FloatArray
+    points: FloatArray  # positions in metres (trials, steps, points, x and y), in the order of POINTS
+    label: IntArray  # class index, per trial
+    person: IntArray  # 0..59, 20 of each class in turn, per trial
+    contact: FloatArray  # time of contact in seconds, per trial
 
 
 def minimum_jerk(t: FloatArray, start: FloatArray | float, duration: FloatArray | float) -> FloatArray:
@@ -140,18 +122,10 @@ def direction(angle: FloatArray) -> FloatArray:
 
 
 def reach_angles(reach: FloatArray, wrist: FloatArray, body: Builds) -> FloatArray:
-    """Return the joint angles (trials, side, shoulder and elbow and wrist) that bring the hands where they should be.
+    """Return the joint angles (trials, side, shoulder and elbow and wrist) that bring the hands to a place.
 
-    The elbow points down. What lies beyond reach is answered with a stretched arm towards it.
-
-    Parameters
-    ----------
-    reach
-        From shoulder to hand (trials, side, x and y).
-    wrist
-        Angle of the hand against the forearm (trials, side); with it, the two act as one rigid segment.
-    body
-        Builds of the trials.
+    ``reach`` leads from shoulder to hand (trials, side, x and y), ``wrist`` is the angle of hand against forearm
+    (trials, side). The elbow points down; what lies beyond reach is answered with an arm stretched towards it.
     """
     upper_arm, forearm, hand = body.upper_arm[:, None], body.forearm[:, None], body.hand[:, None]
     along, across = forearm + hand * np.cos(wrist), hand * np.sin(wrist)
@@ -226,7 +200,7 @@ def move_trunk(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the head (trials, steps, x and y) and the shoulders (trials, steps, side, x and y)."""
     n = len(start)
-    lean_in = np.deg2rad(rng.normal(8, 1.5, n)) * (1 + signs.lean)
+    lean_in = np.deg2rad(rng.normal(7, 2, n)) * (1 + signs.lean)
     # The trunk goes ahead of the arms.
     leaning = minimum_jerk(t, start[:, None] - 0.05, (throws.contact - start)[:, None] + 0.05)
     sway = np.deg2rad(0.5) * (1 + signs.sway)[:, None] * _wander(t, (n,), rng)

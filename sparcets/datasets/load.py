@@ -50,6 +50,10 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
     from sparcets.datasets.files import SUFFIXES, load_file
     from sparcets.datasets.uea_names import UEA_NAMES
 
+    if not isinstance(name, (str, os.PathLike)):
+        raise ConfigError(
+            f"a data set is loaded by name or path, got {name!r}. Arrays go to Dataset.from_arrays(X, y)."
+        )
     text = os.fspath(name)
     if text in DATASETS:
         return _call(text, DATASETS.load(text), options)
@@ -74,9 +78,11 @@ def loader_options(name: str) -> dict[str, Any]:
 
 
 def _call(name: str, loader: Any, options: dict[str, Any]) -> Dataset:
-    known = list(inspect.signature(loader).parameters)
+    parameters = inspect.signature(loader).parameters
+    known = list(parameters)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for option in options:
-        if option not in known:
+        if option not in known and not takes_any:
             raise ConfigError(
                 f"{name} takes no option {option!r}.{did_you_mean(option, known)} Known: {', '.join(known)}."
             )

@@ -33,24 +33,23 @@ class Scaler:
     @classmethod
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
         """Measure training series of shape (batch, time, features); padding does not count."""
-        if lengths is None:
-            center = X.mean((0, 1), dtype=np.float64)
-            scale = X.std((0, 1), dtype=np.float64)
-        else:
-            rows = X[steps_within(lengths, len(X), X.shape[1])]  # (steps, features)
-            center = rows.mean(0, dtype=np.float64)
-            scale = rows.std(0, dtype=np.float64)
-        # Rounding leaves a constant feature with a std of some 1e-8 of its value; dividing by that would blow up noise.
-        constant = scale <= 1e-7 * np.maximum(np.abs(center), 1e-30)
+        whole = X.reshape(-1, X.shape[2])
+        rows = (
+            whole if lengths is None else whole[steps_within(lengths, len(X), X.shape[1]).ravel()]
+        )  # (steps, features)
+        center = rows.mean(0, dtype=np.float64)
+        scale = rows.std(0, dtype=np.float64)
+        # What varies by no more than its type can tell apart is constant; dividing by that would blow up rounding.
+        constant = (rows.min(0) == rows.max(0)) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
         return cls(center=center, scale=np.where(constant, 1.0, scale))
 
     def transform(self, X: FloatArray) -> FloatArray:
-        """Return standardised series, in the type they came in."""
-        return ((X - self.center) / self.scale).astype(X.dtype, copy=False)
+        """Return standardised series, in the type they came in (whole numbers become floats)."""
+        return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)
 
     def inverse(self, X: FloatArray) -> FloatArray:
         """Return series in the data's own units."""
-        return (X * self.scale + self.center).astype(X.dtype, copy=False)
+        return (X * self.scale + self.center).astype(_float_type(X), copy=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists for JSON."""
@@ -60,3 +59,7 @@ class Scaler:
     def from_dict(cls, data: dict[str, Any]) -> Scaler:
         """Build from :meth:`to_dict`'s output."""
         return cls(np.asarray(data["center"], dtype=np.float64), np.asarray(data["scale"], dtype=np.float64))
+
+
+def _float_type(X: FloatArray) -> np.dtype[Any]:
+    return np.result_type(X.dtype, np.float32)

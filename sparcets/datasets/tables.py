@@ -24,7 +24,6 @@ FORMS = (
     "wide (label, columns <feature>_<step>), each with subject and split if wanted."
 )
 STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d+)")
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class Table(NamedTuple):
@@ -57,25 +56,26 @@ class _Sheet(NamedTuple):
 def read_csv(path: Path) -> Table:
     """Read a .csv file, comma-separated, UTF-8, with one line of column names."""
     try:
-        header, lines = _check_lines(path)
-        frame = pd.read_csv(
-            path,
-            header=0,
-            names=header,
-            index_col=False,
-            encoding="utf-8-sig",
-            skipinitialspace=True,
-            # Ids and labels are text, whatever they look like, and may read "NA"; only an empty cell is missing.
-            dtype={c: str for c in header if c in (*ABOUT_SERIES, "feature")},
-            keep_default_na=False,
-            na_values=[""],
-            float_precision="round_trip",
-            low_memory=False,
-        )
+        # Opened here, so that line ends of every kind reach both readers as \n: on some mixtures pandas never ends.
+        with path.open(encoding="utf-8-sig") as file:
+            header, lines = _check_lines(path, csv.reader(file, skipinitialspace=True))
+        with path.open(encoding="utf-8-sig") as file:
+            frame = pd.read_csv(
+                file,
+                header=0,
+                names=header,
+                index_col=False,
+                skipinitialspace=True,
+                # Ids and labels are text, whatever they look like, and may read "NA"; only an empty cell is missing.
+                dtype={c: str for c in header if c in (*ABOUT_SERIES, "feature")},
+                keep_default_na=False,
+                na_values=[""],
+                low_memory=False,
+            )
     except (UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
         raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
     if len(frame) != len(lines):
-        raise FileFormatError(f"{path} holds a quotation mark that is never closed. Close or remove it.")
+        raise FileFormatError(f"{path} cannot be told into rows. Check its quotation marks and line ends.")
     frame.index = pd.Index(lines, name="line")
     return _parse(_Sheet(path, frame))
 
@@ -95,23 +95,19 @@ def read_parquet(path: Path) -> Table:
     return _parse(_Sheet(path, frame))
 
 
-def _check_lines(path: Path) -> tuple[list[str], list[int]]:
+def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int]]:
     """Return the column names and the line of each row; pandas would fill up or shift rows of another length."""
     lines = []
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, skipinitialspace=True)
-        records = (record for record in reader if record)
-        header = [name.strip() for name in next(records, [])]
-        _check_header(path, header)
-        for record in records:
-            if len(record) != len(header):
-                excess = len(record) > len(header)
-                problem = "more than there are columns" if excess else f"none for column {header[len(record)]!r}"
-                raise FileFormatError(
-                    f"{path}, line {reader.line_num}: {len(record)} values, {problem}. "
-                    f"Each line needs {len(header)}, one per column."
-                )
-            lines.append(reader.line_num)
+    records = (record for record in reader if record)
+    header = [name.strip() for name in next(records, [])]
+    _check_header(path, header)
+    for record in records:
+        if len(record) != len(header):
+            excess = len(record) > len(header)
+            problem = "more than there are columns" if excess else f"none for column {header[len(record)]!r}"
+            needed = f"Each line needs {len(header)}, one per column"
+            raise FileFormatError(f"{path}, line {reader.line_num}: {len(record)} values, {problem}. {needed}.")
+        lines.append(reader.line_num)
     return header, lines
 
 
@@ -263,12 +259,12 @@ def _numbers(sheet: _Sheet, columns: list[str]) -> FloatArray:
         cells = sheet.frame[column]
         if cells.dtype.kind in "mM":
             cells = cells.astype(str)  # dates are no numbers, though pandas would count their nanoseconds
-        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if (row := _first(~(np.abs(numbers) <= FLOAT32_MAX))) is not None:  # true for NaN, too
+        with np.errstate(over="ignore"):
+            result[:, place] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if (row := _first(~np.isfinite(result[:, place]))) is not None:
             if pd.isna(cells.iloc[row]):
                 raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
             raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a finite float32 number.")
-        result[:, place] = numbers
     return result
 
 

@@ -44,7 +44,7 @@ def agreed_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset
 def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
     """Return what string labels call the classes of a model that only numbers them, in the order of the alphabet."""
     labels = np.asarray(y)
-    if labels.ndim != 1 or labels.dtype.kind not in "UO" or not all(isinstance(v, str) for v in labels):
+    if labels.ndim != 1 or not all(isinstance(v, str) for v in labels.tolist()):
         return model.class_names
     names = tuple(str(v) for v in np.unique(labels.astype(str)))
     if set(names) <= set(model.class_names):

@@ -19,7 +19,7 @@ from sparcets.constraints import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.agreement import agreed_class_names, check_agreement
-from sparcets.explainers.request import Answers, Request
+from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explainers.saving import save_explainer
 from sparcets.explanation import Explanation, join
 from sparcets.progress import progress_bar
@@ -47,6 +47,8 @@ class BaseExplainer(ABC, Generic[C]):
     ----------
     info_
         Names, units and scale of the data it was fitted on.
+    constraints_
+        The standing constraints given to ``fit``.
     history_
         Values by name that the fit left behind; empty where nothing is trained.
     """
@@ -60,11 +62,21 @@ class BaseExplainer(ABC, Generic[C]):
         self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
+        self.constraints_ = Constraints()
 
     # What users call. Final: every method checks, batches and packages in the same way.
 
     @final
-    def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        lengths: Any = None,
+        constraints: Constraints | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
         """Learn from training series; a second fit forgets the first.
 
         Parameters
@@ -76,6 +88,11 @@ class BaseExplainer(ABC, Generic[C]):
             Labels, where series were given: class indices or names.
         lengths
             True lengths of padded series.
+        constraints
+            What no answer of this explainer may ever do: a trained method learns under them, ``explain`` enforces them.
+        checkpoint
+            Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
+            methods that train nothing leave nothing there.
         progress
             Whether to draw a progress bar; None draws it on a terminal.
         """
@@ -95,7 +112,19 @@ class BaseExplainer(ABC, Generic[C]):
         self.history_ = {}
         self.info_ = None
         info = SeriesInfo.measure(X, names, lengths=checked, source=source)
-        self._fit(X, labels, checked, info, progress)
+        standing = _checked_constraints(constraints)
+        job = FitJob(
+            X=X,
+            y=labels,
+            lengths=checked,
+            info=info,
+            constraints=standing.bind(info),
+            standing=standing.to_dict(),
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            progress=progress,
+        )
+        self._fit(job)
+        self.constraints_ = standing
         self.info_ = info
         return self
 
@@ -149,10 +178,8 @@ class BaseExplainer(ABC, Generic[C]):
             raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
         if sparsity is not None and not _is_share(sparsity):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
-        if constraints is not None and not isinstance(constraints, Constraints):
-            raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
-        asked = constraints if constraints is not None else Constraints()
-        bound = asked.bind(info)
+        asked = _checked_constraints(constraints)
+        bound = self.constraints_.bind(info).and_also(asked.bind(info))
         before = self.classifier.predict_proba(X, checked)
         check_agreement(self.classifier, info, f"this {type(self).__name__}")
         targets = self._targets(target, before)
@@ -193,9 +220,7 @@ class BaseExplainer(ABC, Generic[C]):
 
     # What a method writes.
 
-    def _fit(
-        self, X: FloatArray, y: IntArray, lengths: IntArray | None, info: SeriesInfo, progress: bool | None
-    ) -> None:
+    def _fit(self, job: FitJob) -> None:
         """Learn from checked training series; empty where nothing is learnt."""
 
     @abstractmethod
@@ -207,8 +232,8 @@ class BaseExplainer(ABC, Generic[C]):
         """Return the arrays (by name) that make a fitted explainer, for saving."""
 
     @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`_state` gave."""
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        """Take back what :meth:`_state` gave, for series like those of the fit."""
 
     # Shared work.
 
@@ -303,6 +328,14 @@ class BaseExplainer(ABC, Generic[C]):
                 "there is nothing to explain. Choose another target or other queries."
             )
         return targets
+
+
+def _checked_constraints(constraints: Any) -> Constraints:
+    if constraints is None:
+        return Constraints()
+    if not isinstance(constraints, Constraints):
+        raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
+    return constraints
 
 
 def _is_share(value: Any) -> bool:

@@ -10,7 +10,8 @@ import safetensors
 import safetensors.numpy
 
 from sparcets.classifiers.base import Classifier
-from sparcets.errors import FileFormatError
+from sparcets.constraints import Constraints
+from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.agreement import check_agreement
 from sparcets.explainers.base import BaseExplainer
@@ -19,7 +20,7 @@ from sparcets.series_info import SeriesInfo
 from sparcets.storage import read_json
 from sparcets.training.callbacks import history_from_plain
 
-DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, safetensors.SafetensorError)
+DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, safetensors.SafetensorError)
 
 
 def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExplainer[Any]:
@@ -45,6 +46,7 @@ def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExpla
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
         state = safetensors.numpy.load_file(path / ARRAYS)
+        explainer.constraints_ = Constraints.from_dict(header["constraints"])
         explainer.history_ = history_from_plain(header["history"])
     except DAMAGE as error:
         raise _damaged(path, error) from error
@@ -52,7 +54,9 @@ def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExpla
     check_agreement(classifier, info, str(path))
     explainer.info_ = info
     try:
-        explainer._restore(state)
+        explainer._restore(state, info)
+    except SparcetsError:
+        raise  # a device that is not there, say, is no damage either
     except DAMAGE as error:
         raise _damaged(path, error) from error
     return explainer

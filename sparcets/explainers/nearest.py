@@ -12,7 +12,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
 from sparcets.config.explainers import NearestConfig
 from sparcets.errors import DataError
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.request import Answers, Request
+from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.series_info import SeriesInfo
 
 log = logging.getLogger(__name__)
@@ -38,9 +38,8 @@ class Nearest(BaseExplainer[NearestConfig]):
     config_class = NearestConfig
     supports_lengths = True
 
-    def _fit(
-        self, X: FloatArray, y: IntArray, lengths: IntArray | None, info: SeriesInfo, progress: bool | None
-    ) -> None:
+    def _fit(self, job: FitJob) -> None:
+        X, y, lengths, info = job.X, job.y, job.lengths, job.info
         accepted = self.classifier.predict(X, lengths) == y
         if not accepted.any():
             raise DataError(
@@ -166,7 +165,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         state: dict[str, Any] = {"X": self._X, "y": self._y}
         return state if self._lengths is None else {**state, "lengths": self._lengths}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         info = self._fitted()
         X, y, lengths = state["X"], state["y"], state.get("lengths")
         if X.shape[1:] != (info.n_steps, info.n_features) or any(

@@ -1,14 +1,45 @@
-"""What one batch of queries asks of a method, and what the method answers."""
+"""What a method is given, to learn from and to answer, and what it answers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray, StrArray, steps_within
 from sparcets.enforcement import BoundConstraints, keep_largest
 from sparcets.series_info import SeriesInfo
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitJob:
+    """What a fit is given, checked.
+
+    Attributes
+    ----------
+    X, y, lengths
+        Training series (batch, time, features) in the data's own units, labels, and true lengths or None.
+    info
+        Names, units and scale of the data.
+    constraints, standing
+        The standing constraints, bound to the data; and as the user said them, as plain values.
+    checkpoint
+        Folder for the state of the training, or None.
+    progress
+        Whether to draw a progress bar; None draws it on a terminal.
+    """
+
+    X: FloatArray
+    y: IntArray
+    lengths: IntArray | None
+    info: SeriesInfo
+    constraints: BoundConstraints
+    standing: Mapping[str, Any]
+    checkpoint: Path | None
+    progress: bool | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,6 +25,7 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
         "method": explainer.method,
         "config": explainer.config.to_dict(),
         "info": info.to_dict(),
+        "constraints": explainer.constraints_.to_dict(),
         "history": history_to_plain(explainer.history_),
     }
     with atomic_path(folder / ARRAYS) as temporary:

@@ -55,9 +55,9 @@ class Generator(nn.Module):
         self.kind = head
         outputs = len(mutable)
         self.head = SparsityLayer(2 * hidden, outputs) if head == "sparse" else nn.Linear(2 * hidden, outputs)
-        self.register_buffer("mutable", torch.tensor(mutable), persistent=False)
-        self.register_buffer("middle", (high + low)[mutable] / 2, persistent=False)
-        self.register_buffer("reach", (high - low)[mutable] / 2, persistent=False)
+        self.register_buffer("mutable", torch.tensor(mutable))
+        self.register_buffer("middle", (high + low)[mutable] / 2)
+        self.register_buffer("reach", (high - low)[mutable] / 2)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """Return residuals (batch, time, features) of queries (batch, time, features) towards targets (batch,)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
@@ -18,6 +19,9 @@ class Callback:
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Take note of the named values of one epoch."""
+
+    def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
+        """Take note of the named values since the last check, ``steps`` steps into the training."""
 
 
 class History(Callback):
@@ -93,3 +97,22 @@ class KeepBest(Callback):
     def restore(self) -> None:
         """Put the best weights back."""
         self.network.load_state_dict(self._best)
+
+
+class TensorBoard(Callback):
+    """Writes the values for TensorBoard, if that is installed; otherwise it does nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._writer = None
+            return
+        self._writer = SummaryWriter(str(folder))
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the values of an epoch."""
+        if self._writer is not None:
+            for name, value in logs.items():
+                self._writer.add_scalar(name, value, epoch)
+            self._writer.flush()

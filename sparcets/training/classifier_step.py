@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.training.loop import Batch
+
 
 class ClassifierStep:
     """Trains a network on standardised series with Adam.
@@ -23,6 +25,8 @@ class ClassifierStep:
     lr
         Learning rate.
     """
+
+    names: tuple[str, ...] = ("loss",)
 
     def __init__(
         self,
@@ -45,9 +49,9 @@ class ClassifierStep:
         logits: Tensor = self.network(self.x[rows], lengths)
         return logits
 
-    def update(self, rows: Tensor) -> Mapping[str, Tensor]:
-        """Take one Adam step."""
-        rows = self.train_rows[rows.to(self.train_rows.device)]
+    def update(self, batch: Batch) -> Tensor:
+        """Take one Adam step; return the loss (1,)."""
+        rows = self.train_rows[batch["rows"].to(self.train_rows.device)]
         self.network.train()
         if len(rows) == 1:  # a lone series has no batch statistics; it is normalised by the running ones
             for module in self.network.modules():
@@ -59,7 +63,7 @@ class ClassifierStep:
         # Recurrent networks now and then meet a cliff; one clipped step is better than a lost training.
         nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimiser.step()
-        return {"loss": loss.detach()}
+        return loss.detach()[None]
 
     @torch.no_grad()
     def validate(self) -> Mapping[str, float]:

@@ -1,45 +1,106 @@
-"""The only training loop we own: epochs, shuffled batches, callbacks. What one step does is the caller's."""
+"""The only training loop we own: epochs, batches, callbacks. What one step does is the caller's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
+from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback
+from sparcets.training.device import seeded
+
+Batch: TypeAlias = Mapping[str, Tensor]  # what a step is given: rows of the training data, by name, all of one length
+Batches: TypeAlias = Callable[[int], Iterable[Batch]]  # the batches of an epoch
 
 
 class Step(Protocol):
-    """One kind of training: owns the networks and optimisers, knows nothing of epochs."""
+    """One kind of training: owns the networks and optimisers, knows nothing of epochs.
 
-    def update(self, rows: Tensor) -> Mapping[str, Tensor]:
-        """Take one optimisation step on these rows of the training data; return named values, detached."""
+    Attributes
+    ----------
+    names
+        Of the values that ``update`` returns.
+    """
+
+    names: tuple[str, ...]
+
+    def update(self, batch: Batch) -> Tensor:
+        """Take one optimisation step; return the values of ``names``, detached (names,)."""
 
     def validate(self) -> Mapping[str, float]:
         """Return named values on held-out data, measured after each epoch."""
 
 
-def train(
-    step: Step, *, n_samples: int, epochs: int, batch_size: int, seed: int, callbacks: Sequence[Callback]
-) -> None:
-    """Run epochs of shuffled batches until they are done or a callback asks to stop.
+def shuffled(n_samples: int, batch_size: int, seed: int) -> Batches:
+    """Return batches of all rows in a new order each epoch; the last one may be smaller."""
 
-    Values are summed on the device and read once per epoch, so that the loop never waits for single steps.
-    """
-    order = torch.Generator().manual_seed(seed)
-    for epoch in range(epochs):
-        sums: dict[str, Tensor] = {}
-        counts: dict[str, int] = {}  # of rows behind each value: a step need not report all values every time
+    def batches(epoch: int) -> Iterator[Batch]:
+        order = torch.Generator().manual_seed(spawn(seed, f"epoch {epoch}"))
         for rows in torch.split(torch.randperm(n_samples, generator=order), batch_size):
-            for name, value in step.update(rows).items():
-                weighted = value * len(rows)
-                sums[name] = sums[name] + weighted if name in sums else weighted
-                counts[name] = counts.get(name, 0) + len(rows)
-        logs = {name: float(total) / counts[name] for name, total in sums.items()}
+            yield {"rows": rows}
+
+    return batches
+
+
+def train(
+    step: Step,
+    batches: Batches,
+    *,
+    epochs: int,
+    seed: int,
+    device: torch.device,
+    callbacks: Sequence[Callback],
+    start: int = 0,
+    check_every: int | None = None,
+) -> None:
+    """Run epochs until they are done or a callback asks to stop.
+
+    Every epoch has a seed of its own, so that a training can be taken up at any epoch and go on as if it had never
+    stopped. Values are summed on the device and read at checks and epochs only: the loop never waits for single steps.
+
+    Parameters
+    ----------
+    step
+        What to do with a batch.
+    batches
+        The batches of each epoch.
+    epochs, start
+        Number of epochs, and the first to run.
+    seed
+        Of what the step draws at random (dropout).
+    device
+        Where it runs.
+    callbacks
+        Told after every epoch, and every ``check_every`` steps.
+    check_every
+        Steps between checks; None checks at the end of epochs only.
+    """
+    steps = 0
+    for epoch in range(start, epochs):
+        with seeded(spawn(seed, f"epoch {epoch}"), device):
+            total, rows = torch.zeros(len(step.names), device=device), 0
+            window, in_window = torch.zeros_like(total), 0
+            for batch in batches(epoch):
+                size = len(next(iter(batch.values())))
+                window.add_(step.update(batch), alpha=size)
+                in_window, steps = in_window + size, steps + 1
+                if check_every is not None and steps % check_every == 0:
+                    _check(callbacks, steps, step.names, window / in_window)
+                    total, rows = total + window, rows + in_window
+                    window, in_window = torch.zeros_like(total), 0
+            total, rows = total + window, rows + in_window
+        logs = dict(zip(step.names, (total / rows).tolist(), strict=True))
         logs.update(step.validate())
         for callback in callbacks:
             callback.on_epoch_end(epoch, logs)
         if any(callback.stop for callback in callbacks):
             break
+
+
+def _check(callbacks: Sequence[Callback], steps: int, names: tuple[str, ...], means: Tensor) -> None:
+    logs = dict(zip(names, means.tolist(), strict=True))
+    for callback in callbacks:
+        callback.on_check(steps, logs)

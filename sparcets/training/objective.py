@@ -71,7 +71,12 @@ class Objective:
     """
 
     def __init__(
-        self, weights: LossWeights, *, n_mutable: int, trains_sparsity: bool, extra: Mapping[str, LossTerm] | None = None
+        self,
+        weights: LossWeights,
+        *,
+        n_mutable: int,
+        trains_sparsity: bool,
+        extra: Mapping[str, LossTerm] | None = None,
     ) -> None:
         own = dict(extra or {})
         taken = sorted(set(own) & set(weights.to_dict()))

@@ -1,7 +1,7 @@
 """The constraints as a differentiable layer, so that a generator learns under what its answers must obey.
 
-:meth:`sparcets.enforcement.BoundConstraints.enforce` is the same for finished answers, exact to the last bit; a test holds
-the two against each other.
+:meth:`sparcets.enforcement.BoundConstraints.enforce` is the same for finished answers, exact to the last bit; a test
+holds the two against each other.
 """
 
 from __future__ import annotations

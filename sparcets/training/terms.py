@@ -17,9 +17,7 @@ CATCHING_ARMS = (
 )
 
 
-def limb_lengths(
-    feature_names: Sequence[str], limbs: Sequence[tuple[str, str]]
-) -> Callable[[Tensor, Tensor], Tensor]:
+def limb_lengths(feature_names: Sequence[str], limbs: Sequence[tuple[str, str]]) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a term that asks for unchanged distances between points of the body.
 
     Its value is the mean over limbs and steps of how much each limb's length differs from the query's, in the data's
@@ -28,7 +26,7 @@ def limb_lengths(
     Parameters
     ----------
     feature_names
-        Names of the features; the coordinates of a point ``Elbow`` are ``Elbow_x``, ``Elbow_y`` and, if there, ``Elbow_z``.
+        Names of the features; a point ``Elbow`` has ``Elbow_x``, ``Elbow_y`` and perhaps ``Elbow_z``.
     limbs
         Pairs of points.
 

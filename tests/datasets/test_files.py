@@ -150,7 +150,8 @@ def test_npz_of_one_part_is_split_here(tmp_path: Path) -> None:
     assert ds.split == "subject"
     assert ds.mutable.tolist() == [False, True]
     assert_same(ds, expected)
-    plain = load_file(save(path, **arrays, lengths=[4, 3] * 5, salient=X > 0))
+    plain = load_file(save(path, **arrays, lengths=[4, 3] * 5, salient=(X > 0).astype(int)))
+    assert plain.salient_train.dtype == bool
     assert plain.split == "random"
     np.testing.assert_array_equal(plain.salient_test, plain.X_test > 0)
 
@@ -202,6 +203,11 @@ BAD_NPZ: dict[str, tuple[Callable[[], dict[str, Any]], type[SparcetsError], str]
         lambda: series() | {f"{k}_{p}": v for k, v in series().items() for p in ("train", "test")},
         FileFormatError,
         "an array 'X' of no known use",
+    ),
+    "split of one": (
+        lambda: series() | {"split": "random"},
+        FileFormatError,
+        "an array 'split' of no known use",
     ),
     "two axes": (
         lambda: series() | {"X": np.zeros((10, 4))},

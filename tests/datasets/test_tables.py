@@ -242,11 +242,16 @@ def test_parquet_of_other_types_reads_as_the_csv(tmp_path: Path) -> None:
         acc=text["acc"].astype("Float32"),
         time=pd.to_datetime(text["time"], unit="s"),
         gyro=text["gyro"] > 35,
+        subject=text["series"].map({"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}),
     )
     path = tmp_path / "mine.parquet"
     frame.set_index(["series", "time"]).to_parquet(path)
-    text.assign(label=frame["label"], gyro=frame["gyro"].astype(int)).to_csv(tmp_path / "mine.csv", index=False)
-    assert_same(load_file(path, test_size=0.5), load_file(tmp_path / "mine.csv", test_size=0.5))
+    plain = text.assign(label=frame["label"], gyro=frame["gyro"].astype(int), subject=frame["subject"].astype(int))
+    plain.to_csv(tmp_path / "mine.csv", index=False)
+    ds = load_file(path, test_size=0.25)
+    assert ds.class_names == ("1", "2")
+    assert set(ds.subjects_train.tolist()) < {"1", "2", "3", "4"}
+    assert_same(ds, load_file(tmp_path / "mine.csv", test_size=0.25))
 
 
 def test_parquet_says_the_row(tmp_path: Path) -> None:
@@ -256,6 +261,8 @@ def test_parquet_says_the_row(tmp_path: Path) -> None:
         read(frame.assign(acc=frame["acc"].where(frame["acc"] != 2)), path)
     with pytest.raises(FileFormatError, match=r"row 1, column 'acc': '2024-01-01 00:00:00' is not a finite"):
         read(frame.assign(acc=pd.Timestamp("2024-01-01")), path)
+    with pytest.raises(FileFormatError, match="row 2, column 'time': the cell is empty"):
+        read(frame.assign(time=pd.to_datetime(frame["time"], unit="s").where(frame["acc"] != 2)), path)
     with pytest.raises(FileFormatError, match="holds column names but no rows"):
         read(frame.iloc[:0], path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -263,9 +270,16 @@ def test_parquet_says_the_row(tmp_path: Path) -> None:
         load_file(path)
 
 
-def test_excel_and_hand_written_csv(write: Write) -> None:
-    spaced = LONG.replace(",", ", ").replace("\n", "\r\n\r\n")
-    assert_same(load_file(write("\ufeff" + spaced), test_size=0.5), load_file(write(LONG), test_size=0.5))
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\r\r "])
+def test_excel_and_hand_written_csv(tmp_path: Path, write: Write, end: str) -> None:
+    def slowly(text: str) -> str:
+        return text.replace("walk", '"walk, slowly"')
+
+    path = tmp_path / "spaced" / "mine.csv"
+    path.parent.mkdir()
+    spaced = LONG.strip().replace(",", ", ").replace("\n", end)
+    path.write_bytes(("\ufeff" + slowly(spaced)).encode())
+    assert_same(load_file(path, test_size=0.5), load_file(write(slowly(LONG)), test_size=0.5))
 
 
 # ------------------------------------------------------------------------------------------------------ broken tables

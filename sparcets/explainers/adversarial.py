@@ -1,0 +1,284 @@
+"""AdversarialExplainer: what the methods with a generator and a discriminator share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray, IntArray, StrArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.config.explainers import AdversarialConfig
+from sparcets.errors import TargetError, TrainingError
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.generators import Generator
+from sparcets.progress import progress_bar
+from sparcets.seeding import spawn
+from sparcets.series_info import SeriesInfo
+from sparcets.training.callbacks import Callback, EarlyStopping, History, Progress, TensorBoard
+from sparcets.training.capture import CapturedStep
+from sparcets.training.checkpoint import Checkpoint
+from sparcets.training.device import resolve_device, seeded
+from sparcets.training.gan_step import GanStep
+from sparcets.training.health import Health, TrainingFailure
+from sparcets.training.loop import train
+from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.pairing import Pairing
+from sparcets.training.projection import Projection
+from sparcets.validation import check_target
+
+A = TypeVar("A", bound=AdversarialConfig)
+log = logging.getLogger(__name__)
+
+
+class AdversarialExplainer(BaseExplainer[A]):
+    """Trains a generator once; then an answer is one forward pass.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain; gradients must flow through it.
+    config
+        Settings of the method.
+    terms
+        Terms of your own for the generator's objective, by name.
+
+    Attributes
+    ----------
+    history_
+        Every loss term by name, by epoch; also ``generator``, ``discriminator``, ``valid`` and ``changed``.
+    silent_features_
+        Mutable features that the generator never changes on the training queries.
+    """
+
+    head: ClassVar[str]
+    needs_gradients = True
+
+    def __init__(
+        self, classifier: Classifier, config: A | None = None, *, terms: Mapping[str, LossTerm] | None = None
+    ) -> None:
+        super().__init__(classifier, config)
+        self.terms = dict(terms or {})
+        self.silent_features_: tuple[str, ...] = ()
+        self._generator: Generator | None = None
+
+    def _fit(self, job: FitJob) -> None:
+        for attempt in (0, 1):
+            try:
+                self._train(job, attempt)
+                return
+            except TrainingFailure as failure:
+                if attempt:
+                    raise TrainingError(
+                        f"{failure}; a second start from other weights ended the same way. Try a smaller train.lr, "
+                        "a larger weights.classification, a smaller weights.sparsity, or another seed."
+                    ) from failure
+                log.warning("%s; starting again from other weights", failure)
+
+    def _train(self, job: FitJob, attempt: int) -> None:
+        config, info, device = self.config, job.info, resolve_device(self.config.device)
+        assert isinstance(self.classifier, DifferentiableClassifier)
+        target = self._own_target(info)
+        seed = spawn(config.seed, f"attempt {attempt}")
+        x = torch.tensor(info.scaler.transform(job.X), dtype=torch.float32, device=device)
+        with seeded(spawn(seed, "weights"), device):
+            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            generator = self._build_generator(info, mutable, low=x.amin((0, 1)), high=x.amax((0, 1))).to(device)
+            discriminator = Discriminator(
+                n_features=info.n_features,
+                n_targets=1 if target is not None else info.n_classes,
+                backbone=config.discriminator.backbone,
+                hidden=config.discriminator.hidden,
+                layers=config.discriminator.layers,
+            ).to(device)
+        objective = Objective(
+            config.weights,
+            n_mutable=int(job.constraints.mutable.sum()),
+            trains_sparsity=config.trains_sparsity,
+            extra=self.terms,
+        )
+        step = GanStep(
+            generator,
+            discriminator,
+            Projection(job.constraints, info.scaler).to(device),
+            objective,
+            self._log_proba,
+            x=x,
+            center=torch.tensor(info.scaler.center, dtype=torch.float32, device=device),
+            scale=torch.tensor(info.scaler.scale, dtype=torch.float32, device=device),
+            config=config.train,
+            conditional=target is None,
+        )
+        pairing = Pairing(
+            job.y,
+            target=target,
+            batch_size=config.train.batch_size,
+            balance=config.train.balance,
+            seed=spawn(seed, "pairs"),
+            device=device,
+        )
+        history = History()
+        callbacks: list[Callback] = [history, Health()]
+        if config.train.patience:
+            callbacks.append(EarlyStopping("generator", config.train.patience))
+        start = 0
+        if job.checkpoint is not None:
+            identity = self._identity(job, attempt)
+            checkpoint = Checkpoint(job.checkpoint, step.networks, step.optimisers, history, identity)
+            start = checkpoint.resume()
+            callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
+        with progress_bar(f"training {self.method}", config.train.epochs, show=job.progress) as bar:
+            bar.advance(start)
+            train(
+                CapturedStep(step, device),
+                pairing,
+                epochs=config.train.epochs,
+                seed=spawn(seed, "dropout"),
+                device=device,
+                callbacks=[*callbacks, Progress(bar)],
+                start=start,
+                check_every=config.train.check_every,
+            )
+        self._generator = generator.eval()
+        self.history_ = history.values
+        self._look_for_silence(job, pairing.queries, target)
+
+    def _log_proba(self, x: Tensor) -> Tensor:
+        model = self.classifier
+        assert isinstance(model, DifferentiableClassifier)
+        return model.log_proba(x.to(model.device)).to(x.device)
+
+    def _build_generator(self, info: SeriesInfo, mutable: list[int], *, low: Tensor, high: Tensor) -> Generator:
+        config = self.config
+        return Generator(
+            n_features=info.n_features,
+            mutable=mutable,
+            n_targets=1 if self._own_target(info) is not None else info.n_classes,
+            backbone=config.generator.backbone,
+            hidden=config.generator.hidden,
+            layers=config.generator.layers,
+            dropout=config.generator.dropout,
+            head=self.head,
+            low=low.cpu(),
+            high=high.cpu(),
+        )
+
+    def _identity(self, job: FitJob, attempt: int) -> str:
+        """Name a training by everything that decides its result."""
+        digest = hashlib.sha256()
+        described = {"config": self.config.to_dict(), "terms": sorted(self.terms), "attempt": attempt}
+        digest.update(json.dumps([self.method, described, job.standing], sort_keys=True).encode())
+        for array in (job.X, job.y, job.constraints.mutable):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _look_for_silence(self, job: FitJob, queries: IntArray, target: int | None) -> None:
+        """Notice a generator, or features of it, that no training query can move (both ReLUs silent)."""
+        rows = queries[:1024]
+        wanted = np.full(len(rows), target) if target is not None else (job.y[rows] + 1) % job.info.n_classes
+        moved = (self._residuals(job.X[rows], wanted, job.info) != 0).any((0, 1))  # (features,)
+        if not moved.any():
+            raise TrainingFailure("the generator is dead: it changes nothing at all")
+        silent = job.constraints.mutable & ~moved
+        self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
+        if self.silent_features_:
+            log.info("%d features are never changed: %s", len(self.silent_features_), ", ".join(self.silent_features_))
+
+    def _residuals(self, X: FloatArray, target: IntArray, info: SeriesInfo) -> FloatArray:
+        """Return the generator's residuals (batch, time, features), standardised."""
+        assert self._generator is not None
+        generator = self._generator
+        device = next(generator.parameters()).device
+        single = self._own_target(info) is not None
+        told = torch.tensor(np.zeros_like(target) if single else target, device=device)
+        parts = []
+        with torch.inference_mode():
+            x = info.scaler.transform(X.astype(np.float32, copy=False))
+            for start in range(0, len(x), self.config.batch_size):
+                rows = slice(start, start + self.config.batch_size)
+                parts.append(generator(torch.tensor(x[rows], device=device), told[rows]).cpu().numpy())
+        return np.concatenate(parts)
+
+    def _explain(self, request: Request) -> Answers:
+        delta = self._residuals(request.X, request.target, request.info)
+        moved = request.X + delta * request.info.scaler.scale.astype(request.X.dtype)
+        admitted = request.admit(np.where(delta == 0, request.X, moved))
+        proba = self.classifier.predict_proba(admitted)
+        valid = proba.argmax(1) == request.target
+        return single_answers(request, admitted, valid, proba, "generated")
+
+    def _own_target(self, info: SeriesInfo) -> int | None:
+        if self.config.target is None:
+            return None
+        return int(check_target(self.config.target, n_queries=1, class_names=info.class_names)[0])
+
+    def _targets(self, target: Any, before: FloatArray) -> IntArray:
+        info = self._fitted()
+        own = self._own_target(info)
+        if own is None:
+            return super()._targets(target, before)
+        if (
+            target is not None
+            and (check_target(target, n_queries=len(before), class_names=info.class_names) != own).any()
+        ):
+            raise TargetError(
+                f"this {type(self).__name__} was trained for the target {info.class_names[own]!r} alone. "
+                "Ask for that, or fit one with target=None for every class."
+            )
+        return super()._targets(own, before)
+
+    def summary(self) -> str:
+        """Say in a few lines what was trained, and how it went."""
+        text = super().summary()
+        if self.info_ is None:
+            return text
+        target = self._own_target(self.info_)
+        towards = "every class" if target is None else self.info_.class_names[target]
+        last = ", ".join(f"{name} {values[-1]:.3g}" for name, values in self.history_.items() if values)
+        epochs = len(self.history_.get("generator", []))
+        lines = [text, f"Trained towards {towards} for {epochs} epochs; in the last one: {last}."]
+        if self.silent_features_:
+            lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
+        return "\n".join(lines)
+
+    def _state(self) -> dict[str, Any]:
+        assert self._generator is not None
+        return {
+            name: tensor.detach().cpu().contiguous().numpy() for name, tensor in self._generator.state_dict().items()
+        }
+
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        nothing = torch.zeros(info.n_features)  # the range of the data comes with the state
+        generator = self._build_generator(info, state["mutable"].tolist(), low=nothing, high=nothing)
+        generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
+        self._generator = generator.to(resolve_device(self.config.device)).eval()
+
+
+def single_answers(
+    request: Request, admitted: FloatArray, valid: FloatArray, proba: FloatArray, status: str
+) -> Answers:
+    """Package methods that have one answer per query: where more were asked for, the others are ``not_found``."""
+    B, n = len(request), request.n
+    reached = proba[np.arange(B), request.target]
+    statuses = np.full((B, n), "not_found", dtype="<U9")
+    statuses[valid, 0] = status
+    reasons: StrArray = np.full((B, n), "this method gives one answer per query", dtype=object)
+    untouched = (admitted == request.X).all((1, 2))
+    for i in range(B):
+        wanted = request.info.class_names[int(request.target[i])]
+        if valid[i]:
+            reasons[i, 0] = ""
+        elif untouched[i]:
+            reasons[i, 0] = "the method changes nothing that may be changed here"
+        else:
+            limits = "" if request.at_most is None else f" within {int(request.at_most[i])} changed entries"
+            reasons[i, 0] = f"the answer did not convince the classifier{limits}: p({wanted}) reached {reached[i]:.2f}"
+    return Answers(counterfactual=np.repeat(admitted, n, axis=0), status=statuses.ravel(), reason=reasons.ravel())

@@ -1,0 +1,115 @@
+"""ICS: instance-wise counterfactual search by gradient descent (after Wachter et al.; the paper's section 4)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray
+from sparcets.classifiers.base import DifferentiableClassifier
+from sparcets.config.explainers import IcsConfig
+from sparcets.explainers.adversarial import single_answers
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.request import Answers, Request
+from sparcets.seeding import generator
+from sparcets.series_info import SeriesInfo
+from sparcets.training.projection import Projection
+
+
+class Ics(BaseExplainer[IcsConfig]):
+    """Moves noise towards the query and the target class at once, all queries in one batch.
+
+    The loss of a query is λ · ‖C(x) − target‖₂ + ‖x − x_q‖₁ / (T·F), in standardised units. It starts from uniform
+    noise between the query's smallest and largest value; λ doubles for the queries that are not valid yet.
+    """
+
+    config_class = IcsConfig
+    needs_gradients = True
+
+    def _explain(self, request: Request) -> Answers:
+        model = self.classifier
+        assert isinstance(model, DifferentiableClassifier)
+        config, scaler, device = self.config, request.info.scaler, model.device
+        query = torch.tensor(scaler.transform(request.X.astype(np.float32)), device=device)
+        start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
+        search = _Search(model, query, torch.tensor(request.target, device=device), request, config)
+        found = search.run(start)
+        moved = (found.cpu().numpy() * scaler.scale + scaler.center).astype(request.X.dtype)
+        admitted = request.admit(moved)
+        proba = model.predict_proba(admitted)
+        return single_answers(request, admitted, proba.argmax(1) == request.target, proba, "refined")
+
+    def _noise(self, request: Request, query: FloatArray) -> FloatArray:
+        """Draw each query's start from a seed of its own, so that its neighbours in the batch do not matter."""
+        noise = np.empty_like(query)
+        for i, series in enumerate(query):
+            name = hashlib.sha256(request.X[i].tobytes()).hexdigest()
+            rng = generator(self.config.seed, f"{name}/{request.target[i]}")
+            noise[i] = rng.uniform(series.min(), series.max(), series.shape)
+        return noise
+
+    def _state(self) -> dict[str, Any]:
+        return {}  # nothing is learnt
+
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        pass
+
+
+class _Search:
+    """The descent of one batch; each query has its own λ and leaves the batch once it is valid."""
+
+    def __init__(
+        self, model: DifferentiableClassifier, query: Tensor, target: Tensor, request: Request, config: IcsConfig
+    ) -> None:
+        self.model, self.query, self.target, self.config = model, query, target, config
+        scaler = request.info.scaler
+        self.center = torch.tensor(scaler.center, dtype=query.dtype, device=query.device)
+        self.scale = torch.tensor(scaler.scale, dtype=query.dtype, device=query.device)
+        self.projection = Projection(request.constraints, scaler).to(query.device)
+
+    def run(self, start: Tensor) -> Tensor:
+        """Return the found series (batch, time, features), standardised."""
+        config = self.config
+        found = start.clone()
+        trade_off = torch.full((len(start),), config.trade_off, device=start.device)
+        open_rows = torch.arange(len(start), device=start.device)
+        for _ in range(config.raises):
+            found[open_rows] = self._descend(found[open_rows], open_rows, trade_off[open_rows])
+            with torch.no_grad():
+                proba = self.model.log_proba(self._constrained(found[open_rows], open_rows))
+            open_rows = open_rows[proba.argmax(1) != self.target[open_rows]]
+            if not len(open_rows):
+                break
+            trade_off[open_rows] *= 2
+        return found
+
+    def _descend(self, start: Tensor, rows: Tensor, trade_off: Tensor) -> Tensor:
+        x = start.clone().requires_grad_(True)
+        config = self.config
+        optimiser = torch.optim.Adam([x], lr=config.lr, betas=(config.beta1, config.beta2))
+        for _ in range(config.steps):
+            optimiser.zero_grad()
+            # One descent per query: their losses share nothing, so the gradient of the sum is each one's own.
+            self.loss(x, rows, trade_off).sum().backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        return x.detach()
+
+    def loss(self, x: Tensor, rows: Tensor, trade_off: Tensor) -> Tensor:
+        """Return the loss of each query (batch,)."""
+        proba = self.model.log_proba(self._constrained(x, rows)).exp()
+        wanted = torch.nn.functional.one_hot(self.target[rows], proba.shape[1])
+        prediction = torch.linalg.vector_norm(proba - wanted, dim=1)
+        distance = (x - self.query[rows]).abs().mean((1, 2))
+        result: Tensor = trade_off * prediction + distance
+        return result
+
+    def _constrained(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Return what the classifier would be shown: the constraints applied, in the data's own units."""
+        query = self.query[rows]
+        delta = self.projection(query, x - query)
+        shown: Tensor = (query + delta) * self.scale + self.center
+        return shown

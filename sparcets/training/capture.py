@@ -1,0 +1,83 @@
+"""A whole training step as one CUDA graph: small networks spend their time launching kernels, a graph launches once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from sparcets.training.loop import Batch, Step
+
+log = logging.getLogger(__name__)
+WARM_UP = 3  # steps taken plainly first, so that libraries and optimisers have allocated what they need
+
+
+class CapturedStep:
+    """A step that is taken plainly at first, then captured, then replayed; where capture fails, plainly for ever.
+
+    The warm-up steps are real steps of the training, so nothing is computed twice and the result is that of the plain
+    step up to rounding.
+
+    Parameters
+    ----------
+    step
+        Must not wait for the device in ``update``.
+    device
+        Where it runs; anything but CUDA is passed through.
+    """
+
+    def __init__(self, step: Step, device: torch.device) -> None:
+        self.step = step
+        self.names = step.names
+        self._device = device
+        self._taken = 0
+        self._plain = device.type != "cuda"
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._inputs: dict[str, Tensor] = {}
+        self._output: Tensor | None = None
+
+    def update(self, batch: Batch) -> Tensor:
+        """Take one step."""
+        if self._plain:
+            return self.step.update(batch)
+        if self._graph is None:
+            if self._taken < WARM_UP:
+                return self._warm_up(batch)
+            self._capture(batch)
+            if self._graph is None:
+                return self.step.update(batch)
+        if any(batch[name].shape != held.shape for name, held in self._inputs.items()):
+            return self.step.update(batch)
+        for name, held in self._inputs.items():
+            held.copy_(batch[name], non_blocking=True)
+        self._graph.replay()
+        assert self._output is not None
+        return self._output
+
+    def _warm_up(self, batch: Batch) -> Tensor:
+        self._taken += 1
+        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(stream):
+            values = self.step.update(batch)
+        torch.cuda.current_stream(self._device).wait_stream(stream)
+        return values
+
+    def _capture(self, batch: Batch) -> None:
+        inputs = {name: rows.clone() for name, rows in batch.items()}
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):  # records, computes nothing
+                output = self.step.update(inputs)
+        except RuntimeError as error:
+            log.warning("training without a CUDA graph, which is slower: %s", str(error).splitlines()[0])
+            torch.cuda.synchronize(self._device)
+            self._plain = True
+            return
+        self._graph, self._inputs, self._output = graph, inputs, output
+
+    def validate(self) -> Mapping[str, float]:
+        """Return the step's own values."""
+        return self.step.validate()

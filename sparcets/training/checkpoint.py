@@ -1,0 +1,102 @@
+"""Checkpoints: networks and optimisers in one safetensors file, written whole or not at all.
+
+Every epoch draws its batches and its dropout from a seed of its own, so weights, optimisers and the number of the epoch
+are all that is needed to go on exactly where a training was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from sparcets.errors import FileFormatError
+from sparcets.storage import atomic_path
+from sparcets.training.callbacks import Callback, History
+
+FILE = "checkpoint.safetensors"
+
+
+class Checkpoint(Callback):
+    """Writes the state after every epoch.
+
+    Parameters
+    ----------
+    folder
+        Where the file lies.
+    networks, optimisers
+        What is trained, by name.
+    history
+        Kept along, so that it is whole after a resume.
+    identity
+        Names the training (settings, data); a checkpoint of another one is not taken up.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        networks: Mapping[str, nn.Module],
+        optimisers: Mapping[str, torch.optim.Optimizer],
+        history: History,
+        identity: str,
+    ) -> None:
+        self.file = folder / FILE
+        self.networks, self.optimisers = networks, optimisers
+        self.history, self.identity = history, identity
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the state."""
+        header = {"identity": self.identity, "epoch": epoch, "history": self.history.values}
+        tensors = self._tensors()
+        with atomic_path(self.file) as temporary:
+            temporary.write_bytes(safetensors.torch.save(tensors, {"header": json.dumps(header)}))
+
+    def resume(self) -> int:
+        """Take up the state of the file, if there is one of this training; return the epoch to go on with."""
+        if not self.file.exists():
+            return 0
+        try:
+            with safetensors.safe_open(self.file, framework="pt") as stored:
+                header: dict[str, Any] = json.loads(stored.metadata()["header"])
+                tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
+            raise FileFormatError(f"{self.file} is no checkpoint, or it is damaged: {error}. Remove it.") from error
+        if header["identity"] != self.identity:
+            raise FileFormatError(
+                f"{self.file} belongs to a training with other settings or data. Choose another folder, or remove it."
+            )
+        for name, network in self.networks.items():
+            network.load_state_dict(_part(tensors, f"network/{name}/"))
+        for name, optimiser in self.optimisers.items():
+            _restore_optimiser(optimiser, _part(tensors, f"optimiser/{name}/"))
+        self.history.values = header["history"]
+        return int(header["epoch"]) + 1
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {}
+        for name, network in self.networks.items():
+            for key, value in network.state_dict().items():
+                tensors[f"network/{name}/{key}"] = value
+        for name, optimiser in self.optimisers.items():
+            for index, state in optimiser.state_dict()["state"].items():
+                for key, value in state.items():
+                    tensors[f"optimiser/{name}/{index}/{key}"] = torch.as_tensor(value)
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, key = name.split("/")
+        state.setdefault(int(index), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

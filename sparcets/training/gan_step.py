@@ -1,0 +1,128 @@
+"""One step of generator against discriminator (the paper's section 3), the same for every method that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from sparcets.config.runs import TrainConfig
+from sparcets.training import losses
+from sparcets.training.loop import Batch
+from sparcets.training.objective import Candidate, Objective
+from sparcets.training.projection import Projection
+
+
+class GanStep:
+    """Generator first, then the discriminator on the same counterfactuals, as in the published code.
+
+    Nothing in :meth:`update` waits for the device, so that a whole step can be captured as one CUDA graph.
+
+    Parameters
+    ----------
+    generator, discriminator
+        The networks, on the device of ``x``.
+    projection
+        The constraints, which the generator learns under.
+    objective
+        What the generator should achieve.
+    log_proba
+        The explained classifier: series in the data's own units to log-probabilities, with gradients.
+    x
+        All training series, standardised (batch, time, features).
+    center, scale
+        To the data's own units (features,).
+    config
+        Learning rate and the like.
+    conditional
+        Whether the networks are told the wanted class.
+    """
+
+    def __init__(
+        self,
+        generator: nn.Module,
+        discriminator: nn.Module,
+        projection: Projection,
+        objective: Objective,
+        log_proba: Callable[[Tensor], Tensor],
+        *,
+        x: Tensor,
+        center: Tensor,
+        scale: Tensor,
+        config: TrainConfig,
+        conditional: bool,
+    ) -> None:
+        self.generator, self.discriminator = generator, discriminator
+        self.projection, self.objective, self.log_proba = projection, objective, log_proba
+        self.x, self.center, self.scale = x, center, scale
+        self.conditional = conditional
+        self.optimisers = {
+            "generator": _adam(generator, config, x.device),
+            "discriminator": _adam(discriminator, config, x.device),
+        }
+        self.networks = {"generator": generator, "discriminator": discriminator}
+        extra = [
+            "generator",
+            *(["discriminator"] if objective.needs_discriminator else []),
+            *(["valid"] if objective.needs_classifier else []),
+            "changed",
+        ]
+        self.names = (*objective.names, *extra)
+
+    def update(self, batch: Batch) -> Tensor:
+        """Train both networks on one batch; return the values of ``names``, detached (names,)."""
+        query, real = self.x[batch["query"]], self.x[batch["real"]]
+        target = batch["target"]
+        told = target if self.conditional else torch.zeros_like(target)
+        self.generator.train()
+        self.discriminator.train()
+        delta = self.projection(query, self.generator(query, told))
+        counterfactual = query + delta
+        candidate = self._judge(query, counterfactual, delta, target, told)
+        total, values = self.objective(candidate)
+        optimiser = self.optimisers["generator"]
+        optimiser.zero_grad(set_to_none=True)
+        total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+        report = [values, total.detach()[None]]
+        if self.objective.needs_discriminator:
+            report.append(self._train_discriminator(real, counterfactual.detach(), told)[None])
+        if candidate.log_proba is not None:
+            report.append((candidate.log_proba.detach().argmax(1) == target).float().mean()[None])
+        report.append(losses.count_changed(delta.detach(), self.objective.n_mutable).mean()[None])
+        return torch.cat(report)
+
+    def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
+        raw = counterfactual * self.scale + self.center
+        return Candidate(
+            delta=delta,
+            target=target,
+            log_proba=self.log_proba(raw) if self.objective.needs_classifier else None,
+            logit=self.discriminator(counterfactual, told) if self.objective.needs_discriminator else None,
+            query_raw=query * self.scale + self.center,
+            counterfactual_raw=raw,
+        )
+
+    def _train_discriminator(self, real: Tensor, fake: Tensor, told: Tensor) -> Tensor:
+        logits = self.discriminator(torch.cat([real, fake]), torch.cat([told, told]))  # one pass for both
+        loss = losses.discriminator(*logits.chunk(2)).mean()
+        optimiser = self.optimisers["discriminator"]
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        return loss.detach()
+
+    def validate(self) -> Mapping[str, float]:
+        """Return nothing: the training values are what is reported."""
+        return {}
+
+
+def _adam(network: nn.Module, config: TrainConfig, device: torch.device) -> torch.optim.Adam:
+    """Return Adam in the form that a CUDA graph can hold: its counters and learning rate live on the device."""
+    betas = (config.beta1, config.beta2)
+    if device.type == "cuda":
+        lr = torch.tensor(config.lr, device=device)
+        return torch.optim.Adam(network.parameters(), lr=lr, betas=betas, capturable=True)
+    return torch.optim.Adam(network.parameters(), lr=config.lr, betas=betas)

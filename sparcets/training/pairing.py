@@ -1,0 +1,80 @@
+"""Who is trained with whom: each epoch's batches of queries, the classes they should get, and real series of those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from sparcets.arrays import IntArray
+from sparcets.errors import DataError
+from sparcets.seeding import generator
+from sparcets.training.loop import Batch
+
+
+class Pairing:
+    """Batches of equal size; an epoch sees every query once (the last batch is filled up from the others).
+
+    Each epoch is drawn from its own seed, so that a training can go on at any epoch without what came before.
+
+    Parameters
+    ----------
+    y
+        Labels of the training series (batch,).
+    target
+        The one class to be reached, or None for every class: then each query is sent to a random other class.
+    batch_size
+        Queries per batch.
+    balance
+        Whether queries and targets are cut to equal numbers first, as the published code does.
+    seed
+        Of all draws.
+    device
+        Where the batches are needed; an epoch's are brought there at once.
+    """
+
+    def __init__(
+        self, y: IntArray, *, target: int | None, batch_size: int, balance: bool, seed: int, device: torch.device
+    ) -> None:
+        self.y, self.target, self.seed, self.device = y, target, seed, device
+        self.n_classes = int(y.max()) + 1
+        self.members = [np.flatnonzero(y == k) for k in range(self.n_classes)]
+        self.queries = np.arange(len(y)) if target is None else np.flatnonzero(y != target)
+        if not len(self.queries):
+            raise DataError("every training series is in the target class, so there is no query to learn from.")
+        if balance and target is not None:
+            rng = generator(seed, "balance")
+            n = min(len(self.queries), len(self.members[target]))
+            self.queries = np.sort(rng.permutation(self.queries)[:n])
+            self.members[target] = np.sort(rng.permutation(self.members[target])[:n])
+        self.batch_size = min(batch_size, len(self.queries))
+
+    def __len__(self) -> int:
+        """Return the number of batches of an epoch."""
+        return -(-len(self.queries) // self.batch_size)
+
+    def __call__(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch: rows of queries, wanted classes, rows of real series of those classes."""
+        rng = generator(self.seed, f"epoch {epoch}")
+        order = np.resize(rng.permutation(self.queries), len(self) * self.batch_size)
+        if self.target is None:
+            # Any class but the query's own, all equally likely.
+            wanted = (self.y[order] + rng.integers(1, self.n_classes, len(order))) % self.n_classes
+        else:
+            wanted = np.full(len(order), self.target)
+        real = np.empty_like(order)
+        for k in range(self.n_classes):
+            places = np.flatnonzero(wanted == k)
+            if len(places):
+                real[places] = self._real(k, len(places), rng)
+        columns = {"query": order, "target": wanted, "real": real}
+        batches = {name: torch.from_numpy(v.reshape(len(self), -1)).to(self.device) for name, v in columns.items()}
+        for i in range(len(self)):
+            yield {name: rows[i] for name, rows in batches.items()}
+
+    def _real(self, k: int, n: int, rng: np.random.Generator) -> IntArray:
+        """Return ``n`` real series of class k: each once before any comes twice."""
+        rounds = -(-n // len(self.members[k]))
+        drawn: IntArray = np.concatenate([rng.permutation(self.members[k]) for _ in range(rounds)])
+        return drawn[:n]

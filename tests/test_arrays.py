@@ -1,0 +1,15 @@
+"""Marking the steps that belong to each series."""
+
+import numpy as np
+
+from sparcets.arrays import steps_within
+
+
+def test_steps_within_by_hand() -> None:
+    inside = steps_within(np.array([1, 4, 2]), 3, 4)
+    assert inside.dtype == bool
+    assert inside.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]
+
+
+def test_without_lengths_every_step_counts() -> None:
+    assert steps_within(None, 2, 3).tolist() == [[True] * 3] * 2

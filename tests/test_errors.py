@@ -1,0 +1,36 @@
+"""The tree of errors in the docstring is the tree there is, and each error is also the builtin one expects."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from sparcets import errors
+from sparcets.errors import SparcetsError, UnknownNameError
+
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c is not SparcetsError]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
+def test_each_error_stands_in_the_tree_with_its_builtin(kind: type[SparcetsError]) -> None:
+    assert issubclass(kind, SparcetsError)
+    builtins = [b.__name__ for b in kind.__mro__[1:] if b.__module__ == "builtins"]
+    assert builtins[0] != "Exception", f"{kind.__name__} is no builtin error"
+    line = re.search(rf"(.*)─ {kind.__name__}\b(.*)", errors.__doc__ or "")
+    assert line, f"{kind.__name__} is missing in the docstring's tree"
+    if kind.__bases__[0] is SparcetsError:
+        assert f"({builtins[0]})" in line[2] and "│" not in line[1]
+    else:
+        assert "│" in line[1], "it hangs under its parent"
+
+
+def test_the_tree_names_no_other_error() -> None:
+    named = set(re.findall(r"─ (\w+)", errors.__doc__ or ""))
+    assert named == {c.__name__ for c in CLASSES}
+
+
+def test_an_unknown_name_prints_as_a_sentence() -> None:
+    assert str(UnknownNameError("no method 'x'.")) == "no method 'x'."
+    assert str(UnknownNameError()) == ""

@@ -1,0 +1,94 @@
+"""What watches a training, epoch by epoch."""
+
+import math
+
+import torch
+
+from sparcets.training.callbacks import (
+    EarlyStopping,
+    History,
+    KeepBest,
+    Progress,
+    history_from_plain,
+    history_to_plain,
+)
+
+
+def tell(callback, losses):
+    told = []
+    for epoch, loss in enumerate(losses):
+        callback.on_epoch_end(epoch, {"loss": loss})
+        told.append((callback.improved, callback.stop))
+    return told
+
+
+def test_early_stopping_counts_epochs_since_the_best():
+    told = tell(EarlyStopping("loss", 2), [1.0, 0.5, 0.6, 0.5])
+    assert told == [(True, False), (True, False), (False, False), (False, True)]
+
+
+def test_a_fall_below_a_thousandth_is_none_but_small_falls_add_up():
+    stopping = EarlyStopping("loss", 99)
+    told = tell(stopping, [1.0, 0.9995, 0.9985, 0.9984])
+    assert [improved for improved, _ in told] == [True, False, True, False]
+    assert stopping.best == 0.9985
+
+
+def test_a_loss_that_is_no_number_never_improves():
+    stopping = EarlyStopping("loss", 3)
+    told = tell(stopping, [math.nan, math.inf, math.nan])
+    assert told == [(False, False), (False, False), (False, True)]
+    assert stopping.best_epoch == -1
+    stopping = EarlyStopping("loss", 3)
+    assert tell(stopping, [2.0, math.nan, 1.0])[-1] == (True, False)
+
+
+def test_keep_best_puts_back_the_weights_of_the_best_epoch_with_their_statistics():
+    network = torch.nn.BatchNorm1d(1)
+    stopping = EarlyStopping("loss", 99)
+    best = KeepBest(network, stopping)
+    for epoch, loss in enumerate([3.0, 1.0, 2.0]):
+        with torch.no_grad():
+            network.weight.fill_(epoch)
+            network.running_mean.fill_(10 * epoch)
+        for callback in (stopping, best):
+            callback.on_epoch_end(epoch, {"loss": loss})
+    best.restore()
+    assert (network.weight.item(), network.running_mean.item()) == (1.0, 10.0)
+
+
+def test_keep_best_puts_back_the_first_weights_where_nothing_ever_improved():
+    network = torch.nn.Linear(1, 1)
+    before = network.weight.item()
+    stopping = EarlyStopping("loss", 99)
+    best = KeepBest(network, stopping)
+    torch.nn.init.constant_(network.weight, math.nan)
+    for callback in (stopping, best):
+        callback.on_epoch_end(0, {"loss": math.nan})
+    best.restore()
+    assert network.weight.item() == before
+
+
+def test_history_keeps_every_value_under_its_name():
+    history = History()
+    history.on_epoch_end(0, {"a": 1.0, "b": 2.0})
+    history.on_epoch_end(1, {"a": 3.0})
+    assert history.values == {"a": [1.0, 3.0], "b": [2.0]}
+
+
+def test_a_history_with_holes_survives_json():
+    plain = history_to_plain({"a": [1.0, math.nan, math.inf], "b": []})
+    assert plain == {"a": [1.0, None, None], "b": []}
+    again = history_from_plain(plain)
+    assert again["b"] == [] and again["a"][0] == 1.0 and all(math.isnan(v) for v in again["a"][1:])
+
+
+def test_progress_moves_on_by_one_epoch_and_names_the_values():
+    class Bar:
+        calls: list = []  # noqa: RUF012
+
+        def advance(self, steps=1, note=""):
+            self.calls.append((steps, note))
+
+    Progress(Bar()).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
+    assert Bar.calls == [(1, "loss 0.123  accuracy 1")]

@@ -1,0 +1,75 @@
+"""A captured step is the plain step, launched at once."""
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.explainers import adversarial
+from sparcets.testing.data import make_series
+from sparcets.training.capture import CapturedStep
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+
+
+class Counting:
+    names = ("loss",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def update(self, batch):
+        self.calls += 1
+        return torch.zeros(1)
+
+    def validate(self):
+        return {"checked": 1.0}
+
+
+def test_on_a_cpu_the_step_is_passed_through() -> None:
+    step = Counting()
+    captured = CapturedStep(step, torch.device("cpu"))
+    for _ in range(7):
+        captured.update({"rows": torch.arange(3)})
+    assert step.calls == 7 and captured.validate() == {"checked": 1.0} and captured.names == ("loss",)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("method", ["Sparce", "Gan", "CounterGan"])
+@pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
+def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_series(120)
+    classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=5, device="cuda")).fit(X, y)
+    config = getattr(sp, f"{method}Config").tiny().override("train.epochs=4", f"generator.backbone={backbone}")
+    config = config.override("device=cuda", "generator.dropout=0.0", "train.lr=1e-3")
+    graphs = []
+    plain_init = CapturedStep.__init__
+
+    def remember(self, step, device):
+        plain_init(self, step, device)
+        graphs.append(self)
+
+    monkeypatch.setattr(CapturedStep, "__init__", remember)
+    by_graph = getattr(sp, method)(classifier, config).fit(X, y)
+    assert graphs[0]._graph is not None, "the step was not captured"
+    monkeypatch.setattr(adversarial, "CapturedStep", lambda step, device: step)
+    plainly = getattr(sp, method)(classifier, config).fit(X, y)
+    for name, values in plainly.history_.items():
+        np.testing.assert_allclose(by_graph.history_[name], values, rtol=2e-3, atol=2e-3, err_msg=name)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptureFixture) -> None:
+    class Waiting(Counting):
+        def update(self, batch):
+            super().update(batch)
+            return torch.full((1,), float(batch["rows"].sum().item()), device="cuda")  # waits for the device
+
+    step = Waiting()
+    captured = CapturedStep(step, torch.device("cuda"))
+    for _ in range(6):
+        value = captured.update({"rows": torch.arange(3, device="cuda")})
+    assert float(value) == 3.0
+    assert sum("without a CUDA graph" in r.message for r in caplog.records) == 1

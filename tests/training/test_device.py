@@ -1,0 +1,83 @@
+"""Devices by name, and a random state that is only borrowed."""
+
+import pytest
+import torch
+
+from sparcets.errors import CapabilityError
+from sparcets.training.device import resolve_device, seeded
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
+CPU = torch.device("cpu")
+
+
+def test_cpu_is_the_cpu_and_auto_is_the_gpu_if_there_is_one(monkeypatch):
+    assert resolve_device("cpu") == CPU
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve_device("auto") == CPU
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto") == torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gpu", "no device 'gpu'. Use 'auto', 'cpu', 'cuda'"),
+        ("", "no device ''"),
+        ("mps", "device 'mps' is not supported. Use 'auto'"),
+        ("meta", "device 'meta' is not supported"),
+    ],
+)
+def test_a_name_that_is_no_device_says_which_are(name, message):
+    with pytest.raises(CapabilityError, match=message):
+        resolve_device(name)
+
+
+def test_a_gpu_that_is_not_there_is_an_error_before_any_work(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(CapabilityError, match="'cuda' was asked for, but torch sees no CUDA device here"):
+        resolve_device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert resolve_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(CapabilityError, match="'cuda:2' was asked for, but there are 2 CUDA devices"):
+        resolve_device("cuda:2")
+
+
+def test_a_seeded_block_draws_the_same_and_gives_the_state_back():
+    before = torch.get_rng_state()
+    draws = []
+    for seed in (3, 3, 4):
+        with seeded(seed, CPU):
+            draws.append(torch.rand(4))
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_state_is_given_back_also_after_an_error():
+    before = torch.get_rng_state()
+    with pytest.raises(ZeroDivisionError), seeded(3, CPU):
+        _ = int(torch.rand(4).sum()) / 0
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_seeding_for_the_cpu_does_not_seed_the_gpus(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    monkeypatch.setattr(torch.cuda, "manual_seed", seeds.append)
+    with seeded(3, CPU):
+        pass
+    assert seeds == []
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("borrowed", ["cpu", "cuda"])
+def test_the_state_of_the_gpu_is_given_back(borrowed):
+    torch.cuda.manual_seed(11)
+    before = torch.cuda.get_rng_state(), torch.get_rng_state()
+    draws = []
+    for _ in range(2):
+        with seeded(3, torch.device(borrowed)):
+            draws.append(torch.rand(4, device=borrowed).cpu())
+    assert torch.equal(*draws)
+    assert torch.equal(torch.cuda.get_rng_state(), before[0]) and torch.equal(torch.get_rng_state(), before[1])

@@ -1,0 +1,110 @@
+"""The training loop against a step that only takes notes."""
+
+from itertools import chain
+
+import pytest
+import torch
+
+from sparcets.training.callbacks import Callback, EarlyStopping, History
+from sparcets.training.loop import shuffled, train
+
+CPU = torch.device("cpu")
+
+
+class Notes:
+    """A step that remembers the rows it was given, and reports values that can be worked out by hand."""
+
+    names = ("mean_row", "draw")
+
+    def __init__(self, validation=()):
+        self.batches = []
+        self.draws = []
+        self.validation = list(validation)
+
+    def update(self, batch):
+        self.batches.append(batch["rows"].tolist())
+        self.draws.append(torch.rand(()).item())
+        return torch.tensor([batch["rows"].float().mean(), 1.0])
+
+    def validate(self):
+        return {"validation_loss": self.validation.pop(0)} if self.validation else {}
+
+
+def run(step, *, n_samples=10, epochs=3, batch_size=4, seed=0, callbacks=(), **options):
+    batches = shuffled(n_samples, batch_size, seed)
+    train(step, batches, epochs=epochs, seed=seed, device=CPU, callbacks=list(callbacks), **options)
+    return step
+
+
+def epochs_of(step, per_epoch=3):
+    return [list(chain(*step.batches[i : i + per_epoch])) for i in range(0, len(step.batches), per_epoch)]
+
+
+def test_every_row_comes_exactly_once_per_epoch_in_an_order_of_its_own():
+    step = run(Notes())
+    assert [len(b) for b in step.batches] == [4, 4, 2] * 3
+    orders = epochs_of(step)
+    assert all(sorted(order) == list(range(10)) for order in orders)
+    assert len({tuple(order) for order in [*orders, range(10)]}) == 4
+
+
+def test_orders_and_draws_follow_the_seed_and_the_global_state_stays():
+    torch.manual_seed(1)
+    first = run(Notes(), seed=5)
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    again = run(Notes(), seed=5)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (again.batches, again.draws) == (first.batches, first.draws)
+    assert len(set(first.draws)) == 9
+    other = run(Notes(), seed=6)
+    assert other.batches != first.batches and other.draws != first.draws
+
+
+def test_a_training_taken_up_at_an_epoch_goes_on_as_if_it_had_never_stopped():
+    whole, rest = run(Notes(), epochs=4), run(Notes(), epochs=4, start=2)
+    assert (rest.batches, rest.draws) == (whole.batches[6:], whole.draws[6:])
+
+
+def test_values_of_an_epoch_are_means_over_rows_not_over_batches():
+    history = History()
+    run(Notes(), callbacks=[history])
+    assert history.values == {"mean_row": pytest.approx([4.5] * 3), "draw": [1.0] * 3}
+
+
+def test_it_ends_after_the_epoch_in_which_a_callback_asks_to_stop():
+    class Second(Callback):
+        def on_epoch_end(self, epoch, logs):
+            self.stop = epoch == 1
+
+    assert len(epochs_of(run(Notes(), epochs=50, callbacks=[Second()]))) == 2
+
+
+def test_early_stopping_ends_patience_epochs_after_the_best():
+    losses = [3.0, 2.0, 2.5, 2.4, 2.3, 1.0, 0.5]
+    stopping = EarlyStopping("validation_loss", patience=3)
+    step = run(Notes(losses), epochs=50, callbacks=[stopping])
+    assert len(epochs_of(step)) == 5  # best is epoch 1; it never hears of the 1.0 of epoch 5
+    assert (stopping.best, stopping.best_epoch) == (2.0, 1)
+
+
+def test_validation_values_stand_in_the_history_by_name():
+    history = History()
+    run(Notes([0.5, 0.25]), epochs=2, callbacks=[history])
+    assert history.values["validation_loss"] == [0.5, 0.25]
+    assert set(history.values) == {"mean_row", "draw", "validation_loss"}
+
+
+def test_checks_come_every_few_steps_with_the_means_since_the_last():
+    class Checks(Callback):
+        def __init__(self):
+            self.seen = []
+
+        def on_check(self, steps, logs):
+            self.seen.append((steps, logs["mean_row"]))
+
+    checks, history = Checks(), History()
+    step = run(Notes(), epochs=1, check_every=2, callbacks=[checks, history])
+    first_two = list(chain(*step.batches[:2]))
+    assert checks.seen == [(2, pytest.approx(sum(first_two) / 8))]
+    assert history.values["mean_row"] == pytest.approx([4.5])
