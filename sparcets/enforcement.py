@@ -138,7 +138,7 @@ class BoundConstraints:
         series, feature = np.nonzero(too_far.any(1))  # the others stay as they are, to the bit
         q, x, limit = (v[series, :, feature].T for v in (q, x, limit))  # (time, curves)
         below = -_lower_envelope(-np.minimum(q, x), -q, limit)
-        moved = np.maximum(_lower_envelope(x, q, limit), below)
+        moved = np.where(x == q, q, np.maximum(_lower_envelope(x, q, limit), below))
         final: FloatArray = result.copy()
         final[series, :, features[feature]] = moved.T
         return final
@@ -162,9 +162,7 @@ def _furthest_up(start: FloatArray, limit: FloatArray, query_start: FloatArray, 
     from_start = start.astype(np.float64)
     with np.errstate(over="ignore"):
         end = (from_start + limit).astype(start.dtype)
-        for _ in range(2):  # rounding is off by one bit of the sum in float64, and by one of the series' own type
-            end = np.where(end - from_start > limit, np.nextafter(end, start), end)
-        end = np.where(end - from_start > limit, start, end)
+        end = np.where(end - from_start > limit, np.nextafter(end, start), end)  # rounded up: one bit back
     return np.where(start >= query_start, np.maximum(end, query_end), end)
 
 

@@ -225,7 +225,7 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
     if not zipfile.is_zipfile(file):
         raise FileFormatError(f"{file} is no explanation, or it was cut short: it is not a whole .npz file.")
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             if "header" not in stored:
                 raise FileFormatError(
                     f"{file} is no explanation: it has no header. Was it written by Explanation.save?"
@@ -241,9 +241,7 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         return Explanation(info=SeriesInfo.from_dict(header["info"]), **arrays, **rest)
     except FileFormatError:
         raise
-    except (
-        Exception
-    ) as error:  # a foreign or damaged file can make the readers of zip, zlib, npy and JSON raise anything
+    except Exception as error:  # damage can make the readers of zip, zlib, npy and JSON raise anything
         raise FileFormatError(f"{file} is no explanation, or it is damaged: {type(error).__name__}: {error}") from error
 
 

@@ -173,20 +173,20 @@ def _named_labels(array: np.ndarray[Any, Any], class_names: tuple[str, ...] | No
         raise LabelError(
             f"y mixes labels of several types, among them {not_text[0]!r}. Pass all as strings or all as integers."
         )
-    text = array.astype(str)
-    names = class_names or tuple(np.unique(text).tolist())
+    text: list[str] = array.tolist()
+    names = class_names or tuple(sorted(set(text)))
     index = {n: i for i, n in enumerate(names)}
-    for label in np.unique(text).tolist():
+    for label in text:
         if label not in index:
             raise unknown_name("class", label, names)
-    return np.array([index[v] for v in text.tolist()], dtype=np.int64), names
+    return np.array([index[v] for v in text], dtype=np.int64), names
 
 
 def _numbered_labels(
     array: np.ndarray[Any, Any], class_names: tuple[str, ...] | None
 ) -> tuple[IntArray, tuple[str, ...]]:
     if array.dtype.kind == "f":
-        bad = array[~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53)]
+        bad = array[~np.isfinite(array) | (array != np.round(array))]
         if len(bad):
             raise LabelError(f"y must hold whole numbers or strings, got {bad[0]}.")
     elif array.dtype.kind not in "iubO":

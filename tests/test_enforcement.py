@@ -204,6 +204,12 @@ def test_a_level_shift_survives_any_step_limit(dtype: Any, limit: float) -> None
     np.testing.assert_allclose(result, proposal, atol=200 * np.finfo(dtype).eps)
 
 
+def test_a_proposal_that_keeps_the_limit_by_rounding_alone_is_left_as_it_is() -> None:
+    query, proposal = np.array([[[-2.0], [-1.0]]]), np.array([[[-1.0], [1e-17]]])
+    assert proposal[0, 1, 0] - proposal[0, 0, 0] == 1.0  # in float64, though the sum -1 + 1 is 0
+    assert bind(2, [0.0], max_step={0: 1.0}).enforce(query, proposal).tobytes() == proposal.tobytes()
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 def test_a_proposal_that_is_no_number_is_no_change(bad: float) -> None:
     query = np.zeros((1, 3, 1), dtype=np.float32)

@@ -157,6 +157,7 @@ class TorchClassifier(DifferentiableClassifier):
             )
         best.restore()
         network.eval()
+        network.zero_grad(set_to_none=True)  # the last step's gradients are of no more use
         self.history_ = history.values
 
     @property

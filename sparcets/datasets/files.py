@@ -56,7 +56,7 @@ SUFFIXES = {".npz", ".csv", ".parquet", ".ts"}
 
 PER_SERIES = ("X", "y", "subjects", "lengths", "salient")
 ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split")
-WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
+WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
 
 
 def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int = 0) -> Dataset:
@@ -280,10 +280,10 @@ def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
         raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(named)}.")
     limit = np.finfo(np.float32).max
     for place, case in enumerate(cases):
-        if not (np.abs(case) <= limit).all():  # true for NaN, too
+        if not (np.abs(case) <= limit).all():  # NaN is not below any limit
             # The archive brings some sets a second time, without missing values.
             filled = path.with_name(re.sub("_(TRAIN|TEST)$", "_nmv_TRAIN", path.stem) + path.suffix)
             found = filled != path and filled.is_file()
             hint = f"Load {filled}, where they are filled in" if found else "Fill them in first"
-            raise NonFiniteError(f"missing values in {path.name}, series {place} among them. {hint}.")
+            raise NonFiniteError(f"missing or infinite values in {path.name}, first in series {place}. {hint}.")
     return list(cases), words

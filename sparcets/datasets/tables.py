@@ -23,7 +23,7 @@ FORMS = (
     "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
     "wide (label, columns <feature>_<step>), each with subject and split if wanted."
 )
-STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d+)")
+STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
 class Table(NamedTuple):

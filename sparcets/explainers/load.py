@@ -33,6 +33,13 @@ def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExpla
     classifier
         The model it explains; it is not saved with it.
     """
+    return load_as(None, folder, classifier)
+
+
+def load_as(
+    kind: type[BaseExplainer[Any]] | None, folder: str | os.PathLike[str], classifier: Classifier
+) -> BaseExplainer[Any]:
+    """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = Path(folder)
     header = read_json(path / HEADER, "a saved explainer")
     try:
@@ -41,7 +48,7 @@ def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExpla
         raise _damaged(path, error) from error
     if version != FORMAT:
         raise FileFormatError(f"{path} has format {version}, this version reads format {FORMAT}.")
-    kind = EXPLAINERS.load(method)  # a method that is not installed here is no damage
+    kind = EXPLAINERS.load(method) if kind is None else kind  # a method that is not installed here is no damage
     try:
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])

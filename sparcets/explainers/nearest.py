@@ -85,6 +85,8 @@ class Nearest(BaseExplainer[NearestConfig]):
         for k in np.unique(request.target):
             rows = np.flatnonzero(request.target == k)
             candidates = np.flatnonzero(self._y == k)
+            if not len(candidates):
+                continue
             distance = _distances(
                 request.info.scaler.transform(request.X[rows].astype(np.float64)),
                 request.info.scaler.transform(self._X[candidates].astype(np.float64)),
@@ -166,7 +168,6 @@ class Nearest(BaseExplainer[NearestConfig]):
         return state if self._lengths is None else {**state, "lengths": self._lengths}
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        info = self._fitted()
         X, y, lengths = state["X"], state["y"], state.get("lengths")
         if X.shape[1:] != (info.n_steps, info.n_features) or any(
             len(v) != len(X) for v in (y, lengths) if v is not None

@@ -26,7 +26,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, NotFittedError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.load import load
+from sparcets.explainers.load import load_as
 from sparcets.explanation import STATUSES, Explanation, load_explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -102,15 +102,16 @@ def _raises(kind: type[SparcetsError], call: Callable[[], object]) -> str:
 def check_answers_are_well_formed(s: Subject) -> None:
     """Shapes, finite values, known statuses; ``valid`` is the classifier's own word."""
     e = s.fitted.explain(s.queries, target=1)
-    assert e.query.shape == e.counterfactual.shape == s.queries.shape
+    assert e.query.shape == e.counterfactual.shape == s.queries.shape, f"answers of shape {e.counterfactual.shape}"
     assert np.array_equal(e.query, s.queries), "the query is not what was passed"
-    assert e.counterfactual.dtype == s.queries.dtype
-    assert np.isfinite(e.counterfactual).all()
-    assert set(e.status.tolist()) <= set(STATUSES), set(e.status.tolist())
-    assert np.array_equal(e.valid, s.classifier.predict(e.counterfactual) == e.target)
-    assert np.array_equal(e.changed, e.delta != 0)
+    assert e.counterfactual.dtype == s.queries.dtype, f"answers of type {e.counterfactual.dtype}"
+    assert np.isfinite(e.counterfactual).all(), "an answer is not finite"
+    assert set(e.status.tolist()) <= set(STATUSES), f"unknown statuses among {set(e.status.tolist())}"
+    assert np.array_equal(e.valid, s.classifier.predict(e.counterfactual) == e.target), "valid is not the model's word"
+    assert np.array_equal(e.changed, e.delta != 0), "changed is not delta != 0"
     _check_statuses(e)
-    assert all(str(r) for r, status in zip(e.reason, e.status, strict=True) if status == "not_found")
+    silent = [not str(r) for r, status in zip(e.reason, e.status, strict=True) if status == "not_found"]
+    assert not any(silent), "an answer that was not found gives no reason"
     assert e.changed[e.status != "unchanged"].any(), "no query was changed at all"
 
 
@@ -124,12 +125,14 @@ def check_negligible_changes_are_none(s: Subject) -> None:
     """No change is smaller than 1e-6 of the feature's training range."""
     e = s.fitted.explain(s.queries, target=1)
     size = np.abs(e.counterfactual.astype(np.float64) - e.query)
-    assert (size[e.changed] >= np.broadcast_to(1e-6 * e.info.span, size.shape)[e.changed]).all()
+    smallest = np.broadcast_to(1e-6 * e.info.span, size.shape)
+    assert (size[e.changed] >= smallest[e.changed]).all(), "a change is smaller than 1e-6 of the feature's range"
 
 
 def check_same_seed_same_bytes(s: Subject) -> None:
     """Two fits with one seed give the same answers, bit for bit."""
-    assert _same(s.fit().explain(s.queries, target=1), s.fit().explain(s.queries, target=1))
+    first, second = (s.fit().explain(s.queries, target=1) for _ in range(2))
+    assert _same(first, second), "two fits with one seed give different answers"
 
 
 def check_batch_size_does_not_matter(s: Subject) -> None:
@@ -149,8 +152,10 @@ def check_nothing_is_left_behind(s: Subject) -> None:
     s.fit()
     explainer.explain(X, target=1)
     assert np.array_equal(X, s.queries), "the queries were written to"
-    assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
-    assert all(torch.equal(weights[k], v) for k, v in module.state_dict().items())
+    assert module.training, "the module was left in evaluation mode"
+    assert all(p.requires_grad for p in module.parameters()), "the module's weights were left without requires_grad"
+    assert all(p.grad is None for p in module.parameters()), "gradients were left in the module"
+    assert all(torch.equal(weights[k], v) for k, v in module.state_dict().items()), "the module's weights were changed"
     assert torch.equal(state_torch, torch.get_rng_state()), "torch's random state moved"
     after: Any = np.random.get_state()  # noqa: NPY002
     before: Any = state_np
@@ -169,13 +174,15 @@ def check_constraints_hold(s: Subject) -> None:
     )
     e = s.fitted.explain(s.queries, target=1, constraints=asked)
     cf, q = e.counterfactual.astype(np.float64), e.query.astype(np.float64)
-    assert not e.changed[..., 3].any() and not e.changed[:, :4].any()
+    assert not e.changed[..., 3].any(), "an immutable feature was changed"
+    assert not e.changed[:, :4].any(), "a frozen step was changed"
     lifted = cf[..., 1][e.changed[..., 1]]
-    assert ((lifted >= -1.0) & (lifted <= 1.8)).all() and (e.delta[..., 1] >= 0).all()
+    assert ((lifted >= -1.0) & (lifted <= 1.8)).all(), "a change left its range"
+    assert (e.delta[..., 1] >= 0).all(), "a change went against its direction"
     own = np.abs(np.diff(q[..., 0], axis=1))
-    assert (np.abs(np.diff(cf[..., 0], axis=1)) <= np.maximum(0.3, own)).all()
-    assert np.array_equal(e.changed[..., 0], e.changed[..., 2])
-    assert not e.mutable[3] and e.mutable[:3].all()
+    assert (np.abs(np.diff(cf[..., 0], axis=1)) <= np.maximum(0.3, own)).all(), "a step is too large"
+    assert np.array_equal(e.changed[..., 0], e.changed[..., 2]), "a group did not change together"
+    assert not e.mutable[3] and e.mutable[:3].all(), "the explanation does not say what was mutable"
 
 
 def check_unchanged_and_not_found(s: Subject) -> None:
@@ -183,11 +190,11 @@ def check_unchanged_and_not_found(s: Subject) -> None:
     X, _ = make_series(12, seed=2)
     e = s.fitted.explain(X, target=1)
     already = s.classifier.predict(X) == 1
-    assert np.array_equal(e.status == "unchanged", already)
-    assert not e.changed[already].any() and e.valid[already].all()
+    assert np.array_equal(e.status == "unchanged", already), "unchanged are not the queries in the target class"
+    assert not e.changed[already].any() and e.valid[already].all(), "a query in the target class was changed"
     blocked = s.fitted.explain(s.queries, target=1, constraints=Constraints(immutable=[0, 1, 2]))
-    assert (blocked.status == "not_found").all() and not blocked.valid.any()
-    assert all(str(r) for r in blocked.reason)
+    assert (blocked.status == "not_found").all(), "an answer was found where the constraints allow none"
+    assert not blocked.valid.any() and all(str(r) for r in blocked.reason), "not_found, but valid or without a reason"
 
 
 def check_sparsity_is_a_cap(s: Subject) -> None:
@@ -202,8 +209,9 @@ def check_several_answers(s: Subject) -> None:
     """``n`` answers per query stand together; the valid ones differ and come first, missing ones are ``not_found``."""
     for n in (3, 45):
         e = s.fitted.explain(s.queries[:4], target=1, n=n)
-        assert len(e) == 4 * n and np.array_equal(e.query_index, np.repeat(np.arange(4), n))
-        assert np.array_equal(e.query, np.repeat(s.queries[:4], n, axis=0))
+        assert len(e) == 4 * n, f"n={n} gave {len(e)} answers to 4 queries"
+        assert np.array_equal(e.query_index, np.repeat(np.arange(4), n)), "answers to one query do not stand together"
+        assert np.array_equal(e.query, np.repeat(s.queries[:4], n, axis=0)), "the query is not what was passed"
         _check_statuses(e)
         for i in range(4):
             valid = e[n * i : n * (i + 1)]
@@ -220,9 +228,9 @@ def check_names_travel(s: Subject) -> None:
         X, y, feature_names=names, class_names=classes, units="m", sampling_rate=50, mutable=["left", "right", "top"]
     )
     e = s.build().fit(ds).explain(s.queries, target="brisk")
-    assert (e.target == 1).all()
-    assert e.feature_names == tuple(names) and e.class_names == tuple(classes)
-    assert e.info.units == ("m",) * 4 and e.info.sampling_rate == 50
+    assert (e.target == 1).all(), "the target by name is not the class of that name"
+    assert e.feature_names == tuple(names) and e.class_names == tuple(classes), "names were lost"
+    assert e.info.units == ("m",) * 4 and e.info.sampling_rate == 50, "units or sampling rate were lost"
     assert not e.changed[..., 3].any(), "an immutable feature of the data set was changed"
 
 
@@ -231,17 +239,19 @@ def check_saving(s: Subject) -> None:
     e = s.fitted.explain(s.queries, target=1)
     with tempfile.TemporaryDirectory() as folder:
         s.fitted.save(folder)
-        again = load(folder, classifier=s.classifier)
-        assert np.allclose(again.explain(s.queries, target=1).counterfactual, e.counterfactual, atol=1e-6)
+        again = load_as(s.kind, folder, s.classifier)
+        answers = again.explain(s.queries, target=1).counterfactual
+        assert np.allclose(answers, e.counterfactual, atol=1e-6), "a loaded explainer answers otherwise"
         e.save(f"{folder}/run.npz")
-        assert _same(load_explanation(f"{folder}/run.npz"), e)
+        assert _same(load_explanation(f"{folder}/run.npz"), e), "a loaded explanation is not the one saved"
 
 
 def check_refit_forgets(s: Subject) -> None:
     """A second fit is as good as a first one."""
     X, y = s.data
     twice = s.build().fit(X[:60] * 2 + 1, y[:60]) if _predicts_all(s, X[:60] * 2 + 1, y[:60]) else s.build()
-    assert _same(twice.fit(X, y).explain(s.queries, target=1), s.fitted.explain(s.queries, target=1))
+    again = twice.fit(X, y).explain(s.queries, target=1)
+    assert _same(again, s.fitted.explain(s.queries, target=1)), "a second fit remembers the first"
 
 
 def _predicts_all(s: Subject, X: FloatArray, y: IntArray) -> bool:
@@ -261,7 +271,7 @@ def check_capabilities(s: Subject) -> None:
         assert "gradient" in _raises(CapabilityError, lambda: black_box.fit(X, y))
     else:
         e = black_box.fit(X, y).explain(s.queries, target=1)
-        assert np.array_equal(e.valid, mean_proba(e.counterfactual).argmax(1) == 1)
+        assert np.array_equal(e.valid, mean_proba(e.counterfactual).argmax(1) == 1), "valid is not the model's word"
     lengths = np.full(len(X), X.shape[1])
     if not s.kind.supports_lengths:
         assert "length" in _raises(CapabilityError, lambda: s.build().fit(X, y, lengths=lengths))

@@ -224,6 +224,7 @@ def test_time_may_be_numbers_or_dates(write: Write) -> None:
         (["1.0", "10.0", "2.0"], ("1", "2", "10")),
         (["b", "10", "9"], ("10", "9", "b")),
         (["01", "02", "1"], ("01", "02", "1")),
+        (["1", "2", "9" * 5000], ("1", "2", "9" * 5000)),
         (["None", "NA", "sick "], ("NA", "None", "sick")),
     ],
 )
@@ -331,6 +332,7 @@ BROKEN = {
     "wide gap": ("label,x_0,x_1\nu,1,2\nv,1,\n", "line 3, column 'x_1': the value is missing.*need the long form"),
     "wide hole": ("label,x_0,x_1,y_0\nu,1,2,3\n", "no column 'y_1'. Every feature needs the steps 0..1"),
     "wide name": ("label,x_0,x1\nu,1,2\n", "the column 'x1' is not of the kind <feature>_<step>. Known forms"),
+    "wide endless": (f"label,x_{'9' * 5000}\nu,1\n", "is not of the kind <feature>_<step>"),
     "wide double": ("label,x_1,x_01\nu,1,2\n", "the columns 'x_1' and 'x_01' hold the same step"),
     "wide series twice": ("series,label,x_0\na,u,1\na,v,1\n", "line 3, column 'series': series 'a' stands in line 2"),
     "wide no label": ("class,x_0\nu,1\n", "no column 'label', which the wide form needs"),

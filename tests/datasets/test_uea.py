@@ -86,8 +86,8 @@ def test_ts_takes_the_test_file_beside(write: Write) -> None:
         (TS.replace("4,5,6:", ""), "not a whole .ts file: Inconsistent number of dimensions in case 2"),
         (TS.replace("7,8,9", "7,8"), "not a whole .ts file: .*different number of observations"),
         (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
-        (TS.replace("-5", "?"), "missing values in mine.ts, series 1 among them. Fill them in first"),
-        (TS.replace("-5", "1e39"), "missing values in mine.ts, series 1"),
+        (TS.replace("-5", "?"), "missing or infinite values in mine.ts, first in series 1. Fill them in first"),
+        (TS.replace("-5", "1e39"), "missing or infinite values in mine.ts, first in series 1"),
         (
             TS.replace("@classLabel true Sick finance", "@targetLabel true")
             .replace("Sick", "1")
@@ -111,7 +111,9 @@ def test_ts_time_stamps_are_refused(write: Write) -> None:
 
 def test_ts_with_filled_version_beside(write: Write) -> None:
     write(TS, "mine_nmv_TRAIN.ts")
-    with pytest.raises(NonFiniteError, match=r"missing values.*Load .*mine_nmv_TRAIN.ts, where they are filled in"):
+    with pytest.raises(
+        NonFiniteError, match=r"missing or infinite values.*Load .*mine_nmv_TRAIN.ts, where they are filled in"
+    ):
         load_file(write(TS.replace("-5", "?"), "mine_TRAIN.ts"))
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from sparcets.networks.transformer import HEADS, EncoderLayer, positions
+from sparcets.networks.transformer import HEADS, EncoderLayer, Transformer, positions
 
 
 def test_positions_are_sines_and_cosines_of_the_step():
@@ -37,3 +37,12 @@ def test_an_encoder_layer_is_torchs_own_with_the_same_weights():
     expected = theirs(x, src_key_padding_mask=~there)
     torch.testing.assert_close(ours(x, there[:, None, None])[there], expected[there])
     torch.testing.assert_close(ours(x, None), theirs(x))
+
+
+def test_the_place_of_a_pattern_matters_not_only_its_shape():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = Transformer(1, 3, hidden=8, layers=2, dropout=0.0).double().eval()
+    early = torch.zeros(1, 30, 1, dtype=torch.float64)
+    early[:, 4:7] = 1.0
+    assert (net(early) - net(early.roll(15, 1))).abs().max() > 1e-3  # attention alone sees a bag of steps

@@ -1,0 +1,262 @@
+"""TorchClassifier: what fit takes, what it promises, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.classifiers import torch_classifier
+from sparcets.classifiers.torch_classifier import _validation_split
+from sparcets.errors import (
+    CapabilityError,
+    ConfigError,
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    NonFiniteError,
+    NotFittedError,
+    ShapeError,
+    UnknownNameError,
+)
+from sparcets.networks import ARCHITECTURES
+from sparcets.testing.data import make_series
+
+X, Y = make_series(60, n_steps=12)
+NEW, TRUTH = make_series(30, n_steps=12, seed=1)
+WORDS = np.array(["calm", "wild", "brisk"])  # of classes 0, 1, 2; in the alphabet: brisk, calm, wild
+
+
+def config(**changes):
+    return sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "device": "cpu", **changes})
+
+
+def fit(architecture="fcn", series=X, labels=Y, *, lengths=None, **changes):
+    return sp.TorchClassifier(architecture, config(**changes)).fit(series, labels, lengths=lengths)
+
+
+def weights(clf):
+    return {name: value.numpy().copy() for name, value in clf._network.state_dict().items()}
+
+
+@pytest.mark.parametrize("architecture", list(ARCHITECTURES))
+def test_every_architecture_learns_small_series_in_their_own_units(architecture):
+    scale, shift = np.array([1, 1e4, 1e-3, 10]), np.array([0, 1e5, 0, -50])
+    clf = fit(architecture, X * scale + shift, epochs=40, patience=40, batch_size=16)
+    assert (clf.predict(NEW * scale + shift) == TRUTH).mean() > 0.9
+
+
+def test_names_travel_with_a_dataset():
+    ds = sp.Dataset.from_arrays(X, WORDS[Y], feature_names=list("abcd"))
+    clf = sp.TorchClassifier("fcn", config()).fit(ds)
+    assert clf.class_names == ds.class_names == ("brisk", "calm", "wild") and clf.named
+    assert (clf.n_features, clf.n_steps) == (4, 12)
+    np.testing.assert_array_equal(WORDS[TRUTH] == np.array(clf.class_names)[clf.predict(NEW)], True)
+
+
+def test_string_labels_name_the_classes_and_whole_numbers_do_not():
+    named, numbered = fit(labels=WORDS[Y].tolist(), epochs=1), fit(epochs=1)
+    assert named.class_names == ("brisk", "calm", "wild") and named.named
+    assert numbered.class_names == ("0", "1", "2") and not numbered.named
+
+
+def test_a_dataset_and_its_arrays_give_the_same_weights():
+    ds = sp.Dataset.from_arrays(X, Y)
+    a = sp.TorchClassifier("fcn", config(epochs=2)).fit(ds)
+    b = fit(series=ds.X_train, labels=ds.y_train, epochs=2)
+    assert all(np.array_equal(v, weights(b)[k]) for k, v in weights(a).items())
+
+
+@pytest.mark.parametrize("architecture", ["bilstm", "fcn", "transformer"])
+def test_the_same_seed_gives_the_same_weights_bit_for_bit_whatever_the_global_state(architecture):
+    settings = {"epochs": 2, "dropout": 0.4, "layers": 2}
+    fitted = []
+    for state, seed in ((1, 7), (2, 7), (2, 8)):
+        torch.manual_seed(state)
+        np.random.seed(state)  # noqa: NPY002
+        fitted.append(weights(fit(architecture, seed=seed, **settings)))
+    same, again, other = fitted
+    assert all(np.array_equal(v, again[k]) for k, v in same.items())
+    assert not all(np.array_equal(v, other[k]) for k, v in same.items())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
+@pytest.mark.parametrize("architecture", list(ARCHITECTURES))
+def test_on_a_gpu_the_same_seed_gives_the_same_weights_and_a_cpu_the_same_predictions(architecture, tmp_path):
+    torch.cuda.manual_seed(3)
+    state, lengths = torch.cuda.get_rng_state(), np.r_[np.full(30, 12), np.full(30, 7)]
+    settings = {"epochs": 3, "dropout": 0.4, "layers": 2, "device": "cuda", "lengths": lengths}
+    a, b = fit(architecture, **settings), fit(architecture, **settings)
+    assert torch.equal(torch.cuda.get_rng_state(), state)
+    assert all(torch.equal(v, b._network.state_dict()[k]) for k, v in a._network.state_dict().items())
+    a.save(tmp_path)
+    on_cpu = sp.load_classifier(tmp_path, device="cpu")
+    np.testing.assert_allclose(on_cpu.predict_proba(X, lengths), a.predict_proba(X, lengths), atol=1e-4)
+
+
+def test_the_global_random_state_and_the_data_are_left_alone():
+    series, before = X.copy(), (torch.get_rng_state(), np.random.get_state()[1].copy())  # noqa: NPY002
+    fit(series=series, epochs=2, dropout=0.3)
+    np.testing.assert_array_equal(series, X)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+
+
+def test_the_weights_kept_are_those_of_the_best_epoch():
+    noise = np.random.default_rng(0).permutation(Y)  # nothing to learn, so it soon gets worse
+    clf = fit(labels=noise, epochs=12, patience=12)
+    losses = clf.history_["validation_loss"]
+    watched = _validation_split(noise, clf.config)[1]
+    p = clf.predict_proba(X[watched])[np.arange(len(watched)), noise[watched]]
+    assert -np.log(p).mean() == pytest.approx(min(losses), abs=1e-3)
+    assert losses[-1] > min(losses) + 0.01  # otherwise this shows nothing
+
+
+def test_the_history_has_every_value_by_name():
+    history = fit(epochs=3, patience=3).history_
+    assert set(history) == {"loss", "validation_loss", "validation_accuracy"}
+    assert all(len(v) == 3 and all(isinstance(x, float) for x in v) for v in history.values())
+
+
+def test_it_stops_early():
+    assert len(fit(epochs=300, patience=2).history_["loss"]) < 100
+
+
+def test_a_second_fit_forgets_the_first():
+    clf = fit(series=X[:, :8] * 50, labels=WORDS[Y], epochs=2)
+    clf.fit(X, Y)
+    fresh = fit(epochs=2)
+    assert clf.class_names == ("0", "1", "2") and not clf.named and clf.n_steps == 12
+    assert clf.history_ == fresh.history_
+    np.testing.assert_array_equal(clf.predict_proba(NEW), fresh.predict_proba(NEW))
+
+
+def test_a_failed_check_keeps_the_first_fit_and_a_training_cut_off_is_no_fit(monkeypatch):
+    clf = fit(epochs=1)
+    before = clf.predict_proba(NEW)
+    with pytest.raises(NonFiniteError):
+        clf.fit(np.full_like(X, np.nan), Y)
+    np.testing.assert_array_equal(clf.predict_proba(NEW), before)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch_classifier, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, Y)
+    with pytest.raises(NotFittedError, match="this TorchClassifier is not fitted yet"):
+        clf.predict(NEW)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, ">f4"])
+def test_series_of_other_types_read_only_or_backwards_are_the_same_series(dtype):
+    clf = fit(epochs=2)
+    expected = clf.predict_proba(NEW)
+    other = NEW.astype(dtype)
+    other.setflags(write=False)
+    np.testing.assert_allclose(clf.predict_proba(other), expected, atol=0.01 if dtype is np.float16 else 1e-6)
+    backwards = np.ascontiguousarray(NEW[:, ::-1])[:, ::-1]
+    np.testing.assert_array_equal(clf.predict_proba(backwards), expected)
+    locked = X.copy()
+    locked.setflags(write=False)
+    np.testing.assert_array_equal(fit(series=locked[:, ::-1][:, ::-1], epochs=2).predict_proba(NEW), expected)
+
+
+def test_ten_series_a_class_of_one_and_batches_of_one_are_enough():
+    small = fit(series=X[:10], labels=Y[:10] % 2, epochs=2)
+    assert small.predict_proba(NEW).shape == (30, 2)
+    rows = np.r_[np.flatnonzero(Y == 0)[:6], np.flatnonzero(Y == 1)[:6], np.flatnonzero(Y == 2)[:1]]
+    alone = fit(series=X[rows], labels=Y[rows], epochs=60, patience=60)
+    assert alone.predict(X[rows])[-1] == 2
+    one_by_one = fit(series=X[:20], labels=Y[:20], batch_size=1, epochs=20, patience=20)
+    assert one_by_one.history_["loss"][-1] < 0.5 * one_by_one.history_["loss"][0]
+    fit(series=X[:4, :1, :1], labels=[0, 1, 0, 1], epochs=1)  # one step, one feature
+
+
+def vowels(n=72, n_steps=29, n_features=12, seed=0):
+    """Return series like JapaneseVowels: 9 speakers, 7 to 29 steps, zeros behind the end."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 9
+    speaker = np.random.default_rng(99).normal(0, 1, (9, n_features))
+    lengths = rng.integers(7, n_steps + 1, n)
+    series = speaker[y][:, None] + rng.normal(0, 0.5, (n, n_steps, n_features))
+    series[np.arange(n_steps)[None] >= lengths[:, None]] = 0
+    return series.astype(np.float32), y, lengths
+
+
+@pytest.mark.parametrize("architecture", ["bigru", "resnet"])
+def test_series_of_unequal_length_are_learnt_and_padding_never_matters(architecture):
+    series, labels, lengths = vowels()
+    clf = fit(architecture, series, labels, lengths=lengths, epochs=15, patience=15)
+    new, truth, ends = vowels(45, seed=1)
+    proba = clf.predict_proba(new, ends)
+    assert (proba.argmax(1) == truth).mean() > 0.9
+    new[np.arange(29)[None] >= ends[:, None]] = 1e6
+    np.testing.assert_array_equal(clf.predict_proba(new, ends), proba)
+    series[np.arange(29)[None] >= lengths[:, None]] = -1e6
+    again = fit(architecture, series, labels, lengths=lengths, epochs=15, patience=15)
+    np.testing.assert_array_equal(again.predict_proba(new, ends), proba)
+
+
+def test_lengths_travel_with_a_dataset():
+    series, labels, lengths = vowels()
+    ds = sp.Dataset.from_arrays(series, labels, lengths=lengths)
+    a = sp.TorchClassifier("bigru", config(epochs=1)).fit(ds)
+    b = fit("bigru", ds.X_train, ds.y_train, lengths=ds.lengths_train, epochs=1)
+    assert all(np.array_equal(v, weights(b)[k]) for k, v in weights(a).items())
+
+
+@pytest.mark.parametrize("architecture", ["bilstm", "transformer"])
+def test_gradients_agree_with_finite_differences_in_the_data_units(architecture):
+    clf = fit(architecture, X * 100 + 7, epochs=1)
+    clf._network.double()
+    clf._standardise = lambda x: (x - clf._center) / clf._scale
+    x = torch.tensor(X[:2, :4] * 100 + 7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(clf.log_proba, (x,), eps=1e-3, atol=1e-6)
+    assert all(p.requires_grad and p.grad is None for p in clf._network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("series", "labels", "error", "message"),
+    [
+        (X, None, DataError, r"fit needs labels: fit\(dataset\) or fit\(X, y\)"),
+        (X[0], Y, ShapeError, r"For a single series pass X\[None\]"),
+        (X[:0], Y[:0], ShapeError, "X is empty"),
+        (X, Y[:-1], LabelError, "y must be 60 labels"),
+        (X, Y * 0, LabelError, "y holds one class only"),
+        (X, np.where(Y == 1, 0, Y), LabelError, r"class 1 \('1'\) has no sample in y"),
+        (X, np.where(Y == 1, 2**63, Y.astype(np.uint64)), LabelError, "y holds the label 9223372036854775808"),
+        (X, Y - 1, LabelError, "y holds the label -1"),
+        (np.where(X[2, 3, 1] == X, np.inf, X), Y, NonFiniteError, r"infinity at \[2, 3, 1\]"),
+    ],
+)
+def test_data_that_cannot_be_learnt_from(series, labels, error, message):
+    with pytest.raises(error, match=message):
+        sp.TorchClassifier("fcn", config()).fit(series, labels)
+
+
+def test_other_mistakes_each_have_a_message():
+    with pytest.raises(UnknownNameError, match=r"no architecture 'bilstmm'. Did you mean 'bilstm'\?"):
+        sp.TorchClassifier("bilstmm")
+    clf = sp.TorchClassifier("fcn", config())
+    for call in (lambda: clf.predict(X), lambda: clf.class_names, lambda: clf.log_proba(torch.tensor(X))):
+        with pytest.raises(NotFittedError, match=r"not fitted yet. Call fit\(dataset\) or fit\(X, y\) first"):
+            call()
+    with pytest.raises(DataError, match="a Dataset brings its own labels"):
+        clf.fit(sp.Dataset.from_arrays(X, Y), Y)
+    with pytest.raises(CapabilityError, match="no device 'gpu'"):
+        fit(device="gpu")
+    with pytest.raises(ConfigError, match=r"the training of fcn diverged.*Lower lr \(now 1e\+37\)"):
+        fit(lr=1e37, epochs=2)
+    fitted = fit(epochs=1)
+    with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on 4 features, X has 3"):
+        fitted.predict(X[..., :3])
+    with pytest.raises(FeatureMismatchError, match=r"fitted on series of 12 steps, X has 9. Cut, pad"):
+        fitted.predict_proba(X[:, :9])
+    with pytest.raises(ShapeError, match="lengths must be 60 whole numbers"):
+        fitted.predict(X, lengths=[3])
+
+
+def test_it_says_what_it_is():
+    assert repr(sp.TorchClassifier("tcn")) == "TorchClassifier('tcn', not fitted)"
+    assert repr(fit(epochs=1)) == "TorchClassifier('fcn', 4 features, 3 classes)"

@@ -1,0 +1,87 @@
+"""One door to every data set: by name, by path, with options, and what is said about names that are none."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.datasets import load as door
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.load import DATASETS, load_dataset, loader_options
+from sparcets.errors import ConfigError, DataNotFoundError, FileFormatError, UnknownNameError
+
+
+def small(name: str = "small") -> Dataset:
+    return Dataset.from_arrays(np.zeros((4, 2, 1)), [0, 1, 0, 1], test_size=0.5, name=name)
+
+
+@pytest.mark.parametrize("name", list(DATASETS))
+def test_every_registered_set_has_a_loader_and_a_description(name: str) -> None:
+    loader = DATASETS.load(name)
+    assert callable(loader) and DATASETS.about[name]
+    assert list(loader_options(name)) == [
+        p.name for p in inspect.signature(loader).parameters.values() if p.kind is not p.VAR_KEYWORD
+    ]
+
+
+def test_by_name_with_options() -> None:
+    ds = load_dataset("moving_box", n_per_combination=1, seed=1)
+    assert isinstance(ds, Dataset) and ds.oracle is not None
+    assert loader_options("moving_box")["seed"] == 0
+
+
+def test_options_are_checked_before_any_work() -> None:
+    with pytest.raises(ConfigError, match=r"moving_box takes no option 'sed'. Did you mean 'seed'\? Known: "):
+        load_dataset("moving_box", sed=1)
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_by_path(tmp_path: Path, kind: Any) -> None:
+    from sparcets.datasets.files import save_dataset
+
+    save_dataset(small(), tmp_path / "mine.npz")
+    ds = load_dataset(kind(tmp_path / "mine.npz"))
+    assert isinstance(ds, Dataset) and ds.X_train.shape == (2, 2, 1)
+    with pytest.raises(ConfigError, match=r"mine.npz takes no option 'sead'. Did you mean 'seed'\?"):
+        load_dataset(kind(tmp_path / "mine.npz"), sead=1)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for missing in (tmp_path / "mine", tmp_path / "mine.csv", "mine.csv", "somewhere/mine"):
+        with pytest.raises(DataNotFoundError, match=r"no file .*mine.*\. Give the path of a \.csv, \.npz, .* file\."):
+            load_dataset(missing)
+    (tmp_path / "mine.docx").write_text("")
+    with pytest.raises(FileFormatError, match=r"mine.docx is of no known kind"):
+        load_dataset(tmp_path / "mine.docx")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("movingbox", "moving_box"), ("Motionsense", "motionsense"), ("BasicMotion", "BasicMotions")]
+)
+def test_unknown_names_did_you_mean(name: str, meant: str) -> None:
+    expected = rf"no data set '{name}'. Did you mean '{meant}'\? Known: basic_motions, .* names of the UEA/UCR archive"
+    with pytest.raises(UnknownNameError, match=expected):
+        load_dataset(name)
+
+
+@pytest.mark.parametrize("name", [None, 5, b"moving_box", np.zeros(3)])
+def test_a_name_is_text_or_a_path(name: Any) -> None:
+    with pytest.raises(ConfigError, match=r"a data set is loaded by name or path, got .* Dataset.from_arrays\(X, y\)"):
+        load_dataset(name)
+
+
+def test_a_plug_ins_loader_may_take_any_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def loader(**options: Any) -> Dataset:
+        seen.update(options)
+        return small("theirs")
+
+    monkeypatch.setattr(door, "load_theirs", loader, raising=False)
+    monkeypatch.setitem(DATASETS._entries, "theirs", "sparcets.datasets.load:load_theirs")
+    assert load_dataset("theirs", depth=3).name == "theirs" and seen == {"depth": 3}
+    assert loader_options("theirs") == {}

@@ -1,0 +1,71 @@
+"""Standardisation: by hand, back and forth, blind to padding, harmless for what never varies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.datasets.scaling import Scaler
+
+X = np.array([[[1.0, 10.0], [3.0, 10.0]], [[5.0, 10.0], [7.0, 10.0]]])  # (2, 2, 2)
+
+
+def test_by_hand() -> None:
+    scaler = Scaler.fit(X)
+    assert scaler.center.tolist() == [4.0, 10.0]
+    assert scaler.scale.tolist() == [np.sqrt(5.0), 1.0], "of -3 -1 1 3; and 1 for what never varies"
+    assert scaler.transform(X)[1, 1].tolist() == [3 / np.sqrt(5.0), 0.0]
+
+
+def test_padding_does_not_count() -> None:
+    scaler = Scaler.fit(X, np.array([2, 1]))
+    assert scaler.center[0] == 3.0 and scaler.scale[0] == np.sqrt(8 / 3)
+    everything = Scaler.fit(X, np.array([2, 2]))
+    assert everything.to_dict() == Scaler.fit(X).to_dict()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.floats(-1e4, 1e4), st.floats(0.1, 1e3))
+def test_there_and_back(seed: int, dtype: Any, center: float, scale: float) -> None:
+    series = np.random.default_rng(seed).normal(center, scale, (3, 4, 2)).astype(dtype)
+    scaler = Scaler.fit(series)
+    standardised = scaler.transform(series)
+    assert standardised.dtype == dtype and scaler.inverse(standardised).dtype == dtype
+    bit = np.finfo(dtype).eps * (abs(center) + 10 * scale)
+    np.testing.assert_allclose(scaler.inverse(standardised), series, atol=8 * bit)
+    np.testing.assert_allclose(standardised.mean((0, 1)), 0, atol=8 * bit / scaler.scale.min())
+    np.testing.assert_allclose(standardised.std((0, 1)), 1, atol=1e-3 + 8 * bit / scaler.scale.min())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6, 1e-30, 3.3e7])
+def test_what_never_varies_keeps_its_size(dtype: Any, value: float) -> None:
+    constant = np.full((50, 30, 1), value, dtype=dtype)
+    assert Scaler.fit(constant).scale.tolist() == [1.0]
+    wobbling = constant.copy()
+    wobbling[::2] = np.nextafter(wobbling[::2], dtype(np.inf))  # by the last bit: rounding, not signal
+    assert Scaler.fit(wobbling).scale.tolist() == [1.0] or value == 0.0
+
+
+def test_a_long_sum_does_not_make_a_constant_vary() -> None:
+    assert Scaler.fit(np.full((1000, 500, 1), 0.1)).scale.tolist() == [1.0]
+
+
+def test_a_small_change_on_a_large_value_is_signal_where_the_type_can_tell() -> None:
+    seconds = 1.7e9 + np.array([0.0, 100.0])[:, None, None]  # a time stamp, in float64
+    assert Scaler.fit(seconds).scale.tolist() == [50.0]
+
+
+def test_whole_numbers_become_floats() -> None:
+    scaler = Scaler.fit(X.astype(int))
+    assert scaler.transform(X.astype(int)).tolist() == Scaler.fit(X).transform(X).tolist()
+
+
+def test_json_round_trip() -> None:
+    scaler = Scaler.fit(X / 3)
+    again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
+    assert again.center.tobytes() == scaler.center.tobytes() and again.scale.tobytes() == scaler.scale.tobytes()

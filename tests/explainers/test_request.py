@@ -1,0 +1,61 @@
+"""What a method is given: the number of entries that count, and proposals cut to what is allowed."""
+
+import numpy as np
+
+import sparcets as sp
+from sparcets.explainers.request import Request
+from sparcets.series_info import SeriesInfo
+
+TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
+INFO = SeriesInfo.measure(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first
+
+
+def request(X, *, constraints=None, at_most=None, lengths=None):
+    bound = (constraints or sp.Constraints()).bind(INFO)
+    at_most = None if at_most is None else np.array(at_most)
+    lengths = None if lengths is None else np.array(lengths)
+    target = np.ones(len(X), dtype=np.int64)
+    return Request(X=X, target=target, lengths=lengths, constraints=bound, at_most=at_most, n=1, info=INFO)
+
+
+ZEROS = np.zeros((2, 3, 2))
+
+
+def test_mutable_entries_are_steps_times_mutable_features_without_padding():
+    assert request(ZEROS).mutable_entries().tolist() == [6, 6]
+    assert request(ZEROS, lengths=[3, 1]).mutable_entries().tolist() == [6, 2]
+    fixed = sp.Constraints(immutable=[0])
+    assert request(ZEROS, constraints=fixed, lengths=[3, 1]).mutable_entries().tolist() == [3, 1]
+
+
+def test_without_limits_a_proposal_is_admitted_as_it_is():
+    proposal = np.arange(12.0).reshape(2, 3, 2)
+    np.testing.assert_array_equal(request(ZEROS).admit(proposal), proposal)
+
+
+def test_a_cap_keeps_the_largest_changes_in_standardised_units():
+    proposal = np.array([[[2.0, 9.0], [0.0, 0.0], [1.0, 0.0]]])
+    admitted = request(ZEROS[:1], at_most=[1]).admit(proposal)
+    assert admitted.tolist() == [[[2, 0], [0, 0], [0, 0]]]  # 2 of the first outweighs 9 of the second
+    assert request(ZEROS[:1], at_most=[2]).admit(proposal).tolist() == [[[2, 0], [0, 0], [1, 0]]]
+    np.testing.assert_array_equal(request(ZEROS[:1], at_most=[0]).admit(proposal), 0)
+
+
+def test_what_the_constraints_take_back_anyway_does_not_use_up_the_cap():
+    proposal = np.array([[[9.0, 9.0], [0.0, 8.0], [0.0, 0.0]]])
+    fixed = sp.Constraints(immutable=[0])
+    assert request(ZEROS[:1], constraints=fixed, at_most=[2]).admit(proposal).tolist() == [[[0, 9], [0, 8], [0, 0]]]
+
+
+def test_a_group_that_the_cap_would_tear_apart_is_given_up():
+    proposal = np.array([[[5.0, 50.0], [1.0, 10.0], [0.0, 0.0]]])
+    together = sp.Constraints(groups={"both": [0, 1]})
+    admitted = request(ZEROS[:1], constraints=together, at_most=[3]).admit(proposal)
+    assert admitted.tolist() == [[[5, 50], [0, 0], [0, 0]]]
+
+
+def test_rows_say_whose_proposals_they_are():
+    X = np.stack([ZEROS[0], ZEROS[0] + 100])
+    limited = request(X, at_most=[6, 1], lengths=[3, 2])
+    admitted = limited.admit(np.full((1, 3, 2), 200.0), np.array([1]))
+    assert admitted.tolist() == [[[200, 100], [100, 100], [100, 100]]]  # the second query's cap, length and values

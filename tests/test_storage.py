@@ -1,0 +1,151 @@
+"""A file is written whole or not at all: real failing writes, killed processes, and what is said about them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparcets.errors import DataError, FileFormatError, StorageError
+from sparcets.storage import atomic_path, read_json, write_json
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_the_file_appears_when_the_block_ends_well(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "a.npz"
+    with atomic_path(file) as temporary:
+        assert temporary.parent == file.parent and temporary.suffix == ".npz"
+        temporary.write_text("new")
+        assert not file.exists()
+    assert file.read_text() == "new" and names(file.parent) == ["a.npz"]
+
+
+def test_any_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic_path(file) as temporary:
+        temporary.write_text(f"half{1 // 0}")
+    assert file.read_text() == "old" and names(tmp_path) == ["a.txt"]
+
+
+def test_an_error_of_our_own_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="about the data"), atomic_path(tmp_path / "a"):
+        raise DataError("about the data")
+    with (
+        pytest.raises(StorageError, match=r"^cannot write [^:]*inner: No space"),
+        atomic_path(tmp_path / "outer"),
+        atomic_path(tmp_path / "inner"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_disk_that_is_full_only_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    monkeypatch.setattr(os, call, full)  # Path.replace calls os.replace
+    expected = r"cannot write .*a.txt: No space left on device. Nothing was overwritten; free some space or choose"
+    with pytest.raises(StorageError, match=expected), atomic_path(file) as temporary:
+        temporary.write_text("new")
+    assert file.read_text() == "old" and names(tmp_path) == ["a.txt"]
+
+
+FULL_DISK = """
+import resource, sys
+from sparcets.storage import write_json
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_json(sys.argv[1], list(range(1000)))
+except OSError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+KILLED = """
+import os, sys
+from sparcets.storage import atomic_path
+with atomic_path(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os._exit(3)
+"""
+
+
+def run(script: str, file: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are POSIX")
+def test_a_write_that_really_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, "old")
+    done = run(FULL_DISK, file)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"StorageError: cannot write {file}: File too large. Nothing was overwritten")
+    assert read_json(file, "a list") == "old" and names(tmp_path) == ["a.json"]
+
+
+def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, "old")
+    assert run(KILLED, file).returncode == 3
+    assert read_json(file, "a list") == "old"
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot write .*a: (File exists|Not a directory). Choose another place"):
+        write_json(tmp_path / "file" / "a", 1)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match=r"cannot write .*folder: Is a directory. Nothing was overwritten"):
+        write_json(tmp_path / "folder", 1)
+    assert names(tmp_path) == ["file", "folder"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of files are POSIX")
+def test_others_may_read_the_file_as_they_may_any_new_file(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_json(tmp_path / "a", 1)
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+        assert os.umask(0o027) == 0o027, "the process' own mask is as before"
+    finally:
+        os.umask(before)
+
+
+def test_json_round_trip_with_any_letters(tmp_path: Path) -> None:
+    data = {"name": "Größe – 加速度 🙂", "values": [1, 2.5, None, True]}
+    write_json(tmp_path / "a.json", data)
+    assert read_json(tmp_path / "a.json", "anything") == data
+    assert "加速度" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
+def test_json_that_others_could_not_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert names(tmp_path) == []
+
+
+def test_files_that_are_not_what_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
+        read_json(tmp_path / "run.json", "a saved run")
+    file = tmp_path / "run.json"
+    for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04"):
+        file.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"run.json is not a saved run: "):
+            read_json(file, "a saved run")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(FileFormatError, match=r"run.json cannot be read: Permission denied\."):
+        read_json(file, "a saved run")

@@ -1,0 +1,278 @@
+"""The gate for arrays: what passes comes out as promised, and each kind of bad input is named with its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.errors import (
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    SparcetsError,
+    TargetError,
+    UnknownNameError,
+)
+from sparcets.validation import (
+    check_labels,
+    check_lengths,
+    check_mutable,
+    check_names,
+    check_series,
+    check_target,
+    feature_index,
+)
+
+X = np.arange(24.0).reshape(2, 4, 3)
+
+
+class Tensor:
+    """Stands for a tensor that cannot be read as it is."""
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_pass_as_they_are(dtype: Any) -> None:
+    given_ = X.astype(dtype)
+    assert check_series(given_) is given_
+
+
+@pytest.mark.parametrize(
+    ("dtype", "becomes"), [("float16", "float32"), ("int64", "float64"), ("bool", "float64"), ("object", "float64")]
+)
+def test_other_numbers_become_floats(dtype: str, becomes: str) -> None:
+    result = check_series((X > 5).astype(dtype))
+    assert result.dtype == becomes and np.array_equal(result, X > 5)
+    assert np.array_equal(check_series(X.tolist()), X)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (
+            X[0],
+            ShapeError,
+            r"X must be \(batch, time, features\), got shape \(4, 3\). For a single series pass X\[None\]",
+        ),
+        (X[0, 0], ShapeError, r"got shape \(3,\)\.$"),
+        (X[None], ShapeError, r"got shape \(1, 2, 4, 3\)"),
+        (X[:0], ShapeError, r"X is empty: shape \(0, 4, 3\). Pass at least one series"),
+        (X[:, :, :0], ShapeError, r"X is empty: shape \(2, 4, 0\)"),
+        (
+            [[[1.0], [2.0]], [[1.0]]],
+            ShapeError,
+            "rows of unequal length. Pad the series to one length and pass lengths=",
+        ),
+        (X.astype(str) + "!", DataError, "X must hold numbers, got dtype <U.*could not convert"),
+        ([[[{}]]], DataError, "X must hold numbers, got dtype object"),
+        ([[[1.0, None]]], NonFiniteError, r"X holds NaN at \[0, 0, 1\]"),
+        (X.astype(complex), DataError, "X must hold numbers, got dtype complex128: that is no real number"),
+        (X.astype("datetime64[s]"), DataError, "X must hold numbers, got dtype datetime64"),
+        (Tensor(), DataError, r"X cannot be read as a NumPy array: .*detach\(\)"),
+    ],
+)
+def test_series_that_are_none(bad: Any, error: type[SparcetsError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check_series(bad)
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_values_that_are_no_numbers_are_located(value: float, word: str) -> None:
+    bad = X.copy()
+    bad[1, 2, 0] = value
+    with pytest.raises(
+        NonFiniteError, match=rf"queries holds {word} at \[1, 2, 0\] \(series 1, step 2, feature 0\)\. "
+    ):
+        check_series(bad, name="queries")
+    bad[1, 3] = np.nan
+    with pytest.raises(NonFiniteError, match=rf"{word} at \[1, 2, 0\].*; 4 such values in all"):
+        check_series(bad)
+
+
+def test_series_of_another_size_than_at_fit() -> None:
+    assert check_series(X, n_features=3, n_steps=4) is X
+    with pytest.raises(FeatureMismatchError, match=r"^Sparce was fitted on 12 features, X has 3\.$"):
+        check_series(X, owner="Sparce", n_features=12)
+    with pytest.raises(FeatureMismatchError, match=r"Sparce was fitted on series of 9 steps, X has 4\. Cut, pad"):
+        check_series(X, owner="Sparce", n_steps=9)
+
+
+def test_lengths() -> None:
+    assert check_lengths(None, X) is None
+    checked = check_lengths([4, 1], X)
+    assert checked is not None and checked.tolist() == [4, 1] and checked.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([4], r"lengths must be 2 whole numbers, one per series, got shape \(1,\)"),
+        ([4.0, 2.0], "whole numbers, one per series, .* dtype float64"),
+        ([True, True], "dtype bool"),
+        ([0, 4], r"lengths must lie in 1..4, got 0 for series 0\."),
+        ([5, 9], r"lengths must lie in 1..4, got 5 for series 0 and 1 more\."),
+        (np.array([4, 2**63], dtype=np.uint64), "got 9223372036854775808 for series 1"),
+        ([[1], [1, 2]], "lengths is a nested list with rows of unequal length. Pass one whole number per series"),
+    ],
+)
+def test_lengths_that_are_none(bad: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        check_lengths(bad, X)
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "names"),
+    [
+        ([0, 1, 1], [0, 1, 1], ("0", "1")),
+        (np.array([1, 0, 1], dtype=np.uint8), [1, 0, 1], ("0", "1")),
+        ([True, False, True], [1, 0, 1], ("0", "1")),
+        ([0.0, 2.0, 1.0], [0, 2, 1], ("0", "1", "2")),
+        (np.array([0, 1, 1], dtype=object), [0, 1, 1], ("0", "1")),
+        (["well", "sick", "well"], [1, 0, 1], ("sick", "well")),
+        (np.array(["well", "sick", "well"], dtype=object), [1, 0, 1], ("sick", "well")),
+        (np.array(["b", "a", "b"], dtype=np.dtypes.StringDType()), [1, 0, 1], ("a", "b")),
+    ],
+)
+def test_labels(y: Any, labels: list[int], names: tuple[str, ...]) -> None:
+    found, found_names = check_labels(y, n_samples=3)
+    assert found.tolist() == labels and found.dtype == np.int64 and found_names == names
+
+
+def test_labels_with_names_keep_their_order() -> None:
+    assert check_labels(["a", "b"], n_samples=2, class_names=["b", "a"])[0].tolist() == [1, 0]
+    assert check_labels([1, 0], n_samples=2, class_names=["b", "a"])[1] == ("b", "a")
+    assert check_labels([1, 0], n_samples=2, class_names=[7, 8])[1] == ("7", "8")  # type: ignore[list-item]
+    assert check_labels([1], n_samples=1, class_names=["b", "a"], complete=False)[0].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "error", "message"),
+    [
+        ([0, 1], None, LabelError, r"y must be 3 labels, one per series, got shape \(2,\)\.$"),
+        (np.eye(3), None, LabelError, r"got shape \(3, 3\). It looks one-hot: pass y.argmax\(1\)"),
+        ([[0], [0, 1], [1]], None, ShapeError, "y is a nested list with rows of unequal length. Pass one label"),
+        ([0, 0, 0], None, LabelError, "y holds one class only .'0'.; at least two are needed"),
+        (["a", "a", "a"], None, LabelError, "y holds one class only .'a'."),
+        ([0, 2, 2], None, LabelError, "class 1 .'1'. has no sample in y. Labels are class indices 0..2"),
+        ([0, 1, 1], "abcd", DataError, "class_names must be a list of names, got 'abcd'"),
+        ([0, 1, 1], ["a", "b", "c", "d"], LabelError, "class 2 .'c'. has no sample in y, nor have 1 more"),
+        ([0, 1, 2], ["a", "b"], LabelError, r"y holds the label 2, but there are 2 classes \(a, b\)"),
+        ([0, 1, 5], ["a", "b"], LabelError, r"y holds the label 5, but there are 2 classes \(a, b\)"),
+        ([0, 1, 5], None, LabelError, r"the label 5, but 3 series cannot fill classes 0..5, so one has no sample"),
+        (np.array([0, 1, 2**63], dtype=np.uint64), None, LabelError, "the label 9223372036854775808, but 3 series"),
+        ([0, 1, 2**63], None, LabelError, "the label 9223372036854775808, but 3 series"),
+        ([-1, 0, 1], None, LabelError, "y holds the label -1; class indices start at 0"),
+        ([0.5, 0, 1], None, LabelError, "y must hold whole numbers or strings, got 0.5"),
+        ([np.nan, 0, 1], None, LabelError, "whole numbers or strings, got nan"),
+        (np.zeros(3, dtype=complex), None, LabelError, "class indices or strings, got dtype complex128"),
+        ([b"a", b"b", b"b"], None, LabelError, r"y holds bytes; decode the labels first: y.astype\(str\)"),
+        (np.array(["a", 1, 1], dtype=object), None, LabelError, "y mixes labels of several types, among them 1"),
+        (np.array(["a", None, "b"], dtype=object), None, LabelError, "several types, among them None"),
+        (["Sick", "well", "well"], ["sick", "well"], UnknownNameError, "no class 'Sick'. Did you mean 'sick'"),
+        ([0, 1, 1], ["a", "a"], DataError, "class_names must be distinct, but 'a' stands there 2 times"),
+    ],
+)
+def test_labels_that_are_none(y: Any, names: Any, error: type[SparcetsError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check_labels(y, n_samples=3, class_names=names)
+
+
+@given(st.one_of(st.integers(4, 2**63 - 1), st.integers(2**64, 2**80)))  # between, NumPy makes floats of them
+def test_a_label_never_wraps_round_to_another_class(huge: int) -> None:
+    with pytest.raises(LabelError, match=f"the label {huge}, but"):
+        check_labels(np.array([0, 1, huge]), n_samples=3, class_names=["a", "b"])
+    with pytest.raises(LabelError, match=f"the label -{huge};"):
+        check_labels(np.array([0, 1, -huge], dtype=object), n_samples=3)
+
+
+@pytest.mark.parametrize(
+    ("target", "classes"),
+    [
+        ("well", [1, 1]),
+        (1, [1, 1]),
+        (np.int64(1), [1, 1]),
+        (np.array(1), [1, 1]),
+        ([0, 1], [0, 1]),
+        (["well", "sick"], [1, 0]),
+        ([1, "sick"], [1, 0]),
+        (np.array(["well", "sick"]), [1, 0]),
+        ((0, 0), [0, 0]),
+    ],
+)
+def test_targets(target: Any, classes: list[int]) -> None:
+    found = check_target(target, n_queries=2, class_names=["sick", "well"])
+    assert found.tolist() == classes and found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("wel", r"no target class 'wel'. Did you mean 'well'\? Known: sick, well\."),
+        (2, "target 2 is no class index: there are 2 classes, sick, well"),
+        (-1, "target -1 is no class index"),
+        (2**70, "is no class index"),
+        (True, "target must be a class name or index, got True"),
+        (1.0, "target must be a class name or index, got 1.0"),
+        (np.float32(1), "target must be a class name or index, got 1.0"),
+        ([0, 1, 1], "one class, or one per query: 2 queries came with 3 targets"),
+        ([0, "x"], "no target class 'x'"),
+        ([[0], [1, 0]], r"target must be a class name or index, got \[0\]"),
+        (object(), "target must be a class name or index, got <object"),
+    ],
+)
+def test_targets_that_are_none(target: Any, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        check_target(target, n_queries=2, class_names=["sick", "well"])
+
+
+def test_names() -> None:
+    assert check_names(None, what="names") is None
+    assert check_names(np.array(["a", "b"]), n=2, what="names") == ("a", "b")
+    assert check_names([0, 1], n=2, what="names") == ("0", "1")
+    for bad, error, message in [
+        (["a"], ShapeError, "names must be 2 names, got 1"),
+        (["a", "a"], DataError, "names must be distinct, but 'a' stands there 2 times"),
+        ("ab", DataError, "names must be a list of names, got 'ab'"),
+        (5, DataError, "names must be a list of names, got 5"),
+    ]:
+        with pytest.raises(error, match=message):
+            check_names(bad, n=2, what="names")
+
+
+@pytest.mark.parametrize("mutable", [[True, False, True], np.array([1, 0, 1], dtype=bool), ["f0", 2], (0, "f2")])
+def test_mutable_by_flag_name_or_index(mutable: Any) -> None:
+    found = check_mutable(mutable, feature_names=None, n_features=3)
+    assert found is not None and found.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("mutable", "error", "message"),
+    [
+        ([], DataError, "mutable names no feature, so nothing could ever be changed"),
+        ([False] * 3, DataError, "mutable names no feature"),
+        ([True, False], ShapeError, "mutable must be 3 flags, one per feature, got 2"),
+        ("f0", DataError, "mutable must be a list of flags, names or indices, got 'f0'"),
+        (1, DataError, "mutable must be a list of flags, names or indices, got 1"),
+        (["F0"], UnknownNameError, "no feature 'F0'. Did you mean 'f0'"),
+        ([3], UnknownNameError, "no feature 3. Known: f0, f1, f2"),
+    ],
+)
+def test_mutable_that_is_none(mutable: Any, error: type[SparcetsError], message: str) -> None:
+    assert check_mutable(None, feature_names=None, n_features=3) is None
+    with pytest.raises(error, match=message):
+        check_mutable(mutable, feature_names=None, n_features=3)
+
+
+def test_features_by_name_or_index() -> None:
+    assert feature_index("b", ["a", "b"], 2) == feature_index(1, None, 2) == feature_index(np.int8(1), None, 2) == 1
+    for bad in (-1, 2, True, 1.0, "f1", None):
+        with pytest.raises(UnknownNameError, match=rf"no feature {bad!r}\..* Known: a, b"):
+            feature_index(bad, ["a", "b"], 2)
