@@ -3,7 +3,7 @@
     python benchmarks/methods.py [moving_box|motionsense|catching ...]
 
 A run that is there already is not computed again. The classifier of each set is trained once per call, with seed 0.
-Made for a GPU: on a CPU the full settings take days. ``make docs`` turns the file into the tables of ``docs/methods.md``.
+Made for a GPU: on a CPU the full settings take days. ``make docs`` turns the file into tables in ``docs/methods.md``.
 """
 
 import json

@@ -52,7 +52,7 @@ class Explanation:
     lengths
         True lengths of padded series, or None.
     method, config, constraints, seed, seconds
-        What made it, and how long that took in all.
+        What made it, and how long that took in all; ``constraints`` as given to ``fit`` and to ``explain``.
     """
 
     query: FloatArray

@@ -20,7 +20,7 @@ LAYERS = [
     {"enforcement"},
     {"constraints"},
     {"explanation"},
-    {"narrate", "plots"},
+    {"narrate", "plots", "metrics"},
     {"networks"},
     {"training"},
     {"classifiers"},

@@ -281,4 +281,10 @@ def single_answers(
         else:
             limits = "" if request.at_most is None else f" within {int(request.at_most[i])} changed entries"
             reasons[i, 0] = f"the answer did not convince the classifier{limits}: p({wanted}) reached {reached[i]:.2f}"
-    return Answers(counterfactual=np.repeat(admitted, n, axis=0), status=statuses.ravel(), reason=reasons.ravel())
+    counterfactual = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
+    counterfactual[:, 0] = admitted
+    return Answers(
+        counterfactual=counterfactual.reshape(B * n, *admitted.shape[1:]),
+        status=statuses.ravel(),
+        reason=reasons.ravel(),
+    )

@@ -17,7 +17,7 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.constraints import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, ConstraintError, DataError, NotFittedError, TargetError
 from sparcets.explainers.agreement import agreed_class_names, check_agreement
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explainers.saving import save_explainer
@@ -180,6 +180,10 @@ class BaseExplainer(ABC, Generic[C]):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
         asked = _checked_constraints(constraints)
         bound = self.constraints_.bind(info).and_also(asked.bind(info))
+        if not bound.editable.any():
+            raise ConstraintError(
+                "the constraints given to fit and to explain together leave nothing that may change; loosen one."
+            )
         before = self.classifier.predict_proba(X, checked)
         check_agreement(self.classifier, info, f"this {type(self).__name__}")
         targets = self._targets(target, before)
@@ -191,9 +195,10 @@ class BaseExplainer(ABC, Generic[C]):
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             for start in range(0, len(X), self.config.batch_size):
                 rows = np.arange(start, min(start + self.config.batch_size, len(X)))
-                parts.append(self._explain_batch(request, rows, before[rows], asked))
+                parts.append(self._explain_batch(request, rows, before[rows]))
                 bar.advance(len(rows))
-        return replace(join(parts), seconds=time.perf_counter() - started)
+        said = {"fit": self.constraints_.to_dict(), "explain": asked.to_dict()}
+        return replace(join(parts), constraints=said, seconds=time.perf_counter() - started)
 
     @property
     def method(self) -> str:
@@ -237,9 +242,7 @@ class BaseExplainer(ABC, Generic[C]):
 
     # Shared work.
 
-    def _explain_batch(
-        self, request: Request, rows: IntArray, before: FloatArray, constraints: Constraints
-    ) -> Explanation:
+    def _explain_batch(self, request: Request, rows: IntArray, before: FloatArray) -> Explanation:
         n, info = request.n, request.info
         lengths = None if request.lengths is None else request.lengths[rows]
         X, target = request.X[rows], request.target[rows]
@@ -284,7 +287,6 @@ class BaseExplainer(ABC, Generic[C]):
             lengths=repeated,
             method=self.method,
             config=self.config.to_dict(),
-            constraints=constraints.to_dict(),
             seed=self.config.seed,
         )
 

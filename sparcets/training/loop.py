@@ -74,24 +74,25 @@ def train(
     device
         Where it runs.
     callbacks
-        Told after every epoch, and every ``check_every`` steps.
+        Told after every epoch, and every ``check_every`` steps of this run.
     check_every
         Steps between checks; None checks at the end of epochs only.
     """
-    steps = 0
+    steps, in_window = 0, 0
+    window = torch.zeros(len(step.names), device=device)  # since the last check, across epochs
     for epoch in range(start, epochs):
         with seeded(spawn(seed, f"epoch {epoch}"), device):
-            total, rows = torch.zeros(len(step.names), device=device), 0
-            window, in_window = torch.zeros_like(total), 0
+            total, rows = torch.zeros_like(window), 0
             for batch in batches(epoch):
                 size = len(next(iter(batch.values())))
-                window.add_(step.update(batch), alpha=size)
-                in_window, steps = in_window + size, steps + 1
+                values = step.update(batch)
+                total.add_(values, alpha=size)
+                window.add_(values, alpha=size)
+                rows, in_window, steps = rows + size, in_window + size, steps + 1
                 if check_every is not None and steps % check_every == 0:
                     _check(callbacks, steps, step.names, window / in_window)
-                    total, rows = total + window, rows + in_window
-                    window, in_window = torch.zeros_like(total), 0
-            total, rows = total + window, rows + in_window
+                    window.zero_()
+                    in_window = 0
         logs = dict(zip(step.names, (total / rows).tolist(), strict=True))
         logs.update(step.validate())
         for callback in callbacks:

@@ -208,7 +208,7 @@ def test_constraints_reach_the_method_and_the_explanation():
     assert bound.mutable.tolist() == [True, True, True, False] == e.mutable.tolist()
     assert bound.editable.tolist() == [[False] * 4, [True, True, True, False]]
     assert (bound.low[2], bound.high[2]) == (-1, 1)
-    assert sp.Constraints.from_dict(e.constraints).to_dict() == asked.to_dict()
+    assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == asked.to_dict()
 
 
 def test_the_explanation_says_what_made_it():

@@ -1,0 +1,61 @@
+"""Why figures differ from the paper's: one change at a time to the paper's SPARCE, in ``results/probes.jsonl``.
+
+    python benchmarks/probes.py [longer|raw_units ...]
+
+``longer``: three times the epochs on moving_box, with the values of every 20th epoch. ``raw_units``: motionsense
+without standardisation inside the explainer, and measured in the data's own units. Made for a GPU, like ``methods.py``.
+"""
+
+import json
+import os
+import sys
+from dataclasses import replace
+
+import methods
+import numpy as np
+
+import sparcets as sp
+from sparcets.series_info import SeriesInfo
+
+RESULTS = methods.RESULTS.with_name("probes.jsonl")
+
+
+def run(name: str, probe: str, config: sp.SparceConfig) -> None:
+    facts = methods.SETS[name]
+    data = sp.load_dataset(facts["source"])
+    classifier = sp.TorchClassifier("bilstm").fit(data)
+    rows = np.flatnonzero(data.y_test != data.class_names.index(facts["target"]))
+    explainer = sp.Sparce(classifier, config).fit(data)
+    e = explainer.explain(data.X_test[rows], facts["target"])
+    row = {"set": name, "probe": probe, "seed": config.seed, **methods.measure(e, data, rows)}
+    row["course"] = {k: [round(v, 4) for v in values[19::20]] for k, values in explainer.history_.items()}
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    print(row, flush=True)
+
+
+def longer() -> None:
+    paper = sp.SparceConfig.paper(target="1")
+    epochs = int(os.environ.get("EPOCHS", "300"))
+    run("moving_box", f"{epochs} epochs", replace(paper, train=replace(paper.train, epochs=epochs)))
+
+
+def raw_units() -> None:
+    measure = SeriesInfo.measure
+
+    def unscaled(X, class_names, *, lengths=None, source=None):
+        info = measure(X, class_names, lengths=lengths, source=source)
+        nothing = sp.Scaler(np.zeros(info.n_features), np.ones(info.n_features))
+        return replace(info, scaler=nothing)
+
+    SeriesInfo.measure = unscaled
+    try:
+        for seed in (0, 1):
+            run("motionsense", "raw units", replace(sp.SparceConfig.paper(target="ups"), seed=seed))
+    finally:
+        SeriesInfo.measure = measure
+
+
+if __name__ == "__main__":
+    for probe in sys.argv[1:] or ["longer", "raw_units"]:
+        {"longer": longer, "raw_units": raw_units}[probe]()
