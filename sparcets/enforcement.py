@@ -48,7 +48,9 @@ class BoundConstraints:
 
     def and_also(self, other: BoundConstraints) -> BoundConstraints:
         """Return both at once: what either forbids is forbidden."""
-        opposed = self.sign * other.sign < 0  # up and down: nothing is left but to stay
+        low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
+        # Up and down, or ranges without a common value: nothing is left but to stay.
+        opposed = (self.sign * other.sign < 0) | (low > high)
         mutable = self.mutable & other.mutable & ~opposed
         groups = self.groups + other.groups
         for _ in groups:  # a group that one of the two freezes may freeze another that shares a member
@@ -57,8 +59,8 @@ class BoundConstraints:
         return BoundConstraints(
             editable=self.editable & other.editable & mutable,
             mutable=mutable,
-            low=np.maximum(self.low, other.low),
-            high=np.minimum(self.high, other.high),
+            low=low,
+            high=high,
             limit=np.minimum(self.limit, other.limit),
             sign=np.where(self.sign != 0, self.sign, other.sign),
             groups=groups,

@@ -139,7 +139,9 @@ class TorchClassifier(DifferentiableClassifier):
             lr=config.lr,
         )
         history = History()
-        stopping = EarlyStopping("validation_loss", config.patience)
+        # The error decides, the loss among equals: the loss alone rises again as soon as the network grows too sure of
+        # its few mistakes, long before it has stopped learning.
+        stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
         best = KeepBest(network, stopping)
         with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
             train(

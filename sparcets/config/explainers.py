@@ -60,15 +60,27 @@ class LossWeights(Config):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdversarialConfig(ExplainerConfig):
+class TargetedConfig(ExplainerConfig):
+    """What the paper's four methods share: they may be made for one target class alone."""
+
+    target: int | str | None = None  # None: any target may be asked for; a class: that one alone
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdversarialConfig(TargetedConfig):
     """What the three methods with a generator and a discriminator share."""
 
-    target: int | str | None = None  # None: one fit for every target class; a class: for that one alone
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     weights: LossWeights = field(default_factory=LossWeights)
     trains_sparsity: bool = True  # False: the sparsity term is reported only, as in the published code
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
+        found = TargetedConfig.problems(self)
+        return found if training else [*found, "without 'trains_sparsity', a weight other than 'sparsity' must be > 0"]
 
     @classmethod
     def paper(cls, target: int | str) -> Self:
@@ -117,10 +129,9 @@ class GanConfig(AdversarialConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IcsConfig(ExplainerConfig):
+class IcsConfig(TargetedConfig):
     """Settings of :class:`~sparcets.Ics`, the instance-wise search after Wachter et al. (section 4)."""
 
-    target: int | str | None = None  # None: any target may be asked for
     steps: int = 100  # of Adam, for each value of the trade-off
     lr: float = 0.4
     beta1: float = 0.9
@@ -138,7 +149,7 @@ class IcsConfig(ExplainerConfig):
             (self.trade_off > 0, f"'trade_off' must be > 0, got {self.trade_off}"),
             (self.raises >= 1, f"'raises' must be >= 1, got {self.raises}"),
         ]
-        return ExplainerConfig.problems(self) + [message for fine, message in checks if not fine]
+        return TargetedConfig.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
     def paper(cls, target: int | str | None = None) -> IcsConfig:

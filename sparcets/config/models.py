@@ -20,7 +20,7 @@ class ClassifierConfig(Config):
     layers: int = 2  # recurrent layers, or blocks of the other networks
     dropout: float = 0.2
     epochs: int = 100  # at most; early stopping usually ends before
-    patience: int = 12  # epochs without a better validation loss before it stops
+    patience: int = 12  # epochs without a better validation error (or loss, among equals) before it stops
     validation: float = 0.15  # share of the training series that early stopping watches
     batch_size: int = 32
     lr: float = 1e-3

@@ -15,9 +15,9 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import AdversarialConfig
-from sparcets.errors import TargetError, TrainingError
-from sparcets.explainers.base import BaseExplainer
+from sparcets.errors import TrainingError
 from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.targeted import TargetedExplainer
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
 from sparcets.progress import progress_bar
@@ -25,7 +25,7 @@ from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
 from sparcets.training.callbacks import Callback, EarlyStopping, History, Progress, TensorBoard
 from sparcets.training.capture import CapturedStep
-from sparcets.training.checkpoint import Checkpoint
+from sparcets.training.checkpoint import Checkpoint, forget, is_of
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.gan_step import GanStep
 from sparcets.training.health import Health, TrainingFailure
@@ -33,13 +33,12 @@ from sparcets.training.loop import train
 from sparcets.training.objective import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
-from sparcets.validation import check_target
 
 A = TypeVar("A", bound=AdversarialConfig)
 log = logging.getLogger(__name__)
 
 
-class AdversarialExplainer(BaseExplainer[A]):
+class AdversarialExplainer(TargetedExplainer[A]):
     """Trains a generator once; then an answer is one forward pass.
 
     Parameters
@@ -71,11 +70,15 @@ class AdversarialExplainer(BaseExplainer[A]):
         self._generator: Generator | None = None
 
     def _fit(self, job: FitJob) -> None:
-        for attempt in (0, 1):
+        # A training that was cut off in its second attempt goes on with that.
+        second = job.checkpoint is not None and is_of(job.checkpoint, self._identity(job, 1))
+        for attempt in (1,) if second else (0, 1):
             try:
                 self._train(job, attempt)
                 return
             except TrainingFailure as failure:
+                if job.checkpoint is not None:
+                    forget(job.checkpoint)
                 if attempt:
                     raise TrainingError(
                         f"{failure}; a second start from other weights ended the same way. Try a smaller train.lr, "
@@ -126,14 +129,22 @@ class AdversarialExplainer(BaseExplainer[A]):
             device=device,
         )
         history = History()
-        callbacks: list[Callback] = [history, Health()]
-        if config.train.patience:
-            callbacks.append(EarlyStopping("generator", config.train.patience))
+        stopping = EarlyStopping("generator", config.train.patience or config.train.epochs + 1)
+        callbacks: list[Callback] = [history, Health(), stopping]
         start = 0
         if job.checkpoint is not None:
-            identity = self._identity(job, attempt)
-            checkpoint = Checkpoint(job.checkpoint, step.networks, step.optimisers, history, identity)
+            checkpoint = Checkpoint(
+                job.checkpoint,
+                step.networks,
+                step.optimisers,
+                history,
+                identity=self._identity(job, attempt),
+                judgement=torch.tensor(self.classifier.predict_proba(job.X[:64])),
+            )
             start = checkpoint.resume()
+            for epoch, value in enumerate(history.values.get("generator", [])):
+                stopping.on_epoch_end(epoch, {"generator": value})
+            start = config.train.epochs if stopping.stop else start
             callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
         with progress_bar(f"training {self.method}", config.train.epochs, show=job.progress) as bar:
             bar.advance(start)
@@ -172,9 +183,10 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
 
     def _identity(self, job: FitJob, attempt: int) -> str:
-        """Name a training by everything that decides its result."""
+        """Name a training by what decides its result; the classifier is compared by its answers."""
         digest = hashlib.sha256()
-        described = {"config": self.config.to_dict(), "terms": sorted(self.terms), "attempt": attempt}
+        terms = {name: term.weight for name, term in self.terms.items()}
+        described = {"config": self.config.to_dict(), "terms": terms, "attempt": attempt}
         digest.update(json.dumps([self.method, described, job.standing], sort_keys=True).encode())
         for array in (job.X, job.y, job.constraints.mutable):
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -183,8 +195,12 @@ class AdversarialExplainer(BaseExplainer[A]):
     def _look_for_silence(self, job: FitJob, queries: IntArray, target: int | None) -> None:
         """Notice a generator, or features of it, that no training query can move (both ReLUs silent)."""
         rows = queries[:1024]
-        wanted = np.full(len(rows), target) if target is not None else (job.y[rows] + 1) % job.info.n_classes
-        moved = (self._residuals(job.X[rows], wanted, job.info) != 0).any((0, 1))  # (features,)
+        K = job.info.n_classes
+        # Every other class in turn: a feature may matter for some targets alone.
+        shift = 1 + np.arange(len(rows)) % (K - 1)
+        wanted = np.full(len(rows), target) if target is not None else (job.y[rows] + shift) % K
+        admitted = job.constraints.enforce(job.X[rows], self._propose(job.X[rows], wanted, job.info))
+        moved = (admitted != job.X[rows]).any((0, 1))  # (features,)
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         silent = job.constraints.mutable & ~moved
@@ -201,39 +217,22 @@ class AdversarialExplainer(BaseExplainer[A]):
         told = torch.tensor(np.zeros_like(target) if single else target, device=device)
         parts = []
         with torch.inference_mode():
-            x = info.scaler.transform(X.astype(np.float32, copy=False))
+            x = info.scaler.transform(X).astype(np.float32, copy=False)
             for start in range(0, len(x), self.config.batch_size):
                 rows = slice(start, start + self.config.batch_size)
                 parts.append(generator(torch.tensor(x[rows], device=device), told[rows]).cpu().numpy())
         return np.concatenate(parts)
 
+    def _propose(self, X: FloatArray, target: IntArray, info: SeriesInfo) -> FloatArray:
+        """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
+        delta = self._residuals(X, target, info)
+        return np.where(delta == 0, X, X + delta * info.scaler.scale.astype(X.dtype))
+
     def _explain(self, request: Request) -> Answers:
-        delta = self._residuals(request.X, request.target, request.info)
-        moved = request.X + delta * request.info.scaler.scale.astype(request.X.dtype)
-        admitted = request.admit(np.where(delta == 0, request.X, moved))
+        admitted = request.admit(self._propose(request.X, request.target, request.info))
         proba = self.classifier.predict_proba(admitted)
         valid = proba.argmax(1) == request.target
         return single_answers(request, admitted, valid, proba, "generated")
-
-    def _own_target(self, info: SeriesInfo) -> int | None:
-        if self.config.target is None:
-            return None
-        return int(check_target(self.config.target, n_queries=1, class_names=info.class_names)[0])
-
-    def _targets(self, target: Any, before: FloatArray) -> IntArray:
-        info = self._fitted()
-        own = self._own_target(info)
-        if own is None:
-            return super()._targets(target, before)
-        if (
-            target is not None
-            and (check_target(target, n_queries=len(before), class_names=info.class_names) != own).any()
-        ):
-            raise TargetError(
-                f"this {type(self).__name__} was trained for the target {info.class_names[own]!r} alone. "
-                "Ask for that, or fit one with target=None for every class."
-            )
-        return super()._targets(own, before)
 
     def summary(self) -> str:
         """Say in a few lines what was trained, and how it went."""
@@ -251,15 +250,20 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _state(self) -> dict[str, Any]:
         assert self._generator is not None
+        weights = self._generator.state_dict()
+        silent = [name in self.silent_features_ for name in self._fitted().feature_names]
         return {
-            name: tensor.detach().cpu().contiguous().numpy() for name, tensor in self._generator.state_dict().items()
+            "silent": np.array(silent),
+            **{name: t.detach().cpu().contiguous().numpy() for name, t in weights.items()},
         }
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         nothing = torch.zeros(info.n_features)  # the range of the data comes with the state
+        silent = state.pop("silent")
         generator = self._build_generator(info, state["mutable"].tolist(), low=nothing, high=nothing)
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
         self._generator = generator.to(resolve_device(self.config.device)).eval()
+        self.silent_features_ = tuple(np.array(info.feature_names)[silent].tolist())
 
 
 def single_answers(

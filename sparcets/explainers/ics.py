@@ -13,14 +13,14 @@ from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import DifferentiableClassifier
 from sparcets.config.explainers import IcsConfig
 from sparcets.explainers.adversarial import single_answers
-from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
+from sparcets.explainers.targeted import TargetedExplainer
 from sparcets.seeding import generator
 from sparcets.series_info import SeriesInfo
 from sparcets.training.projection import Projection
 
 
-class Ics(BaseExplainer[IcsConfig]):
+class Ics(TargetedExplainer[IcsConfig]):
     """Moves noise towards the query and the target class at once, all queries in one batch.
 
     The loss of a query is λ · ‖C(x) − target‖₂ + ‖x − x_q‖₁ / (T·F), in standardised units. It starts from uniform
@@ -34,7 +34,7 @@ class Ics(BaseExplainer[IcsConfig]):
         model = self.classifier
         assert isinstance(model, DifferentiableClassifier)
         config, scaler, device = self.config, request.info.scaler, model.device
-        query = torch.tensor(scaler.transform(request.X.astype(np.float32)), device=device)
+        query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
         search = _Search(model, query, torch.tensor(request.target, device=device), request, config)
         found = search.run(start)

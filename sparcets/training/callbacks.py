@@ -61,23 +61,28 @@ class EarlyStopping(Callback):
     """Asks to stop when a value has not fallen for ``patience`` epochs; ``improved`` tells whether it just did.
 
     A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
-    number never improves; if none ever did, ``best_epoch`` stays -1.
+    number never improves; if none ever did, ``best_epoch`` stays -1. Where the value is the same as the best, a fall of
+    ``tie`` counts.
     """
 
     SMALLEST = 1e-3
 
-    def __init__(self, watch: str, patience: int) -> None:
+    def __init__(self, watch: str, patience: int, *, tie: str | None = None) -> None:
         self.watch = watch
         self.patience = patience
+        self.tie = tie
         self.best = math.inf
+        self.best_tie = math.inf
         self.best_epoch = -1
         self.improved = False
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare with the best so far."""
-        self.improved = logs[self.watch] < self.best - self.SMALLEST
+        value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else math.inf
+        same = value == self.best and tie < self.best_tie - self.SMALLEST
+        self.improved = same or value < self.best - self.SMALLEST
         if self.improved:
-            self.best, self.best_epoch = logs[self.watch], epoch
+            self.best, self.best_tie, self.best_epoch = value, tie, epoch
         self.stop = epoch - self.best_epoch >= self.patience
 
 

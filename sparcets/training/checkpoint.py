@@ -21,6 +21,7 @@ from sparcets.storage import atomic_path
 from sparcets.training.callbacks import Callback, History
 
 FILE = "checkpoint.safetensors"
+DAMAGE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, safetensors.SafetensorError)
 
 
 class Checkpoint(Callback):
@@ -36,6 +37,8 @@ class Checkpoint(Callback):
         Kept along, so that it is whole after a resume.
     identity
         Names the training (settings, data); a checkpoint of another one is not taken up.
+    judgement
+        What the explained classifier says of some training series; a checkpoint for another classifier is not taken up.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class Checkpoint(Callback):
         networks: Mapping[str, nn.Module],
         optimisers: Mapping[str, torch.optim.Optimizer],
         history: History,
+        *,
         identity: str,
+        judgement: Tensor,
     ) -> None:
         self.file = folder / FILE
         self.networks, self.optimisers = networks, optimisers
-        self.history, self.identity = history, identity
+        self.history, self.identity, self.judgement = history, identity, judgement
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the state."""
@@ -62,24 +67,29 @@ class Checkpoint(Callback):
         if not self.file.exists():
             return 0
         try:
-            with safetensors.safe_open(self.file, framework="pt") as stored:
-                header: dict[str, Any] = json.loads(stored.metadata()["header"])
-                tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
+            header, tensors = _read(self.file)
+            identity, epoch, history = header["identity"], int(header["epoch"]), dict(header["history"])
+            judgement = tensors.pop("judgement")
+            if identity == self.identity and _agree(judgement, self.judgement):
+                for name, network in self.networks.items():
+                    network.load_state_dict(_part(tensors, f"network/{name}/"))
+                for name, optimiser in self.optimisers.items():
+                    _restore_optimiser(optimiser, _part(tensors, f"optimiser/{name}/"))
+        except DAMAGE as error:
             raise FileFormatError(f"{self.file} is no checkpoint, or it is damaged: {error}. Remove it.") from error
-        if header["identity"] != self.identity:
+        if identity != self.identity:
             raise FileFormatError(
                 f"{self.file} belongs to a training with other settings or data. Choose another folder, or remove it."
             )
-        for name, network in self.networks.items():
-            network.load_state_dict(_part(tensors, f"network/{name}/"))
-        for name, optimiser in self.optimisers.items():
-            _restore_optimiser(optimiser, _part(tensors, f"optimiser/{name}/"))
-        self.history.values = header["history"]
-        return int(header["epoch"]) + 1
+        if not _agree(judgement, self.judgement):
+            raise FileFormatError(
+                f"{self.file} belongs to a training for another classifier. Choose another folder, or remove it."
+            )
+        self.history.values = history
+        return epoch + 1
 
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = {}
+        tensors = {"judgement": self.judgement}
         for name, network in self.networks.items():
             for key, value in network.state_dict().items():
                 tensors[f"network/{name}/{key}"] = value
@@ -88,6 +98,29 @@ class Checkpoint(Callback):
                 for key, value in state.items():
                     tensors[f"optimiser/{name}/{index}/{key}"] = torch.as_tensor(value)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def is_of(folder: Path, identity: str) -> bool:
+    """Return whether the folder holds a checkpoint of the training of that name."""
+    try:
+        return bool(_read(folder / FILE)[0]["identity"] == identity)
+    except DAMAGE:
+        return False  # none, or a damaged one, which the training that wants it will tell
+
+
+def forget(folder: Path) -> None:
+    """Remove the checkpoint of a training that came to nothing."""
+    (folder / FILE).unlink(missing_ok=True)
+
+
+def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    with safetensors.safe_open(file, framework="pt") as stored:
+        return json.loads(stored.metadata()["header"]), {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+
+
+def _agree(a: Tensor, b: Tensor) -> bool:
+    """Return whether two judgements are those of one classifier, up to the rounding of another device."""
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=0, atol=1e-4)
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -67,11 +67,11 @@ class ClassifierStep:
 
     @torch.no_grad()
     def validate(self) -> Mapping[str, float]:
-        """Return loss and accuracy on the watched rows."""
+        """Return loss and share of errors on the watched rows."""
         self.network.eval()
         logits = torch.cat([self._logits(rows) for rows in torch.split(self.validation_rows, 512)])
         y = self.y[self.validation_rows]
         return {
             "validation_loss": float(F.cross_entropy(logits, y)),
-            "validation_accuracy": float((logits.argmax(1) == y).float().mean()),
+            "validation_error": float((logits.argmax(1) != y).float().mean()),
         }

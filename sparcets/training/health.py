@@ -23,11 +23,13 @@ class Health(Callback):
         self.dead = 0
         self.lost = 0
 
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Look at the epoch's means: a short training may end before the first check."""
+        _look_for_explosion(logs, f"{epoch + 1} epochs")
+
     def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
         """Look at the means since the last check."""
-        for name, value in logs.items():
-            if not math.isfinite(value) or abs(value) > EXPLODED:
-                raise TrainingFailure(f"the training exploded: {name} is {value:.3g} after {steps} steps")
+        _look_for_explosion(logs, f"{steps} steps")
         self.dead = self.dead + 1 if logs.get("changed") == 0 else 0
         if self.dead >= DEAD_CHECKS:
             raise TrainingFailure(f"the generator is dead: it changes nothing at all after {steps} steps")
@@ -38,3 +40,9 @@ class Health(Callback):
                 "the discriminator has won: it tells every counterfactual from real series, and the classifier accepts "
                 f"{logs['valid']:.0%} of them, after {steps} steps"
             )
+
+
+def _look_for_explosion(logs: Mapping[str, float], when: str) -> None:
+    for name, value in logs.items():
+        if not math.isfinite(value) or abs(value) > EXPLODED:
+            raise TrainingFailure(f"the training exploded: {name} is {value:.3g} after {when}")

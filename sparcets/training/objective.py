@@ -12,6 +12,8 @@ from sparcets.config.explainers import LossWeights
 from sparcets.errors import ConfigError
 from sparcets.training import losses
 
+REPORTED = ("generator", "discriminator", "valid", "changed")  # what a step reports besides the terms
+
 
 @dataclass(frozen=True)
 class LossTerm:
@@ -79,9 +81,13 @@ class Objective:
         extra: Mapping[str, LossTerm] | None = None,
     ) -> None:
         own = dict(extra or {})
-        taken = sorted(set(own) & set(weights.to_dict()))
-        if taken:
-            raise ConfigError(f"the term {taken[0]!r} is one of the five already; give yours another name.")
+        for name, term in own.items():
+            if name in weights.to_dict():
+                raise ConfigError(f"the term {name!r} is one of the five already; give yours another name.")
+            if name in REPORTED:
+                raise ConfigError(f"{name!r} is the name of another value in the history; give your term another name.")
+            if not isinstance(term, LossTerm):
+                raise ConfigError(f"the term {name!r} must be a LossTerm(weight, function), got {type(term).__name__}.")
         self.n_mutable = n_mutable
         self.trains_sparsity = trains_sparsity
         self.extra = {name: term for name, term in own.items() if term.weight != 0}
@@ -107,7 +113,13 @@ class Objective:
 
     def _term(self, name: str, c: Candidate) -> Tensor:
         if name in self.extra:
-            return self.extra[name].function(c.query_raw, c.counterfactual_raw)
+            value = self.extra[name].function(c.query_raw, c.counterfactual_raw)
+            if not isinstance(value, Tensor) or value.shape != c.target.shape:
+                came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise ConfigError(
+                    f"the term {name!r} must return one value per query, a tensor of {len(c.target)}, got {came}."
+                )
+            return value
         if name == "adversarial":
             assert c.logit is not None
             return losses.adversarial(c.logit)

@@ -30,6 +30,7 @@ class Projection(nn.Module):
     high: Tensor
     limit: Tensor
     sign: Tensor
+    limited: Tensor
 
     def __init__(self, bound: BoundConstraints, scaler: Scaler) -> None:
         super().__init__()
@@ -43,11 +44,14 @@ class Projection(nn.Module):
         }
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor, persistent=False)
-        # Asked once here, on the host: in a captured step nothing may wait for the device.
+        # Asked once here, on the host, and indices kept on the device: a captured step may not wait for it.
         self.has_ranges = bool(np.isfinite(bound.low).any() or np.isfinite(bound.high).any())
         self.has_directions = bool((bound.sign != 0).any())
-        self.limited = np.flatnonzero(np.isfinite(bound.limit)).tolist()
-        self.groups = [members.tolist() for members in bound.groups if bound.mutable[members].all()]
+        self.register_buffer("limited", torch.tensor(np.flatnonzero(np.isfinite(bound.limit))), persistent=False)
+        whole = [members for members in bound.groups if bound.mutable[members].all()]
+        self.n_groups = len(whole)
+        for i, members in enumerate(whole):
+            self.register_buffer(f"group_{i}", torch.tensor(members), persistent=False)
 
     def forward(self, query: Tensor, delta: Tensor) -> Tensor:
         """Return residuals that obey; where nothing is in the way, the given ones."""
@@ -58,25 +62,26 @@ class Projection(nn.Module):
         if self.has_directions:
             wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
             delta = torch.where(wrong, 0.0, delta)
-        if self.limited:
+        if len(self.limited):
             delta = self._limit_steps(query, delta)
-        for members in self.groups:
-            together = (delta[..., members] != 0).all(-1, keepdim=True)
-            delta = delta.index_copy(2, self._index(members), torch.where(together, delta[..., members], 0.0))
+        for i in range(self.n_groups):
+            members = self.get_buffer(f"group_{i}")
+            of_group = delta.index_select(2, members)
+            together = (of_group != 0).all(-1, keepdim=True)
+            delta = delta.index_copy(2, members, torch.where(together, of_group, 0.0))
         return delta
 
-    def _index(self, features: list[int]) -> Tensor:
-        return torch.tensor(features, device=self.limit.device)
-
     def _limit_steps(self, query: Tensor, delta: Tensor) -> Tensor:
-        q, d = query[..., self.limited], delta[..., self.limited]
+        q, d = query.index_select(2, self.limited), delta.index_select(2, self.limited)
         x = q + d
         own = torch.diff(q, dim=1, prepend=q[:, :1]).abs()
-        reach = torch.maximum(self.limit[self.limited], own).cumsum(1)  # (B, T, L): the distance travelled so far
+        reach = torch.maximum(self.limit.index_select(0, self.limited), own).cumsum(
+            1
+        )  # (B, T, L): the distance travelled so far
         above = _lower_envelope(x, reach)
         below = -_lower_envelope(-torch.minimum(q, x), reach)
         moved = torch.where(d == 0, 0.0, torch.maximum(above, below) - q)
-        return delta.index_copy(2, self._index(self.limited), moved)
+        return delta.index_copy(2, self.limited, moved)
 
 
 def _lower_envelope(x: Tensor, reach: Tensor) -> Tensor:

@@ -114,7 +114,7 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
 
 def test_the_history_has_every_value_by_name():
     history = fit(epochs=3, patience=3).history_
-    assert set(history) == {"loss", "validation_loss", "validation_accuracy"}
+    assert set(history) == {"loss", "validation_loss", "validation_error"}
     assert all(len(v) == 3 and all(isinstance(x, float) for x in v) for v in history.values())
 
 

@@ -92,3 +92,12 @@ def test_progress_moves_on_by_one_epoch_and_names_the_values():
 
     Progress(Bar()).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
     assert Bar.calls == [(1, "loss 0.123  accuracy 1")]
+
+
+def test_among_equals_a_better_tie_value_counts() -> None:
+    stopping = EarlyStopping("error", 99, tie="loss")
+    improved = []
+    for epoch, (error, loss) in enumerate([(0.5, 1.0), (0.5, 0.8), (0.5, 0.9), (0.6, 0.1), (0.4, 2.0)]):
+        stopping.on_epoch_end(epoch, {"error": error, "loss": loss})
+        improved.append(stopping.improved)
+    assert improved == [True, True, False, False, True]
