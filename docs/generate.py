@@ -51,8 +51,8 @@ def classifier_page() -> str:
         "# Classifiers",
         "",
         "Test accuracy with default settings, seed 0, measured by `benchmarks/classifiers.py` on a CPU and stored in",
-        "`results/classifiers.jsonl`; this page is generated from it by `make docs`. *Split* says how training and test",
-        "were divided: windows of one person in both parts (random) leak, so the split by subject is the honest",
+        "`results/classifiers.jsonl`; this page is generated from it by `make docs`. *Split* says how training and",
+        "test were divided: windows of one person in both parts (random) leak, so the split by subject is the honest",
         "figure for people the model has not seen.",
         "",
         f"| data set | split | training + test | {' | '.join(kinds)} |",
@@ -98,8 +98,8 @@ def method_tables() -> str:
     rows = [json.loads(line) for line in (RESULTS / "methods.jsonl").read_text().splitlines()]
     lines = [
         "Ours / the paper's (mean ± std); **bold** where ours lies outside the paper's mean ± 2 std (or ± 0.005, half",
-        "its last digit, where that is more). Precision is |argmax − target| on class indices, as the paper's. Means over",
-        "all test queries; oracle over valid answers. Stored in `results/methods.jsonl`, with the settings of each run.",
+        "its last digit, where that is more). Precision is |argmax − target| on class indices, as the paper's.",
+        "Means over all test queries; oracle over valid answers. Stored in `results/methods.jsonl`, with settings.",
     ]
     for name in dict.fromkeys(r["set"] for r in rows):
         of_set = [r for r in rows if r["set"] == name]

@@ -62,7 +62,7 @@ class EarlyStopping(Callback):
 
     A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
     number never improves; if none ever did, ``best_epoch`` stays -1. Where the value is the same as the best, a fall of
-    ``tie`` counts.
+    ``tie`` counts; an epoch whose ``tie`` is no number never counts.
     """
 
     SMALLEST = 1e-3
@@ -78,9 +78,9 @@ class EarlyStopping(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare with the best so far."""
-        value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else math.inf
+        value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else 0.0
         same = value == self.best and tie < self.best_tie - self.SMALLEST
-        self.improved = same or value < self.best - self.SMALLEST
+        self.improved = math.isfinite(tie) and (same or value < self.best - self.SMALLEST)
         if self.improved:
             self.best, self.best_tie, self.best_epoch = value, tie, epoch
         self.stop = epoch - self.best_epoch >= self.patience

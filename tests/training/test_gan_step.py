@@ -1,0 +1,136 @@
+"""One step: every term moves the generator, and what weighs nothing is not computed."""
+
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.config.explainers import LossWeights
+from sparcets.config.runs import TrainConfig
+from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.generators import Generator
+from sparcets.series_info import SeriesInfo
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.gan_step import GanStep
+from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.projection import Projection
+
+NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
+TERMS = list(NONE)
+
+
+def step(weights, *, trains_sparsity=True, log_proba=None, extra=None, lr=0.01, **constraints):
+    X, _ = make_series(12, n_steps=6)
+    info = SeriesInfo.measure(X, ("a", "b", "c"))
+    bound = sp.Constraints(**constraints).bind(info)
+    sizes = {"backbone": "lstm", "hidden": 5, "layers": 1}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        generator = Generator(
+            n_features=4, mutable=[0, 1, 2, 3], n_targets=3, dropout=0.0, head="sparse", **sizes,
+            low=torch.zeros(4), high=torch.ones(4),
+        )  # fmt: skip
+        discriminator = Discriminator(n_features=4, n_targets=3, **sizes)
+    classifier = sp.wrap(MeanModule(), n_classes=3)
+    return GanStep(
+        generator,
+        discriminator,
+        Projection(bound, info.scaler),
+        Objective(LossWeights(**(NONE | weights)), n_mutable=4, trains_sparsity=trains_sparsity, extra=extra),
+        log_proba or classifier.log_proba,
+        x=torch.tensor(info.scaler.transform(X)),
+        center=torch.tensor(info.scaler.center, dtype=torch.float32),
+        scale=torch.tensor(info.scaler.scale, dtype=torch.float32),
+        config=TrainConfig(lr=lr),
+        conditional=True,
+    )
+
+
+BATCH = {"query": torch.arange(6), "target": torch.tensor([0, 1, 2, 0, 1, 2]), "real": torch.arange(6, 12)}
+
+
+def weights_of(network):
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def moved(network, before):
+    return {name for name, value in network.named_parameters() if not torch.equal(value, before[name])}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_every_term_moves_the_generator(term):
+    s = step({term: 1.0})
+    before, judge = weights_of(s.generator), weights_of(s.discriminator)
+    s.update(BATCH)
+    assert {"head.positive.weight", "head.negative.weight", "wanted.weight"} <= moved(s.generator, before)
+    assert bool(moved(s.discriminator, judge)) == (term == "adversarial")
+
+
+def test_own_terms_move_the_generator():
+    s = step({"similarity": 1e-30}, extra={"level": LossTerm(1.0, lambda q, c: c.mean((1, 2)))})
+    before = weights_of(s.generator)
+    s.update(BATCH)
+    assert "head.positive.weight" in moved(s.generator, before)
+    assert s.names[:2] == ("similarity", "level")
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_sparsity_trains_or_is_reported_only(trains):
+    with_it, without = step({"similarity": 1, "sparsity": 1}, trains_sparsity=trains), step({"similarity": 1})
+    values = with_it.update(BATCH)
+    without.update(BATCH)
+    assert values[1] > 0 and values[1] == values[-1]  # the share of changed entries, both times
+    same = all(
+        torch.equal(a, b) for a, b in zip(with_it.generator.parameters(), without.generator.parameters(), strict=True)
+    )
+    assert same is not trains
+
+
+def test_a_classifier_that_weighs_nothing_is_not_called():
+    def never(x):
+        raise AssertionError("called")
+
+    s = step({"adversarial": 1, "similarity": 1}, log_proba=never)
+    s.update(BATCH)
+    assert s.names == ("adversarial", "similarity", "generator", "discriminator", "changed")
+
+
+def test_a_discriminator_that_weighs_nothing_is_not_called(monkeypatch):
+    s = step({"classification": 1})
+    monkeypatch.setattr(Discriminator, "forward", lambda *a: pytest.fail("called"))
+    assert len(s.update(BATCH)) == len(s.names)
+    assert s.names == ("classification", "generator", "valid", "changed")
+
+
+def test_the_discriminator_learns_to_tell_real_from_fake_of_each_claimed_class():
+    s = step({"adversarial": 1}, lr=0.02)
+    losses = [s.update(BATCH)[s.names.index("discriminator")].item() for _ in range(40)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_values_are_those_of_the_batch_before_the_step():
+    s = step({"similarity": 2.0, "classification": 1.0})
+    query = s.x[BATCH["query"]]
+    with torch.no_grad():
+        delta = s.generator(query, BATCH["target"])
+        log_proba = s.log_proba((query + delta) * s.scale + s.center)
+    values = dict(zip(s.names, s.update(BATCH).tolist(), strict=True))
+    similarity = delta.abs().mean().item()
+    cross_entropy = -log_proba[torch.arange(6), BATCH["target"]].mean().item()
+    assert values["similarity"] == pytest.approx(similarity, rel=1e-4)
+    assert values["classification"] == pytest.approx(cross_entropy, rel=1e-4)
+    assert values["generator"] == pytest.approx(2 * similarity + cross_entropy, rel=1e-4)
+    assert values["valid"] == pytest.approx((log_proba.argmax(1) == BATCH["target"]).float().mean().item())
+    assert values["changed"] == pytest.approx((delta != 0).float().mean().item())
+
+
+def test_the_classifier_takes_no_gradient_and_no_step():
+    module = MeanModule()
+    s = step({"classification": 1}, log_proba=sp.wrap(module, n_classes=3).log_proba)
+    s.update(BATCH)
+    assert module.sharpness.grad is None and module.sharpness.item() == 10.0
+
+
+def test_the_generator_is_judged_by_what_the_constraints_leave():
+    s = step({"similarity": 1}, immutable=[0, 1, 2], frozen=[(0, 5)])
+    assert s.update(BATCH)[-1] <= 1 / 24  # one entry of 6 x 4 is free

@@ -1,0 +1,80 @@
+"""Who is trained with whom."""
+
+import numpy as np
+import pytest
+import torch
+
+from sparcets.errors import DataError
+from sparcets.training.pairing import Pairing
+
+LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
+
+
+def pairing(y=LABELS, *, target=None, batch_size=4, balance=False, seed=0):
+    return Pairing(y, target=target, batch_size=batch_size, balance=balance, seed=seed, device=torch.device("cpu"))
+
+
+def columns(pairs, epoch=0):
+    batches = list(pairs(epoch))
+    assert len(batches) == len(pairs)
+    return {name: np.stack([b[name].numpy() for b in batches]) for name in ("query", "target", "real")}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 4, 11, 100])
+def test_every_query_comes_in_an_epoch_and_none_twice_in_a_batch(batch_size):
+    pairs = pairing(batch_size=batch_size)
+    rows = columns(pairs)["query"]
+    assert rows.shape == (len(pairs), min(batch_size, 11))
+    assert sorted(rows.ravel()[:11].tolist()) == list(range(11))  # what fills the last batch stands behind
+    assert all(len(set(batch)) == len(batch) for batch in rows.tolist())
+
+
+@pytest.mark.parametrize("epoch", range(8))
+def test_targets_are_other_classes_and_real_rows_are_of_the_target(epoch):
+    c = columns(pairing(), epoch)
+    assert (c["target"] != LABELS[c["query"]]).all()
+    assert (LABELS[c["real"]] == c["target"]).all()
+
+
+def test_every_other_class_is_asked_for():
+    seen = {(int(LABELS[q]), int(t)) for e in range(20) for q, t in _pairs(columns(pairing(), e))}
+    assert seen == {(a, b) for a in range(3) for b in range(3) if a != b}
+
+
+def _pairs(c):
+    return zip(c["query"].ravel(), c["target"].ravel(), strict=True)
+
+
+def test_a_single_target_leaves_its_own_class_out():
+    c = columns(pairing(target=1))
+    assert set(c["query"].ravel()) == {0, 1, 2, 3, 4, 8, 9, 10}
+    assert (c["target"] == 1).all() and (LABELS[c["real"]] == 1).all()
+
+
+def test_real_series_all_come_before_any_comes_twice():
+    real = columns(pairing(target=0, batch_size=6))["real"].ravel()
+    assert len(set(real[:5])) == 5
+
+
+def test_balance_cuts_queries_and_targets_to_equal_numbers():
+    few_targets = pairing(target=1, balance=True)
+    assert len(few_targets.queries) == len(few_targets.members[1]) == 3
+    few_queries = pairing(np.array([0] * 9 + [1] * 2), target=0, balance=True)
+    assert len(few_queries.queries) == len(few_queries.members[0]) == 2
+    seen = {int(r) for e in range(30) for r in columns(few_queries, e)["real"].ravel()}
+    assert seen == set(few_queries.members[0].tolist())  # the same ones in every epoch
+    assert len(pairing(target=1).queries) == 8
+
+
+def test_an_epoch_is_the_same_whenever_it_is_drawn_and_others_differ():
+    pairs = pairing()
+    later = columns(pairs, 5)
+    again = columns(pairing(), 5)
+    assert all((later[name] == again[name]).all() for name in later)
+    assert (columns(pairs, 6)["query"] != later["query"]).any()
+    assert (columns(pairing(seed=1), 5)["query"] != later["query"]).any()
+
+
+def test_no_query_is_an_error():
+    with pytest.raises(DataError, match="every training series is in the target class"):
+        pairing(np.zeros(4, dtype=int), target=0)
