@@ -115,8 +115,9 @@ class AdversarialExplainer(TargetedExplainer[A]):
             objective,
             self._log_proba,
             x=x,
-            center=torch.tensor(info.scaler.center, dtype=torch.float32, device=device),
-            scale=torch.tensor(info.scaler.scale, dtype=torch.float32, device=device),
+            # In the data's own type: what float64 tells apart, the classifier should see.
+            center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
+            scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
             config=config.train,
             conditional=target is None,
         )
@@ -206,7 +207,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
         silent = job.constraints.mutable & ~moved
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
-            log.info("%d features are never changed: %s", len(self.silent_features_), ", ".join(self.silent_features_))
+            log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
 
     def _residuals(self, X: FloatArray, target: IntArray, info: SeriesInfo) -> FloatArray:
         """Return the generator's residuals (batch, time, features), standardised."""

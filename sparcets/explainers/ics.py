@@ -67,8 +67,9 @@ class _Search:
     ) -> None:
         self.model, self.query, self.target, self.config = model, query, target, config
         scaler = request.info.scaler
-        self.center = torch.tensor(scaler.center, dtype=query.dtype, device=query.device)
-        self.scale = torch.tensor(scaler.scale, dtype=query.dtype, device=query.device)
+        own = request.X.dtype  # what float64 tells apart, the classifier should see
+        self.center = torch.tensor(scaler.center.astype(own), device=query.device)
+        self.scale = torch.tensor(scaler.scale.astype(own), device=query.device)
         self.projection = Projection(request.constraints, scaler).to(query.device)
 
     def run(self, start: Tensor) -> Tensor:

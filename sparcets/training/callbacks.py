@@ -79,7 +79,7 @@ class EarlyStopping(Callback):
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare with the best so far."""
         value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else 0.0
-        same = value == self.best and tie < self.best_tie - self.SMALLEST
+        same = self.tie is not None and value == self.best and tie < self.best_tie - self.SMALLEST
         self.improved = math.isfinite(tie) and (same or value < self.best - self.SMALLEST)
         if self.improved:
             self.best, self.best_tie, self.best_epoch = value, tie, epoch

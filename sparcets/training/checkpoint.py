@@ -70,7 +70,7 @@ class Checkpoint(Callback):
             header, tensors = _read(self.file)
             identity, epoch, history = header["identity"], int(header["epoch"]), dict(header["history"])
             judgement = tensors.pop("judgement")
-            if identity == self.identity and _agree(judgement, self.judgement):
+            if identity == self.identity:
                 for name, network in self.networks.items():
                     network.load_state_dict(_part(tensors, f"network/{name}/"))
                 for name, optimiser in self.optimisers.items():

@@ -25,7 +25,7 @@ class Health(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Look at the epoch's means: a short training may end before the first check."""
-        _look_for_explosion(logs, f"{epoch + 1} epochs")
+        _look_for_explosion(logs, f"epoch {epoch + 1}")
 
     def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
         """Look at the means since the last check."""

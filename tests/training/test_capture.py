@@ -7,6 +7,7 @@ import torch
 import sparcets as sp
 from sparcets.explainers import adversarial
 from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
 from sparcets.training.capture import CapturedStep
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -57,6 +58,26 @@ def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.Monk
     plainly = getattr(sp, method)(classifier, config).fit(X, y)
     for name, values in plainly.history_.items():
         np.testing.assert_allclose(by_graph.history_[name], values, rtol=2e-3, atol=2e-3, err_msg=name)
+
+
+CONSTRAINTS = {
+    "none": sp.Constraints(),
+    "ranges": sp.Constraints(ranges={"f1": (-1.0, 2.5)}, direction={"f0": "down"}),
+    "steps": sp.Constraints(max_step={"f0": 0.3, "f2": 0.5}),
+    "groups": sp.Constraints(groups={"pair": ["f0", "f2"]}, frozen=[(0, 4)], immutable=["f3"]),
+}
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_a_training_under_constraints_is_captured_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    X, y = make_series(120)
+    classifier = sp.wrap(MeanModule().cuda(), n_classes=3)
+    config = sp.SparceConfig.tiny().override("train.epochs=4", "device=cuda")
+    explainer = sp.Sparce(classifier, config).fit(X, y, constraints=CONSTRAINTS[name])
+    assert "without a CUDA graph" not in caplog.text
+    assert len(explainer.history_["valid"]) == 4
 
 
 @pytest.mark.gpu

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import sparcets as sp
 from sparcets.config.explainers import LossWeights
@@ -122,6 +123,38 @@ def test_values_are_those_of_the_batch_before_the_step():
     assert values["generator"] == pytest.approx(2 * similarity + cross_entropy, rel=1e-4)
     assert values["valid"] == pytest.approx((log_proba.argmax(1) == BATCH["target"]).float().mean().item())
     assert values["changed"] == pytest.approx((delta != 0).float().mean().item())
+
+
+class Ops(TorchDispatchMode):
+    """Keep the names of all operations."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_nothing_in_a_step_waits_for_the_device():
+    # On a GPU these copy from or to the host, and a step that does cannot be captured as a graph.
+    waits = {"lift_fresh", "_to_copy", "_local_scalar_dense", "nonzero", "masked_select", "is_nonzero"}
+    limits = {"max_step": {0: 0.3}, "groups": {"pair": [1, 2]}, "ranges": {3: (-1.0, 1.0)}, "direction": {3: "up"}}
+    s = step({"similarity": 1, "sparsity": 1, "smoothness": 1, "adversarial": 1}, frozen=[(0, 2)], **limits)
+    s.optimisers = {name: _Still() for name in s.optimisers}  # on a CPU, Adam's counters are on the host
+    with Ops() as ops:
+        s.update(BATCH)
+    assert {"index_copy", "cummin", "linalg_vector_norm"} <= ops.names
+    assert not ops.names & waits
+
+
+class _Still:
+    def zero_grad(self, set_to_none):
+        pass
+
+    def step(self):
+        pass
 
 
 def test_the_classifier_takes_no_gradient_and_no_step():

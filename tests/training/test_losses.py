@@ -47,8 +47,8 @@ def test_smoothness_counts_the_step_from_nothing_to_the_first_residual():
 
 
 def test_discriminator_halves_both_parts():
-    real, fake = torch.tensor([math.log(3)]), torch.tensor([0.0])  # D = 3/4 of the real, 1/2 of the fake
-    close(losses.discriminator(real, fake), [0.5 * (math.log(4 / 3) + math.log(2))])
+    real, fake = torch.tensor([math.log(3)]), torch.tensor([-math.log(4)])  # D = 3/4 of the real, 1/5 of the fake
+    close(losses.discriminator(real, fake), [0.5 * (math.log(4 / 3) + math.log(5 / 4))])
 
 
 def test_no_change_costs_nothing_and_has_finite_gradients():

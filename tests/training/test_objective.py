@@ -7,7 +7,7 @@ import torch
 
 import sparcets as sp
 from sparcets.config.explainers import LossWeights
-from sparcets.datasets.catching_simulator import FEATURE_NAMES
+from sparcets.datasets.catching import FEATURES
 from sparcets.errors import ConfigError, UnknownNameError
 from sparcets.training.objective import Candidate, LossTerm, Objective
 from sparcets.training.terms import CATCHING_ARMS, limb_lengths
@@ -100,13 +100,13 @@ def test_limb_lengths_by_hand():
 
 
 def test_limb_lengths_know_the_arms_of_the_catching_data():
-    term = limb_lengths(FEATURE_NAMES, CATCHING_ARMS)
-    query = torch.randn(2, 5, len(FEATURE_NAMES), generator=torch.Generator().manual_seed(0))
+    term = limb_lengths(FEATURES, CATCHING_ARMS)
+    query = torch.randn(2, 5, len(FEATURES), generator=torch.Generator().manual_seed(0))
     moved = query.clone().requires_grad_(True)
     bent = torch.zeros_like(query)
-    bent[..., FEATURE_NAMES.index("LeftWrist_x")] = 1.0
+    bent[..., FEATURES.index("LeftWrist_x")] = 1.0
     term(query, moved + bent).sum().backward()
-    touched = {FEATURE_NAMES[f] for f in (moved.grad != 0).any(0).any(0).nonzero().ravel().tolist()}
+    touched = {FEATURES[f] for f in (moved.grad != 0).any(0).any(0).nonzero().ravel().tolist()}
     assert touched == {"LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"}
     still = query.clone().requires_grad_(True)
     term(query, still).sum().backward()
@@ -115,7 +115,7 @@ def test_limb_lengths_know_the_arms_of_the_catching_data():
 
 def test_an_unknown_point_is_an_error_that_suggests():
     with pytest.raises(UnknownNameError, match=r"no point 'LeftElbo'. Did you mean 'LeftElbow'\?"):
-        limb_lengths(FEATURE_NAMES, [("LeftElbo", "LeftWrist")])
+        limb_lengths(FEATURES, [("LeftElbo", "LeftWrist")])
 
 
 def test_sparsity_without_training_and_nothing_else_is_an_error():

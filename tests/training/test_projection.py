@@ -123,7 +123,7 @@ def test_gradients_flow_through(kind):
 
 
 def test_a_step_limit_hands_the_gradient_to_the_entry_that_decides():
-    info = SeriesInfo.measure(np.array([[[-1.0], [1.0], [-1.0]]] * 2, dtype=np.float32), ("a", "b"))  # scale 1
+    info = SeriesInfo.measure(np.array([[[-1.0], [1.0], [-1.0]], [[1.0], [-1.0], [1.0]]], dtype=np.float32), ("a", "b"))
     bound = sp.Constraints(max_step={0: 0.5}).bind(info)
     query, delta = torch.zeros(1, 3, 1), torch.tensor([[[0.2], [9.0], [0.0]]], requires_grad=True)
     out = Projection(bound, info.scaler)(query, delta)

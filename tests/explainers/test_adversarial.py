@@ -1,0 +1,177 @@
+"""What the methods with a generator share: learning, single targets, constraints, files, and what they say."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.errors import FeatureMismatchError, LabelError, TargetError, UnknownNameError
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.objective import LossTerm
+from sparcets.training.terms import limb_lengths
+
+METHODS = ["Sparce", "Gan", "CounterGan"]
+each_method = pytest.mark.parametrize("method", METHODS)
+X, Y = make_series(36, n_steps=9)
+QUERIES = make_series(24, n_steps=9, seed=1)[0]
+SMALL = ("generator.hidden=8", "generator.layers=1", "train.batch_size=8", "train.lr=0.005")
+
+
+def build(method="Sparce", *settings, module=None, n_classes=3, target=None, **kwargs):
+    kind = getattr(sp, f"{method}Config")
+    config = kind.tiny() if target is None else kind.paper(target=target)
+    classifier = sp.wrap(module or MeanModule(), n_classes=n_classes)
+    return getattr(sp, method)(classifier, config.override(*SMALL, *settings), **kwargs)
+
+
+@each_method
+def test_a_generator_overfits_eight_series(method):
+    X8, y8 = make_series(8, n_steps=8)
+    settings = ("train.epochs=120", "train.lr=0.01", "generator.hidden=24", "weights.classification=10")
+    e = build(method, *settings).fit(X8, y8).explain(X8)
+    assert e.valid.all()
+    assert (e.status == "generated").all()
+
+
+def test_residuals_of_sparce_hold_exact_zeros_and_the_others_are_dense():
+    share = {m: build(m, "train.epochs=12").fit(X, Y).explain(QUERIES, target=1) for m in METHODS}
+    changed = {m: e.share_changed[e.status != "unchanged"].mean() for m, e in share.items()}
+    assert changed["Sparce"] < 0.8 and changed["Gan"] > 0.99 and changed["CounterGan"] > 0.99
+
+
+@each_method
+@pytest.mark.parametrize("target", ["1", 1], ids=["by name", "by index"])
+def test_a_single_target_is_used_by_itself_and_no_other_is_taken(method, target):
+    ex = build(method, "train.epochs=2", target=target).fit(X, Y)
+    assert (ex.explain(QUERIES).target == 1).all()
+    assert (ex.explain(QUERIES, target=1).target == 1).all() and (ex.explain(QUERIES, target="1").target == 1).all()
+    with pytest.raises(TargetError, match=rf"this {method} was made for the target '1' alone. Ask for that, or fit"):
+        ex.explain(QUERIES, target=2)
+    with pytest.raises(TargetError, match="was made for the target '1' alone"):
+        ex.explain(QUERIES[:2], target=[1, 0])
+    with pytest.raises(TargetError, match="all 2 queries are in their target class already"):
+        ex.explain(X[Y == 1][:2])
+
+
+def test_an_unknown_single_target_is_told_at_fit():
+    with pytest.raises((TargetError, UnknownNameError), match="ups"):
+        build(target="ups").fit(X, Y)
+    with pytest.raises(TargetError, match="3"):
+        build(target=3).fit(X, Y)
+
+
+def test_a_single_target_comes_back_from_a_file(tmp_path):
+    ex = build("Sparce", "train.epochs=2", target="2").fit(X, Y)
+    ex.save(tmp_path)
+    again = sp.load(tmp_path, classifier=ex.classifier)
+    e, f = ex.explain(QUERIES), again.explain(QUERIES)
+    assert (f.target == 2).all() and np.array_equal(e.counterfactual, f.counterfactual)
+    assert again.summary() == ex.summary() and again.history_ == ex.history_
+    with pytest.raises(TargetError, match="was made for the target '2' alone"):
+        again.explain(QUERIES, target=0)
+
+
+def test_the_summary_says_what_was_trained():
+    ex = build("Sparce", "train.epochs=3")
+    assert "not fitted" in ex.summary()
+    text = ex.fit(X, Y).summary()
+    assert "Trained towards every class for 3 epochs" in text
+    for name in ("adversarial", "classification", "similarity", "sparsity", "smoothness", "discriminator", "valid"):
+        assert f"{name} {ex.history_[name][-1]:.3g}" in text
+    assert "Trained towards 1 for 2 epochs" in build("Gan", "train.epochs=2", target=1).fit(X, Y).summary()
+
+
+class TwoClasses(nn.Module):
+    """Class 1 where feature 1 stands above feature 0, in the form asked for."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+
+    def forward(self, x):
+        logit = 10 * (x[..., 1] - x[..., 0]).mean(1)
+        if self.form == "sigmoid":
+            return torch.sigmoid(logit)
+        return torch.softmax(torch.stack([torch.zeros_like(logit), logit], 1), 1)
+
+
+@pytest.mark.parametrize("form", ["sigmoid", "probabilities"])
+@pytest.mark.parametrize("target", [None, 0])
+def test_two_classes_with_either_output(form, target):
+    X2, y2 = make_series(24, n_steps=9, n_features=3, n_classes=2)
+    config = sp.SparceConfig.tiny() if target is None else sp.SparceConfig.paper(target=target)
+    model = sp.wrap(TwoClasses(form), output=form, n_classes=2)
+    ex = sp.Sparce(model, config.override(*SMALL, "train.epochs=40", "train.lr=0.01")).fit(X2, y2)
+    asked = X2 if target is None else X2[y2 == 1]
+    e = ex.explain(asked)
+    assert (e.target == 1 - e.predicted).all()
+    assert e.valid.mean() > 0.9
+
+
+LIMITS = sp.Constraints(direction={0: "up", 1: "up", 2: "up"}, frozen=[(0, 4)], ranges={1: (-3.0, 3.0)})
+
+
+def test_a_generator_learns_under_the_constraints_given_to_fit():
+    open_queries = QUERIES[build().classifier.predict(QUERIES) != 1]
+    under = build("Sparce", "train.epochs=25").fit(X, Y, constraints=LIMITS).explain(open_queries, target=1)
+    free = build("Sparce", "train.epochs=25").fit(X, Y)
+    late = free.explain(open_queries, target=1, constraints=LIMITS)
+    assert free.explain(open_queries, target=1).valid.mean() > 0.9
+    assert under.valid.mean() > late.valid.mean() + 0.5
+    for e in (under, late):  # both hold, learnt or not
+        assert not e.changed[:, :4].any() and (e.delta[..., :3] >= 0).all()
+        assert (e.counterfactual[..., 1][e.changed[..., 1]] <= 3.0).all()
+
+
+@each_method
+def test_immutable_features_at_fit_have_no_outputs_and_stay_to_the_bit(method):
+    ex = build(method, "train.epochs=2").fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"]))
+    head = ex._generator.head
+    assert (head.positive if method == "Sparce" else head).out_features == 2
+    e = ex.explain(QUERIES, target=1)
+    assert e.counterfactual[..., [0, 3]].tobytes() == QUERIES[..., [0, 3]].tobytes()
+    assert e.mutable.tolist() == [False, True, True, False]
+
+
+def test_whole_series_stay_within_the_training_data_s_range():
+    e = build("Gan", "train.epochs=3").fit(X, Y).explain(10 * QUERIES, target=1)
+    new = e.counterfactual[e.status != "unchanged"]
+    assert (new >= X.min((0, 1)) - 1e-3).all() and (new <= X.max((0, 1)) + 1e-3).all()
+
+
+def test_terms_of_the_user_are_trained_and_reported():
+    ds = sp.Dataset.from_arrays(X, Y, feature_names=["Elbow_x", "Elbow_y", "Wrist_x", "Wrist_y"])
+    limbs = limb_lengths(ds.feature_names, [("Elbow", "Wrist")])
+    stretched = {}
+    for weight in (0.01, 30.0):
+        ex = build("CounterGan", "train.epochs=15", terms={"limbs": LossTerm(weight, limbs)}).fit(ds)
+        assert len(ex.history_["limbs"]) == 15
+        stretched[weight] = ex.history_["limbs"][-1]
+    assert stretched[30.0] < 0.5 * stretched[0.01]
+
+
+class Shifted(MeanModule):
+    def forward(self, x):
+        return super().forward(x - 1e7)
+
+
+def test_large_offsets_keep_their_digits_in_float64():
+    exact = X.astype(np.float64)  # 1e7 away, float32 knows whole numbers only
+    near = build("Sparce", "train.epochs=6", module=MeanModule().double()).fit(exact, Y)
+    far = build("Sparce", "train.epochs=6", module=Shifted().double()).fit(exact + 1e7, Y)
+    np.testing.assert_allclose(far.history_["classification"], near.history_["classification"], rtol=1e-3)
+    e, f = near.explain(exact, target=1), far.explain(exact + 1e7, target=1)
+    assert f.counterfactual.dtype == np.float64 and e.changed.any()
+    np.testing.assert_allclose(f.delta, e.delta, atol=1e-3)
+
+
+def test_bad_training_data_is_told():
+    with pytest.raises(LabelError, match="class 2"):
+        build().fit(X[Y != 2], Y[Y != 2])
+    with pytest.raises(LabelError, match="one class only"):
+        build().fit(X[Y == 0], Y[Y == 0])
+    ex = build("Sparce", "train.epochs=1").fit(X, Y)
+    with pytest.raises(FeatureMismatchError, match="4 features"):
+        ex.explain(QUERIES[..., :3], target=1)

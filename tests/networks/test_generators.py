@@ -1,0 +1,128 @@
+"""Generators and discriminators: what they may touch, what they are told, what reaches them."""
+
+import pytest
+import torch
+
+from sparcets.networks.backbones import build_backbone
+from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.generators import EMBEDDING, Generator
+
+B, T, F = 4, 9, 5
+HEADS, BACKBONES = ["sparse", "residual", "series"], ["lstm", "gru", "tcn"]
+LOW, HIGH = torch.tensor([-1.0, -2, 0, -1, 3]), torch.tensor([1.0, 2, 5, 1, 4])
+
+each_head = pytest.mark.parametrize("head", HEADS)
+each_backbone = pytest.mark.parametrize("backbone", BACKBONES)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def generator(head="sparse", backbone="lstm", *, mutable=(0, 1, 2, 3, 4), n_targets=3, layers=1):
+    return Generator(
+        n_features=F,
+        mutable=list(mutable),
+        n_targets=n_targets,
+        backbone=backbone,
+        hidden=6,
+        layers=layers,
+        dropout=0.0,
+        head=head,
+        low=LOW,
+        high=HIGH,
+    ).eval()
+
+
+def discriminator(backbone="lstm", n_targets=3):
+    return Discriminator(n_features=F, n_targets=n_targets, backbone=backbone, hidden=6, layers=1)
+
+
+def targets(k):
+    return torch.full((B,), k)
+
+
+@each_head
+@each_backbone
+@pytest.mark.parametrize("mutable", [(0, 1, 2, 3, 4), (1, 3), (4,)])
+def test_immutable_features_get_an_exact_zero_and_the_head_has_no_outputs_for_them(head, backbone, mutable):
+    built, x = generator(head, backbone, mutable=mutable), torch.randn(B, T, F)
+    delta = built(x, targets(1))
+    fixed = [f for f in range(F) if f not in mutable]
+    assert delta.shape == x.shape
+    assert torch.equal((x + delta)[..., fixed], x[..., fixed])
+    assert all((delta[..., f] != 0).any() for f in mutable) or head == "sparse"
+    linear = built.head.positive if head == "sparse" else built.head
+    assert linear.out_features == len(mutable)
+
+
+def test_immutable_features_are_heard_though_they_are_not_changed():
+    built, x = generator("residual", mutable=(1,)), torch.randn(B, T, F)
+    other = x.clone()
+    other[..., 0] += 1
+    assert not torch.equal(built(x, targets(1)), built(other, targets(1)))
+
+
+@each_head
+@each_backbone
+def test_the_generator_hears_what_is_wanted_and_what_it_is_given(head, backbone):
+    built, x = generator(head, backbone), torch.randn(B, T, F)
+    assert not torch.allclose(x + built(x, targets(0)), x + built(x, targets(2)))
+    assert not torch.allclose(built(x, targets(0)), built(x.flip(1), targets(0)))
+    mixed = built(x, torch.tensor([0, 2, 0, 2]))
+    torch.testing.assert_close(mixed[1::2], built(x, targets(2))[1::2])
+
+
+@each_backbone
+def test_the_discriminator_hears_the_claim_and_the_residual(backbone):
+    built, x = discriminator(backbone), torch.randn(B, T, F)
+    logits = built(x, targets(0))
+    assert logits.shape == (B,)
+    assert not torch.allclose(logits, built(x, targets(2)))
+    moved = x.clone()
+    moved[:, 2, 1] += 1
+    assert (logits != built(moved, targets(0))).all()
+
+
+def test_a_single_target_needs_no_embedding():
+    assert generator(n_targets=1).wanted is None and discriminator(n_targets=1).claimed is None
+    alone, several = generator(n_targets=1), generator(n_targets=2)
+    widths = [g.backbone.layers[0].input_size for g in (alone, several)]
+    assert widths == [F, F + EMBEDDING]
+    x = torch.randn(B, T, F)
+    assert torch.equal(alone(x, targets(0)), alone(x, targets(7)))  # what is claimed is not even looked at
+    judge = discriminator(n_targets=1)
+    assert torch.equal(judge(x, targets(0)), judge(x, targets(7)))
+
+
+@pytest.mark.parametrize("mutable", [(0, 1, 2, 3, 4), (1, 4)])
+def test_whole_series_stay_within_the_data_s_range_however_far_the_head_goes(mutable):
+    built, x = generator("series", mutable=mutable), 10 * torch.randn(B, T, F)
+    with torch.no_grad():
+        built.head.weight.mul_(1000)
+    series = (x + built(x, targets(1)))[..., list(mutable)]
+    low, high = LOW[list(mutable)], HIGH[list(mutable)]
+    assert (series >= low - 1e-5).all() and (series <= high + 1e-5).all()
+    torch.testing.assert_close(series.amax((0, 1)), high, atol=1e-4, rtol=0)  # the whole range is in reach
+    torch.testing.assert_close(series.amin((0, 1)), low, atol=1e-4, rtol=0)
+
+
+@each_head
+@each_backbone
+def test_gradients_reach_every_parameter_of_the_generator(head, backbone):
+    built = generator(head, backbone, layers=2).train()
+    built(torch.randn(B, T, F), torch.tensor([0, 1, 2, 0])).square().sum().backward()
+    assert [n for n, p in built.named_parameters() if p.grad is None or not (p.grad != 0).any()] == []
+
+
+@each_backbone
+def test_every_step_of_a_backbone_sees_past_and_future(backbone):
+    built = build_backbone(backbone, F, 6, 1, 0.0).eval()
+    x = torch.randn(1, T, F, requires_grad=True)
+    states = built(x)
+    assert states.shape == (1, T, 12)
+    states[0, 4].sum().backward()
+    assert (x.grad[0] != 0).any(1).all()
