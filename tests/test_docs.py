@@ -2,11 +2,12 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparcets.config.explainers import NearestConfig
+from sparcets.config.base import Config
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.load import DATASETS
 from sparcets.explainers import EXPLAINERS
@@ -22,12 +23,13 @@ def test_readme_names_everything_that_is_registered() -> None:
             assert f"`{name}`" in README, f"the README does not mention {registry.kind} {name}"
 
 
-def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert blocks
+def test_code_in_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+    for page in (ROOT / "README.md", ROOT / "docs" / "methods.md", ROOT / "docs" / "configuration.md"):
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+        assert blocks
+        for block in blocks:
+            exec(compile(block, page.name, "exec"), {})
 
 
 def test_links_lead_somewhere() -> None:
@@ -45,6 +47,16 @@ def test_the_command_line_page_is_up_to_date() -> None:
 
 def test_settings_are_described() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    for config in (ClassifierConfig, NearestConfig):
-        for field in dataclasses.fields(config):
-            assert f"`{field.name}`" in page, f"docs/configuration.md does not mention {config.__name__}.{field.name}"
+    configs = [EXPLAINERS.load(name).config_class for name in EXPLAINERS]
+    for config in (ClassifierConfig, *configs):
+        for name in settings(config()):
+            assert f"`{name}`" in page, f"docs/configuration.md does not mention {config.__name__}.{name}"
+
+
+def settings(config: Config, prefix: str = "") -> Iterator[str]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, Config):
+            yield from settings(value, f"{field.name}.")
+        else:
+            yield prefix + field.name

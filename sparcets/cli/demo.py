@@ -23,10 +23,10 @@ def demo(
     import numpy as np
 
     from sparcets.classifiers.torch_classifier import TorchClassifier
-    from sparcets.config.explainers import NearestConfig
+    from sparcets.config.explainers import SparceConfig
     from sparcets.config.models import ClassifierConfig
     from sparcets.datasets.load import load_dataset
-    from sparcets.explainers.nearest import Nearest
+    from sparcets.explainers.sparce import Sparce
 
     def say(text: str) -> None:
         if not json:
@@ -43,9 +43,10 @@ def demo(
     right = predicted == data.y_test
     patients = [np.flatnonzero(right & (data.y_test == k)) for k in range(data.n_classes) if k != control]
     series = np.concatenate([rows[: PATIENTS // len(patients)] for rows in patients])
-    explainer = Nearest(classifier, NearestConfig(seed=seed, device=device)).fit(data)
+    explainer = Sparce(classifier, SparceConfig(seed=seed, device=device)).fit(data)
+    say("3. explainer   SPARCE, one generator for every class")
     answer = explainer.explain(data.X_test[series], "Control")
-    say(f"3. explanation {answer!r}\n")
+    say(f"4. explanation {answer!r}\n")
     if not json:
         print_answers(answer, series)
 

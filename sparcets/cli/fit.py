@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +17,17 @@ RUN = "run.json"
 def fit(
     dataset: Data,
     out: Annotated[Path, typer.Option("--out", help="Folder to save classifier and explainer to.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "nearest",
+    method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "sparce",
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
     ] = "bilstm",
     preset: Annotated[str, typer.Option(help="Settings to start from: default, paper or tiny.")] = "default",
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Train for this class alone; preset paper needs it.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Folder for the state of the training, to go on after a crash.")
+    ] = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="Setting of the explainer, as key=value; repeat it for more.")
     ] = None,
@@ -41,14 +48,14 @@ def fit(
 
     kind = EXPLAINERS.load(method)
     resolve_device(device)  # a mistake here should show before any data are loaded
-    config = _preset(kind.config_class, preset).override(f"seed={seed}", f"device={device}", *(setting or []))
+    config = _preset(kind.config_class, preset, target).override(f"seed={seed}", f"device={device}", *(setting or []))
     build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
     options = {"seed": seed, **parse_options(option)}
     data = load_dataset(dataset, **options)
     model = build(data)
     correct = model.predict(data.X_test, data.lengths_test) == data.y_test
     model.save(out / "classifier")
-    explainer = kind(model, config).fit(data)
+    explainer = kind(model, config).fit(data, checkpoint=checkpoint)
     explainer.save(out / "explainer")
     run = {
         "dataset": dataset,
@@ -71,13 +78,22 @@ def fit(
     typer.echo(f"saved to {out}; next: sparcets explain {out} --target {data.class_names[0]!r} --out run.npz")
 
 
-def _preset(config_class: Any, preset: str) -> Any:
-    if preset == "default":
-        return config_class()
-    if preset not in ("paper", "tiny") or not hasattr(config_class, preset):
-        known = ["default", *(p for p in ("paper", "tiny") if hasattr(config_class, p))]
+def _preset(config_class: Any, preset: str, target: str | None) -> Any:
+    """Return the settings to start from; class indices may be given as numbers."""
+    wanted: Any = int(target) if target is not None and target.isdigit() else target
+    known = ["default", *(p for p in ("paper", "tiny") if hasattr(config_class, p))]
+    if preset not in known:
         raise ConfigError(f"{config_class.__name__} has no preset {preset!r}. Known: {', '.join(known)}.")
-    return getattr(config_class, preset)()
+    if preset == "paper":
+        if wanted is None:
+            raise ConfigError("the paper trains for one target class: give it with --target.")
+        return config_class.paper(target=wanted)
+    config = config_class() if preset == "default" else config_class.tiny()
+    if wanted is None:
+        return config
+    if not hasattr(config, "target"):
+        raise ConfigError(f"{config_class.__name__} has no target of its own; give --target to explain.")
+    return replace(config, target=wanted)
 
 
 def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:

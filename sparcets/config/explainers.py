@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sparcets.config.base import Config
@@ -101,11 +101,16 @@ class AdversarialConfig(TargetedConfig):
 
     @classmethod
     def tiny(cls) -> Self:
-        """Return settings for tests: seconds on a CPU."""
+        """Return settings for tests: seconds on a CPU.
+
+        So short a training must first of all reach the class: classification weighs more, sparsity less.
+        """
+        weights = cls().weights
         return cls(
+            weights=replace(weights, classification=10.0, sparsity=min(weights.sparsity, 0.3)),
             generator=GeneratorConfig(hidden=24, layers=1, dropout=0.0),
             discriminator=DiscriminatorConfig(hidden=8),
-            train=TrainConfig(epochs=25, batch_size=32, lr=5e-3, check_every=20),
+            train=TrainConfig(epochs=40, batch_size=32, lr=3e-3, check_every=20),
         )
 
 

@@ -11,9 +11,9 @@ from sparcets.config.base import Config
 class TrainConfig(Config):
     """How generator and discriminator are trained."""
 
-    epochs: int = 100  # the paper's; one epoch sees every query once
-    batch_size: int = 32
-    lr: float = 2e-4
+    epochs: int = 40  # one epoch sees every query once
+    batch_size: int = 64
+    lr: float = 1e-3
     beta1: float = 0.5  # of Adam; the usual choice for GANs
     beta2: float = 0.999
     balance: bool = False  # cut queries and targets to equal numbers, as the published code does

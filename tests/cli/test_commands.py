@@ -22,7 +22,9 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def model(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = str(tmp_path_factory.mktemp("model"))
-    assert main(["fit", "-d", own_data, "--out", folder, "-c", "fcn", "--preset", "tiny", "--json"]) == 0
+    assert (
+        main(["fit", "-d", own_data, "--out", folder, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--json"]) == 0
+    )
     return folder
 
 
@@ -108,8 +110,8 @@ def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model:
 def test_a_saved_classifier_can_be_explained_by_another_fit(
     capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
 ) -> None:
-    arguments = ["fit", "-d", own_data, "--out", str(tmp_path), "-c", f"{model}/classifier", "--set", "candidates=7"]
-    assert run(capsys, *arguments)[0] == 0
+    arguments = ["fit", "-d", own_data, "--out", str(tmp_path), "-m", "nearest", "-c", f"{model}/classifier"]
+    assert run(capsys, *arguments, "--set", "candidates=7")[0] == 0
     assert sp.load(tmp_path / "explainer", classifier=sp.load_classifier(f"{model}/classifier")).config.candidates == 7
 
 
@@ -123,7 +125,12 @@ def test_a_saved_classifier_can_be_explained_by_another_fit(
         (["data", "fetch", "ui_prmd"], "ui_prmd"),
         (["fit", "-d", "catching", "--out", "x", "-m", "nearst"], "Did you mean 'nearest'?"),
         (["fit", "-d", "catching", "--out", "x", "-c", "bilstn"], "Did you mean 'bilstm'?"),
-        (["fit", "-d", "catching", "--out", "x", "--set", "candidate=3"], "did you mean 'candidates'?"),
+        (
+            ["fit", "-d", "catching", "--out", "x", "-m", "nearest", "--set", "candidate=3"],
+            "did you mean 'candidates'?",
+        ),
+        (["fit", "-d", "catching", "--out", "x", "--preset", "paper"], "give it with --target"),
+        (["fit", "-d", "catching", "--out", "x", "-m", "nearest", "-t", "Control"], "has no target of its own"),
         (["fit", "-d", "catching", "--out", "x", "--set-classifier", "lr=-1"], "'lr' must be > 0"),
         (["fit", "-d", "catching", "--out", "x", "--preset", "best"], "no preset 'best'"),
         (["fit", "-d", "no/such/file.csv", "--out", "x"], "no file"),
@@ -167,3 +174,16 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ([], ["fit"], ["explain"], ["demo"], ["data", "info"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0 and "Usage" in out
+
+
+def test_a_trained_method_from_the_command_line(
+    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    arguments = ["fit", "-d", own_data, "--out", str(tmp_path / "m"), "-m", "countergan", "-c", f"{model}/classifier"]
+    quick = ["--preset", "tiny", "--set", "train.epochs=2", "--target", "brisk", "--checkpoint", str(state)]
+    assert run(capsys, *arguments, *quick)[0] == 0
+    assert (state / "checkpoint.safetensors").exists()
+    code, out, _ = run(capsys, "explain", str(tmp_path / "m"), "--rows", "0:3", "--json")
+    assert code == 0 and {r["target"] for r in json.loads(out)} == {"brisk"}
+    assert "was made for the target" in mistake(capsys, "explain", str(tmp_path / "m"), "-t", "wild")
