@@ -103,7 +103,9 @@ def test_two_classes_with_either_output(form, target):
     X2, y2 = make_series(24, n_steps=9, n_features=3, n_classes=2)
     config = sp.SparceConfig.tiny() if target is None else sp.SparceConfig.paper(target=target)
     model = sp.wrap(TwoClasses(form), output=form, n_classes=2)
-    ex = sp.Sparce(model, config.override(*SMALL, "train.epochs=40", "train.lr=0.01")).fit(X2, y2)
+    ex = sp.Sparce(model, config.override(*SMALL, "train.epochs=40", "train.lr=0.01", "weights.classification=1")).fit(
+        X2, y2
+    )
     asked = X2 if target is None else X2[y2 == 1]
     e = ex.explain(asked)
     assert (e.target == 1 - e.predicted).all()
@@ -146,7 +148,9 @@ def test_terms_of_the_user_are_trained_and_reported():
     limbs = limb_lengths(ds.feature_names, [("Elbow", "Wrist")])
     stretched = {}
     for weight in (0.01, 30.0):
-        ex = build("CounterGan", "train.epochs=15", terms={"limbs": LossTerm(weight, limbs)}).fit(ds)
+        ex = build(
+            "CounterGan", "train.epochs=15", "weights.classification=1", terms={"limbs": LossTerm(weight, limbs)}
+        ).fit(ds)
         assert len(ex.history_["limbs"]) == 15
         stretched[weight] = ex.history_["limbs"][-1]
     assert stretched[30.0] < 0.5 * stretched[0.01]

@@ -195,8 +195,8 @@ class ChangesPadding(Nearest):
 
 
 class ForgetsNames(Nearest):
-    def _explain_batch(self, request, rows, before, constraints):
-        e = super()._explain_batch(request, rows, before, constraints)
+    def _explain_batch(self, request, rows, before):
+        e = super()._explain_batch(request, rows, before)
         return replace(e, info=replace(e.info, units=None))
 
 
