@@ -103,9 +103,8 @@ def test_two_classes_with_either_output(form, target):
     X2, y2 = make_series(24, n_steps=9, n_features=3, n_classes=2)
     config = sp.SparceConfig.tiny() if target is None else sp.SparceConfig.paper(target=target)
     model = sp.wrap(TwoClasses(form), output=form, n_classes=2)
-    ex = sp.Sparce(model, config.override(*SMALL, "train.epochs=40", "train.lr=0.01", "weights.classification=1")).fit(
-        X2, y2
-    )
+    plain = ("weights.classification=1", "weights.sparsity=1", "train.epochs=40", "train.lr=0.01")
+    ex = sp.Sparce(model, config.override(*SMALL, *plain)).fit(X2, y2)
     asked = X2 if target is None else X2[y2 == 1]
     e = ex.explain(asked)
     assert (e.target == 1 - e.predicted).all()
