@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -87,30 +88,67 @@ class AdversarialExplainer(TargetedExplainer[A]):
                 log.warning("%s; starting again from other weights", failure)
 
     def _train(self, job: FitJob, attempt: int) -> None:
-        config, info, device = self.config, job.info, resolve_device(self.config.device)
-        assert isinstance(self.classifier, DifferentiableClassifier)
-        target = self._own_target(info)
-        seed = spawn(config.seed, f"attempt {attempt}")
+        config, device = self.config.train, resolve_device(self.config.device)
+        seed = spawn(self.config.seed, f"attempt {attempt}")
+        step = self._build_step(job, seed, device)
+        pairing = Pairing(
+            job.y,
+            target=self._own_target(job.info),
+            batch_size=config.batch_size,
+            balance=config.balance,
+            seed=spawn(seed, "pairs"),
+            device=device,
+        )
+        history = History()
+        stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
+        callbacks: list[Callback] = [history, Health(), stopping]
+        start = 0
+        if job.checkpoint is not None:
+            checkpoint = self._build_checkpoint(job, job.checkpoint, step, history, attempt)
+            start = checkpoint.resume()
+            for epoch, value in enumerate(history.values.get("generator", [])):
+                stopping.on_epoch_end(epoch, {"generator": value})
+            start = config.epochs if stopping.stop else start
+            callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
+        with progress_bar(f"training {self.method}", config.epochs, show=job.progress) as bar:
+            bar.advance(start)
+            train(
+                CapturedStep(step, device),
+                pairing,
+                epochs=config.epochs,
+                seed=spawn(seed, "dropout"),
+                device=device,
+                callbacks=[*callbacks, Progress(bar)],
+                start=start,
+                check_every=config.check_every,
+            )
+        self._generator = step.generator.eval()
+        self.history_ = history.values
+        self._look_for_silence(job, pairing.queries, self._own_target(job.info))
+
+    def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
+        config, info = self.config, job.info
+        conditional = self._own_target(info) is None
         x = torch.tensor(info.scaler.transform(job.X), dtype=torch.float32, device=device)
         with seeded(spawn(seed, "weights"), device):
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
-            generator = self._build_generator(info, mutable, low=x.amin((0, 1)), high=x.amax((0, 1))).to(device)
+            generator = self._build_generator(info, mutable, low=x.amin((0, 1)), high=x.amax((0, 1)))
             discriminator = Discriminator(
                 n_features=info.n_features,
-                n_targets=1 if target is not None else info.n_classes,
+                n_targets=info.n_classes if conditional else 1,
                 backbone=config.discriminator.backbone,
                 hidden=config.discriminator.hidden,
                 layers=config.discriminator.layers,
-            ).to(device)
+            )
         objective = Objective(
             config.weights,
             n_mutable=int(job.constraints.mutable.sum()),
             trains_sparsity=config.trains_sparsity,
             extra=self.terms,
         )
-        step = GanStep(
-            generator,
-            discriminator,
+        return GanStep(
+            generator.to(device),
+            discriminator.to(device),
             Projection(job.constraints, info.scaler).to(device),
             objective,
             self._log_proba,
@@ -119,49 +157,18 @@ class AdversarialExplainer(TargetedExplainer[A]):
             center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
             scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
             config=config.train,
-            conditional=target is None,
+            conditional=conditional,
         )
-        pairing = Pairing(
-            job.y,
-            target=target,
-            batch_size=config.train.batch_size,
-            balance=config.train.balance,
-            seed=spawn(seed, "pairs"),
-            device=device,
+
+    def _build_checkpoint(self, job: FitJob, folder: Path, step: GanStep, history: History, attempt: int) -> Checkpoint:
+        return Checkpoint(
+            folder,
+            step.networks,
+            step.optimisers,
+            history,
+            identity=self._identity(job, attempt),
+            judgement=torch.tensor(self.classifier.predict_proba(job.X[:64])),
         )
-        history = History()
-        stopping = EarlyStopping("generator", config.train.patience or config.train.epochs + 1)
-        callbacks: list[Callback] = [history, Health(), stopping]
-        start = 0
-        if job.checkpoint is not None:
-            checkpoint = Checkpoint(
-                job.checkpoint,
-                step.networks,
-                step.optimisers,
-                history,
-                identity=self._identity(job, attempt),
-                judgement=torch.tensor(self.classifier.predict_proba(job.X[:64])),
-            )
-            start = checkpoint.resume()
-            for epoch, value in enumerate(history.values.get("generator", [])):
-                stopping.on_epoch_end(epoch, {"generator": value})
-            start = config.train.epochs if stopping.stop else start
-            callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
-        with progress_bar(f"training {self.method}", config.train.epochs, show=job.progress) as bar:
-            bar.advance(start)
-            train(
-                CapturedStep(step, device),
-                pairing,
-                epochs=config.train.epochs,
-                seed=spawn(seed, "dropout"),
-                device=device,
-                callbacks=[*callbacks, Progress(bar)],
-                start=start,
-                check_every=config.train.check_every,
-            )
-        self._generator = generator.eval()
-        self.history_ = history.values
-        self._look_for_silence(job, pairing.queries, target)
 
     def _log_proba(self, x: Tensor) -> Tensor:
         model = self.classifier

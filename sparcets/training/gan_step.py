@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.config.runs import TrainConfig
+from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.generators import Generator
 from sparcets.training import losses
 from sparcets.training.loop import Batch
 from sparcets.training.objective import Candidate, Objective
@@ -41,8 +43,8 @@ class GanStep:
 
     def __init__(
         self,
-        generator: nn.Module,
-        discriminator: nn.Module,
+        generator: Generator,
+        discriminator: Discriminator,
         projection: Projection,
         objective: Objective,
         log_proba: Callable[[Tensor], Tensor],

@@ -1,0 +1,94 @@
+"""Which gradient for the sparsity term? The default SPARCE on simulated catching, one form at a time.
+
+    python benchmarks/sparsity_gradient.py [ratio|exponential|clip|hard_concrete ...]
+
+``ratio`` is |δ|/(|δ| + ε), ``exponential`` 1 − exp(−|δ|/ε), ``clip`` min(|δ|/ε, 1), each straight-through behind the
+exact count (ε = 0.1); ``hard_concrete`` replaces the sparsity layer by a linear head with a hard-concrete gate per
+entry (Louizos et al. 2018) and counts the gates expected to be open. One JSON line each, in ``sparsity_gradient.jsonl``.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.metrics import proximity, universality
+from sparcets.networks import generators
+from sparcets.training import losses
+
+RESULTS = Path(__file__).parents[1] / "results" / "sparsity_gradient.jsonl"
+EPSILON = 0.1
+FORMS = {
+    "ratio": lambda size: size / (size + EPSILON),
+    "exponential": lambda size: 1 - torch.exp(-size / EPSILON),
+    "clip": lambda size: (size / EPSILON).clamp(max=1),
+}
+BETA, GAMMA, ZETA = 2 / 3, -0.1, 1.1  # of the hard-concrete distribution, as its authors have them
+
+
+class GatedHead(nn.Module):
+    """A linear value times a gate that is 0, 1 or between."""
+
+    open_share = torch.zeros(1)
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.value, self.gate = nn.Linear(inputs, outputs), nn.Linear(inputs, outputs)
+
+    def forward(self, h):
+        """Return gated values."""
+        log_alpha = self.gate(h)
+        if self.training:
+            u = torch.rand_like(log_alpha).clamp(1e-6, 1 - 1e-6)
+            soft = torch.sigmoid((u.log() - (1 - u).log() + log_alpha) / BETA)
+        else:
+            soft = torch.sigmoid(log_alpha)
+        GatedHead.open_share = torch.sigmoid(log_alpha - BETA * np.log(-GAMMA / ZETA)).mean((1, 2))  # (batch,)
+        return self.value(h) * (soft * (ZETA - GAMMA) + GAMMA).clamp(0, 1)
+
+
+def straight_through(form):
+    def sparsity(delta, n_mutable):
+        smooth = form(delta.abs()).sum((1, 2)) / (delta.shape[1] * n_mutable)
+        return smooth + (losses.count_changed(delta, n_mutable) - smooth).detach()
+
+    return sparsity
+
+
+def main(wanted: list[str]) -> None:
+    torch.set_num_threads(1)
+    data = sp.load_dataset("catching")
+    classifier = sp.TorchClassifier("bilstm").fit(data)
+    rows = data.y_test != data.class_names.index("Control")
+    for name in wanted or [*FORMS, "hard_concrete"]:
+        if name == "hard_concrete":
+            generators.SparsityLayer = GatedHead
+            losses.sparsity = lambda delta, n_mutable: GatedHead.open_share
+        else:
+            losses.sparsity = straight_through(FORMS[name])
+        started = time.perf_counter()
+        explainer = sp.Sparce(classifier).fit(data)
+        e = explainer.explain(data.X_test[rows], "Control")
+        e = e[e.status != "unchanged"]
+        row = {
+            "form": name,
+            "valid": e.valid.mean(),
+            "sparsity": e.share_changed.mean(),
+            "similarity": proximity.similarity(e).mean(),
+            "smoothness": proximity.smoothness(e).mean(),
+            "universality": universality.universality(e),
+            "seconds": time.perf_counter() - started,
+        }
+        row = {k: v if isinstance(v, str) else round(float(v), 4) for k, v in row.items()}
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
