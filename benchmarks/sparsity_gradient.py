@@ -4,7 +4,7 @@
 
 ``ratio`` is |δ|/(|δ| + ε), ``exponential`` 1 − exp(−|δ|/ε), ``clip`` min(|δ|/ε, 1), each straight-through behind the
 exact count (ε = 0.1); ``hard_concrete`` replaces the sparsity layer by a linear head with a hard-concrete gate per
-entry (Louizos et al. 2018) and counts the gates expected to be open. One JSON line each, in ``sparsity_gradient.jsonl``.
+entry (Louizos et al. 2018) and counts the gates expected to be open. One JSON line each, in ``results/``.
 """
 
 import json
