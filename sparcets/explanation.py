@@ -144,7 +144,8 @@ class Explanation:
         """Return a tidy table of the changed stretches.
 
         Columns: ``query`` (place among the queries), ``feature``, ``start`` and ``end`` (half-open, in steps),
-        ``mean_change`` and ``units``.
+        ``mean_change``, ``units``; and ``answer`` (place among the answers) and ``valid``, to tell several answers to
+        one query, and failed ones, apart.
         """
         import pandas as pd
 
@@ -164,6 +165,8 @@ class Explanation:
                 "end": found.end,
                 "mean_change": change / (found.end - found.start),
                 "units": units[found.feature],
+                "answer": found.series,
+                "valid": self.valid[found.series],
             }
         )
         return frame

@@ -122,22 +122,27 @@ def test_no_answers_at_all_are_an_explanation_too() -> None:
         none.text(0)
 
 
+COLUMNS = ["query", "feature", "start", "end", "mean_change", "units", "answer", "valid"]
+
+
 def test_the_table_of_changes_by_hand() -> None:
     info = replace(INFO, units=("m", ""))
     table = explanation(info=info, query_index=np.array([5, 7, 7])).to_frame()
-    assert list(table.columns) == ["query", "feature", "start", "end", "mean_change", "units"]
-    assert table.to_numpy().tolist() == [
-        [5, "f0", 0, 2, 1.5, "m"],
-        [5, "f0", 3, 4, -4.0, "m"],
-        [5, "f1", 1, 4, 3.0, ""],
-        [7, "f1", 3, 4, 0.5, ""],
+    assert list(table.columns) == COLUMNS
+    assert table[COLUMNS[:-1]].to_numpy().tolist() == [
+        [5, "f0", 0, 2, 1.5, "m", 0],
+        [5, "f0", 3, 4, -4.0, "m", 0],
+        [5, "f1", 1, 4, 3.0, "", 0],
+        [7, "f1", 3, 4, 0.5, "", 2],
     ]
+    valid = explanation().valid
+    assert table["valid"].tolist() == [valid[0], valid[0], valid[0], valid[2]]
 
 
 def test_the_table_without_units_or_changes() -> None:
     assert set(explanation().to_frame()["units"]) == {""}
     empty = explanation()[1].to_frame()
-    assert len(empty) == 0 and list(empty.columns) == ["query", "feature", "start", "end", "mean_change", "units"]
+    assert len(empty) == 0 and list(empty.columns) == COLUMNS
 
 
 @settings(deadline=None, max_examples=60)

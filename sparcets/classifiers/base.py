@@ -57,6 +57,10 @@ class Classifier(ABC):
         """What to call the model in messages."""
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
+        return f"{type(self).__name__}({self.name}: {classes})"
+
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.

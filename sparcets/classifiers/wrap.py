@@ -177,6 +177,7 @@ class WrappedModule(DifferentiableClassifier):
             raw = self._call(_arrange(x.to(self.dtype or x.dtype), self.layout).contiguous())
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
+            self._check_logits(raw)
             return raw.log_softmax(1)
         if self.output == "logits":
             return torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
@@ -215,6 +216,14 @@ class WrappedModule(DifferentiableClassifier):
         if self.output == "probabilities" and raw.shape[1] == 1:
             raise ModelOutputError(f"{self.name} returned one probability per series; wrap it with output='sigmoid'.")
         return raw
+
+    def _check_logits(self, raw: Tensor) -> None:
+        """Refuse what can only be probabilities; a second softmax would flatten them without a word."""
+        if not torch.is_grad_enabled() and bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all()):
+            raise ModelOutputError(
+                f"{self.name} returned rows that are probabilities already, where output='logits' promises logits. "
+                "Wrap it with output='probabilities'."
+            )
 
     def _check_probabilities(self, raw: Tensor) -> None:
         if torch.is_grad_enabled():

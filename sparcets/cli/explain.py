@@ -9,13 +9,14 @@ import typer
 
 from sparcets.cli.fit import RUN
 from sparcets.cli.options import Device, Json, print_json, print_table
-from sparcets.errors import ConfigError, FileFormatError
+from sparcets.errors import ConfigError, FeatureMismatchError, FileFormatError
 
 if TYPE_CHECKING:
     from sparcets.constraints import Constraints
     from sparcets.explanation import Explanation
 
 Many = list[str] | None
+TOLD = 3  # answers told in words on the terminal
 
 
 def explain(
@@ -55,10 +56,11 @@ def explain(
     if seed is not None:
         explainer.config = explainer.config.override(f"seed={seed}")
     data = load_dataset(name, **options)
+    columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
     wanted: Any = int(target) if target is not None and target.isdigit() and target not in data.class_names else target
     answer = explainer.explain(
-        data.X_test[chosen],
+        data.X_test[chosen][:, :, columns],
         wanted,
         constraints=constraints,
         sparsity=sparsity,
@@ -74,8 +76,11 @@ def explain(
         print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
     print_answers(answer, series)
-    for i in range(min(len(answer), 3)):
+    told = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
+    for i in told[:TOLD]:
         typer.echo(f"\nseries {series[i]}: {answer.text(i)}")
+    if len(told) > TOLD:
+        typer.echo(f"\n… and {len(told) - TOLD} more; --json has the words of all")
     if out is not None:
         typer.echo(f"\nsaved to {out}")
 
@@ -138,6 +143,17 @@ def _rows(text: str, n: int) -> list[int]:
     return rows
 
 
+def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
+    """Return the features in the order of the fit: matched by name, where the data have names."""
+    if names is None or names == fitted:
+        return slice(None)
+    if sorted(names) != sorted(fitted):
+        raise FeatureMismatchError(
+            f"the data have the features {', '.join(names)}; the explainer was fitted on {', '.join(fitted)}."
+        )
+    return [names.index(name) for name in fitted]
+
+
 def _constraints(
     immutable: Many, frozen: Many, value_range: Many, max_step: Many, direction: Many, group: Many
 ) -> Constraints:
@@ -146,7 +162,7 @@ def _constraints(
     try:
         return Constraints(
             immutable=[_feature(f) for f in immutable or []],
-            frozen=[(int(a), int(b)) for a, b in (w.split(":") for w in frozen or [])],
+            frozen=[_window(w) for w in frozen or []],
             ranges={_feature(k): _interval(v) for k, v in _pairs(value_range)},
             max_step={_feature(k): float(v) for k, v in _pairs(max_step)},
             direction={_feature(k): v for k, v in _pairs(direction)},
@@ -166,8 +182,17 @@ def _pairs(settings: Many) -> list[tuple[str, str]]:
     return pairs
 
 
+def _window(text: str) -> tuple[int, int]:
+    start, colon, stop = text.partition(":")
+    if not colon:
+        raise ValueError(f"--frozen {text!r} is not START:STOP")
+    return int(start), int(stop)
+
+
 def _interval(text: str) -> tuple[float, float]:
-    low, high = text.split(":")
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise ValueError(f"--range {text!r} is not LOWEST:HIGHEST")
     return float(low), float(high)
 
 

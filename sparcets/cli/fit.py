@@ -75,7 +75,8 @@ def fit(
     typer.echo(f"{data!r}, split: {data.split}")
     typer.echo(f"{model.architecture}: test accuracy {correct.mean():.3f}")
     typer.echo(explainer.summary())
-    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {data.class_names[0]!r} --out run.npz")
+    wanted = target if target is not None else data.class_names[0]
+    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {wanted!r} --out run.npz")
 
 
 def _preset(config_class: Any, preset: str, target: str | None) -> Any:

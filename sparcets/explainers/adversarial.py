@@ -37,6 +37,7 @@ from sparcets.training.projection import Projection
 
 A = TypeVar("A", bound=AdversarialConfig)
 log = logging.getLogger(__name__)
+ENOUGH = 0.5  # share of training queries that reach their target; below it, the user is told
 
 
 class AdversarialExplainer(TargetedExplainer[A]):
@@ -124,7 +125,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
             )
         self._generator = step.generator.eval()
         self.history_ = history.values
-        self._look_for_silence(job, pairing.queries, self._own_target(job.info))
+        self._look_at_the_result(job, pairing.queries, self._own_target(job.info))
 
     def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
         config, info = self.config, job.info
@@ -200,8 +201,8 @@ class AdversarialExplainer(TargetedExplainer[A]):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def _look_for_silence(self, job: FitJob, queries: IntArray, target: int | None) -> None:
-        """Notice a generator, or features of it, that no training query can move (both ReLUs silent)."""
+    def _look_at_the_result(self, job: FitJob, queries: IntArray, target: int | None) -> None:
+        """Notice a generator that reaches little, and features that no training query can move (both ReLUs silent)."""
         rows = queries[:1024]
         K = job.info.n_classes
         # Every other class in turn: a feature may matter for some targets alone.
@@ -215,6 +216,14 @@ class AdversarialExplainer(TargetedExplainer[A]):
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
             log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
+        reached = float((self.classifier.predict(admitted) == wanted).mean())
+        if reached < ENOUGH:
+            log.warning(
+                "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "
+                "raise weights.classification, lower weights.sparsity, or take another seed; Ics and Nearest need "
+                "no training",
+                100 * reached,
+            )
 
     def _residuals(self, X: FloatArray, target: IntArray, info: SeriesInfo) -> FloatArray:
         """Return the generator's residuals (batch, time, features), standardised."""

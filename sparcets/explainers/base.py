@@ -170,6 +170,8 @@ class BaseExplainer(ABC, Generic[C]):
         started = time.perf_counter()
         info = self._fitted()
         self._check_classifier()
+        if isinstance(X, Dataset):
+            raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
         checked = self._check_lengths(lengths, X)
         if out is not None:
@@ -199,6 +201,11 @@ class BaseExplainer(ABC, Generic[C]):
                 bar.advance(len(rows))
         said = {"fit": self.constraints_.to_dict(), "explain": asked.to_dict()}
         return replace(join(parts), constraints=said, seconds=time.perf_counter() - started)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features it was fitted on."""
+        return self._fitted().feature_names
 
     @property
     def method(self) -> str:
@@ -306,7 +313,7 @@ class BaseExplainer(ABC, Generic[C]):
         if self.needs_gradients and not isinstance(self.classifier, DifferentiableClassifier):
             raise CapabilityError(
                 f"{name} needs gradients, but {self.classifier.name} is a black box. "
-                "Wrap an nn.Module, or use a method that needs none."
+                "Wrap an nn.Module, or use sp.Nearest, which needs none."
             )
 
     def _check_lengths(self, lengths: Any, X: FloatArray) -> IntArray | None:

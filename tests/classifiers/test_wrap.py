@@ -255,3 +255,9 @@ def test_a_class_and_a_classifier_of_ours():
     assert sp.wrap(clf) is clf
     with pytest.raises(ConfigError, match="Given is a classifier of sparcets already"):
         sp.wrap(clf, n_classes=2)
+
+
+def test_probabilities_passed_as_logits_are_refused() -> None:
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 3), torch.nn.Softmax(-1))
+    with pytest.raises(ModelOutputError, match=r"probabilities already.*output='probabilities'"):
+        sp.wrap(module).predict_proba(np.ones((2, 3, 2)))

@@ -187,3 +187,19 @@ def test_a_trained_method_from_the_command_line(
     code, out, _ = run(capsys, "explain", str(tmp_path / "m"), "--rows", "0:3", "--json")
     assert code == 0 and {r["target"] for r in json.loads(out)} == {"brisk"}
     assert "was made for the target" in mistake(capsys, "explain", str(tmp_path / "m"), "-t", "wild")
+
+
+def test_other_data_are_matched_by_their_names(
+    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
+) -> None:
+    with np.load(own_data) as stored:
+        parts = dict(stored)
+    back = parts | {"X": parts["X"][:, :, ::-1], "feature_names": parts["feature_names"][::-1]}
+    np.savez(tmp_path / "turned.npz", **back)
+    rows = ["--rows", "0:6", "-t", "brisk", "--json"]
+    straight = run(capsys, "explain", model, "-d", own_data, *rows)[1]
+    assert run(capsys, "explain", model, "-d", str(tmp_path / "turned.npz"), *rows)[1] == straight
+    np.savez(tmp_path / "other.npz", **(parts | {"feature_names": ["left", "right", "top", "else"]}))
+    assert "fitted on left, right, top, idle" in mistake(
+        capsys, "explain", model, "-d", str(tmp_path / "other.npz"), *rows
+    )

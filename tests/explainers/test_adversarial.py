@@ -178,3 +178,8 @@ def test_bad_training_data_is_told():
     ex = build("Sparce", "train.epochs=1").fit(X, Y)
     with pytest.raises(FeatureMismatchError, match="4 features"):
         ex.explain(QUERIES[..., :3], target=1)
+
+
+def test_a_training_that_reached_little_says_so(caplog):
+    build("Sparce", "train.epochs=1", "train.lr=1e-6").fit(X, Y)
+    assert any("reach their target. Train longer" in r.getMessage() for r in caplog.records)
