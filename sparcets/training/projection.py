@@ -75,9 +75,8 @@ class Projection(nn.Module):
         q, d = query.index_select(2, self.limited), delta.index_select(2, self.limited)
         x = q + d
         own = torch.diff(q, dim=1, prepend=q[:, :1]).abs()
-        reach = torch.maximum(self.limit.index_select(0, self.limited), own).cumsum(
-            1
-        )  # (B, T, L): the distance travelled so far
+        limit = self.limit.index_select(0, self.limited)  # (L,)
+        reach = torch.maximum(limit, own).cumsum(1)  # (B, T, L): the distance travelled so far
         above = _lower_envelope(x, reach)
         below = -_lower_envelope(-torch.minimum(q, x), reach)
         moved = torch.where(d == 0, 0.0, torch.maximum(above, below) - q)
