@@ -73,6 +73,7 @@ class Dataset:
     split: str = "given"
 
     def __post_init__(self) -> None:
+        self._check_sizes()
         # A frozen set of arrays: several objects share them, so nobody may write into them.
         for field in fields(self):
             value = getattr(self, field.name)
@@ -80,6 +81,25 @@ class Dataset:
                 view = value.view()
                 view.setflags(write=False)
                 object.__setattr__(self, field.name, view)
+
+    def _check_sizes(self) -> None:
+        """Refuse parts that do not belong together; :meth:`from_arrays` and :meth:`from_rows` check the values too."""
+        for part in ("train", "test"):
+            X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
+            if X.ndim != 3 or len(X) != len(y) or X.shape[1:] != self.X_train.shape[1:]:
+                raise ShapeError(
+                    f"X_{part} must be (batch, time, features) with one label each in y_{part}, alike in training and "
+                    f"test; got {X.shape} and {np.shape(y)}. Dataset.from_arrays(X, y) does the splitting."
+                )
+            if len(y) and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names):
+                raise LabelError(
+                    f"y_{part} holds labels {int(np.min(y))} to {int(np.max(y))}, but there are "
+                    f"{len(self.class_names)} class names. Labels are class indices 0..K-1."
+                )
+        for what in ("feature_names", "units", "mutable"):
+            given = getattr(self, what)
+            if given is not None and len(given) != self.X_train.shape[2]:
+                raise ShapeError(f"{what} must be {self.X_train.shape[2]}, one per feature, got {len(given)}.")
 
     @property
     def n_steps(self) -> int:

@@ -23,7 +23,7 @@ from sparcets.training.callbacks import history_from_plain
 DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, safetensors.SafetensorError)
 
 
-def load(folder: str | os.PathLike[str], *, classifier: Classifier) -> BaseExplainer[Any]:
+def load(folder: str | os.PathLike[str], classifier: Classifier) -> BaseExplainer[Any]:
     """Read a fitted explainer that ``explainer.save(folder)`` wrote.
 
     Parameters

@@ -136,3 +136,21 @@ def test_bad_input_is_named(change: dict[str, Any], error: type[SparcetsError], 
 def test_subjects_of_given_rows_are_checked_too() -> None:
     with pytest.raises(ShapeError, match="subjects must be 20 ids"):
         Dataset.from_rows(X, Y, train=np.arange(10), test=np.arange(10, 20), subjects=["a"] * 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"y_test": np.zeros(3, dtype=int)}, ShapeError, "one label each in y_test"),
+        ({"X_test": np.zeros((2, 5, 2), dtype=np.float32)}, ShapeError, "alike in training and test"),
+        ({"y_train": np.array([1, 2])}, LabelError, "labels 1 to 2, but there are 2 class names"),
+        ({"feature_names": ("a",)}, ShapeError, "feature_names must be 3, one per feature, got 1"),
+        ({"mutable": np.ones(4, dtype=bool)}, ShapeError, "mutable must be 3"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(change, error, words) -> None:
+    X, y = np.zeros((2, 5, 3), dtype=np.float32), np.array([0, 1])
+    parts = {"name": "x", "X_train": X, "y_train": y, "X_test": X, "y_test": y, "class_names": ("a", "b")}
+    Dataset(**parts)
+    with pytest.raises(error, match=words):
+        Dataset(**(parts | change))
