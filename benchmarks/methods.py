@@ -29,7 +29,7 @@ SETS = {
 
 
 def variants(name: str, target: str, seed: int) -> dict[str, tuple[type, object]]:
-    """Return what is run on a set: the four methods, and what the issue of the sparsity term asks for."""
+    """Return what is run on a set: the four methods, other backbones, and a sparsity term with a gradient."""
     paper = {
         "Ics": sp.IcsConfig.paper(target=target),
         "Gan": sp.GanConfig.paper(target=target),
