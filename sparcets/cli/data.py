@@ -64,6 +64,8 @@ def info(
         typer.echo(f"units: {', '.join(dict.fromkeys(facts['units']))}")
     if facts["sampling_rate"] is not None:
         typer.echo(f"sampling rate: {facts['sampling_rate']:g} Hz")
+    if facts["lengths"] is not None:
+        typer.echo(f"series of unequal length: {facts['lengths'][0]} to {facts['lengths'][1]} steps, padded")
     typer.echo(f"split: {facts['split']}")
     if "options" in facts:
         typer.echo("options: " + ", ".join(f"{k}={v}" for k, v in facts["options"].items()))
@@ -85,7 +87,7 @@ def _facts(dataset: Any) -> dict[str, Any]:
         "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
         "units": None if dataset.units is None else list(dataset.units),
         "sampling_rate": dataset.sampling_rate,
-        "unequal_length": dataset.lengths_train is not None,
+        "lengths": None if dataset.lengths_train is None else [int(f(dataset.lengths_train)) for f in (np.min, np.max)],
         "split": dataset.split,
     }
 

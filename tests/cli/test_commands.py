@@ -203,3 +203,9 @@ def test_other_data_are_matched_by_their_names(
     assert "fitted on left, right, top, idle" in mistake(
         capsys, "explain", model, "-d", str(tmp_path / "other.npz"), *rows
     )
+
+
+def test_unequal_lengths_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [f"{s},{t},{'ab'[s % 2]},{s + t}" for s in range(8) for t in range(3 + s % 3)]
+    (tmp_path / "own.csv").write_text("\n".join(["series,time,label,x", *rows]))
+    assert "unequal length: 3 to 5 steps" in run(capsys, "data", "info", str(tmp_path / "own.csv"))[1]
