@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray, StrArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import AdversarialConfig
 from sparcets.errors import TrainingError
@@ -247,9 +247,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
 
     def _explain(self, request: Request) -> Answers:
         admitted = request.admit(self._propose(request.X, request.target, request.info))
-        proba = self.classifier.predict_proba(admitted)
-        valid = proba.argmax(1) == request.target
-        return single_answers(request, admitted, valid, proba, "generated")
+        return Answers.one_each(request, admitted, "generated")
 
     def summary(self) -> str:
         """Say in a few lines what was trained, and how it went."""
@@ -281,31 +279,3 @@ class AdversarialExplainer(TargetedExplainer[A]):
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
         self._generator = generator.to(resolve_device(self.config.device)).eval()
         self.silent_features_ = tuple(np.array(info.feature_names)[silent].tolist())
-
-
-def single_answers(
-    request: Request, admitted: FloatArray, valid: FloatArray, proba: FloatArray, status: str
-) -> Answers:
-    """Package methods that have one answer per query: where more were asked for, the others are ``not_found``."""
-    B, n = len(request), request.n
-    reached = proba[np.arange(B), request.target]
-    statuses = np.full((B, n), "not_found", dtype="<U9")
-    statuses[valid, 0] = status
-    reasons: StrArray = np.full((B, n), "this method gives one answer per query", dtype=object)
-    untouched = (admitted == request.X).all((1, 2))
-    for i in range(B):
-        wanted = request.info.class_names[int(request.target[i])]
-        if valid[i]:
-            reasons[i, 0] = ""
-        elif untouched[i]:
-            reasons[i, 0] = "the method changes nothing that may be changed here"
-        else:
-            limits = "" if request.at_most is None else f" within {int(request.at_most[i])} changed entries"
-            reasons[i, 0] = f"the answer did not convince the classifier{limits}: p({wanted}) reached {reached[i]:.2f}"
-    counterfactual = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
-    counterfactual[:, 0] = admitted
-    return Answers(
-        counterfactual=counterfactual.reshape(B * n, *admitted.shape[1:]),
-        status=statuses.ravel(),
-        reason=reasons.ravel(),
-    )

@@ -279,7 +279,11 @@ class BaseExplainer(ABC, Generic[C]):
         for i in np.flatnonzero(~valid & (status != "not_found")):
             name, p = info.class_names[int(wanted[i])], after[i, wanted[i]]
             status[i] = "not_found"
-            reason[i] = f"the answer did not convince the classifier: p({name}) reached {p:.2f}"
+            cap = None if request.at_most is None else int(request.at_most[rows[i // n]])
+            limits = "" if cap is None else f" within {cap} changed entries"
+            reason[i] = f"the answer did not convince the classifier{limits}: p({name}) reached {p:.2f}"
+            if (counterfactual[i] == X[i // n]).all():
+                reason[i] += "; the method changes nothing that may be changed here"
         return Explanation(
             query=np.repeat(X, n, axis=0),
             counterfactual=counterfactual,

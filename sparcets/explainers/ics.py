@@ -12,7 +12,6 @@ from torch import Tensor
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import DifferentiableClassifier
 from sparcets.config.explainers import IcsConfig
-from sparcets.explainers.adversarial import single_answers
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.targeted import TargetedExplainer
 from sparcets.seeding import generator
@@ -39,9 +38,7 @@ class Ics(TargetedExplainer[IcsConfig]):
         search = _Search(model, query, torch.tensor(request.target, device=device), request, config)
         found = search.run(start)
         moved = (found.cpu().numpy() * scaler.scale + scaler.center).astype(request.X.dtype)
-        admitted = request.admit(moved)
-        proba = model.predict_proba(admitted)
-        return single_answers(request, admitted, proba.argmax(1) == request.target, proba, "refined")
+        return Answers.one_each(request, request.admit(moved), "refined")
 
     def _noise(self, request: Request, query: FloatArray) -> FloatArray:
         """Draw each query's start from a seed of its own, so that its neighbours in the batch do not matter."""

@@ -117,3 +117,19 @@ class Answers:
     counterfactual: FloatArray
     status: StrArray
     reason: StrArray
+
+    @classmethod
+    def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
+        """Package a method's one answer per query; where more were asked for, the others are ``not_found``.
+
+        Whether an answer holds is not the method's to say: ``explain`` asks the classifier.
+        """
+        B, n = len(request), request.n
+        counterfactual = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
+        counterfactual[:, 0] = admitted
+        first = np.arange(n) == 0
+        return cls(
+            counterfactual=counterfactual.reshape(B * n, *admitted.shape[1:]),
+            status=np.tile(np.where(first, status, "not_found"), B),
+            reason=np.tile(np.where(first, "", "this method gives one answer per query"), B),
+        )
