@@ -68,12 +68,17 @@ class CapturedStep:
     def _capture(self, batch: Batch) -> None:
         inputs = {name: rows.clone() for name, rows in batch.items()}
         graph = torch.cuda.CUDAGraph()
+        # A capture that fails leaves the random generator believing that it goes on; the spare takes its place.
+        index = self._device.index if self._device.index is not None else torch.cuda.current_device()
+        random = torch.cuda.default_generators[index]
+        spare = random.clone_state()
         try:
             with torch.cuda.graph(graph):  # records, computes nothing
                 output = self.step.update(inputs)
         except RuntimeError as error:
             log.warning("training without a CUDA graph, which is slower: %s", str(error).splitlines()[0])
             torch.cuda.synchronize(self._device)
+            random.graphsafe_set_state(spare)
             self._plain = True
             return
         self._graph, self._inputs, self._output = graph, inputs, output

@@ -86,6 +86,7 @@ def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptur
     class Waiting(Counting):
         def update(self, batch):
             super().update(batch)
+            torch.rand(2, device="cuda")  # a failed capture must not keep the random generator, either
             return torch.full((1,), float(batch["rows"].sum().item()), device="cuda")  # waits for the device
 
     step = Waiting()
@@ -94,3 +95,4 @@ def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptur
         value = captured.update({"rows": torch.arange(3, device="cuda")})
     assert float(value) == 3.0
     assert sum("without a CUDA graph" in r.message for r in caplog.records) == 1
+    torch.cuda.set_rng_state(torch.cuda.get_rng_state())  # still usable
