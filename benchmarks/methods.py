@@ -18,7 +18,7 @@ import torch
 
 import sparcets as sp
 from sparcets.config.explainers import AdversarialConfig
-from sparcets.metrics import proximity, universality, validity
+from sparcets.metrics import proximity, smoothness, sparsity, universality, validity
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "methods.jsonl"
 SETS = {
@@ -56,8 +56,8 @@ def measure(e: sp.Explanation, data: sp.Dataset, rows: np.ndarray) -> dict[str, 
         "precision_index": validity.index_distance(asked).mean(),
         "precision_l2": validity.probability_distance(asked).mean(),
         "similarity": proximity.similarity(asked).mean(),
-        "sparsity": proximity.sparsity(asked).mean(),
-        "smoothness": proximity.smoothness(asked).mean(),
+        "sparsity": sparsity.sparsity(asked).mean(),
+        "smoothness": smoothness.smoothness(asked).mean(),
         "universality": universality.universality(asked),
     }
     if data.oracle is not None and len(found):

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.metrics import proximity, universality
+from sparcets.metrics import proximity, smoothness, universality
 from sparcets.networks import generators
 from sparcets.training import losses
 
@@ -80,7 +80,7 @@ def main(wanted: list[str]) -> None:
             "valid": e.valid.mean(),
             "sparsity": e.share_changed.mean(),
             "similarity": proximity.similarity(e).mean(),
-            "smoothness": proximity.smoothness(e).mean(),
+            "smoothness": smoothness.smoothness(e).mean(),
             "universality": universality.universality(e),
             "seconds": time.perf_counter() - started,
         }

@@ -16,15 +16,20 @@ LAYERS = [
     {"registry", "seeding", "arrays", "progress"},
     {"storage", "validation"},
     {"config", "datasets"},
-    {"series_info", "segments"},
+    {"series_info", "segments", "skeletons"},
     {"enforcement"},
     {"constraints"},
     {"explanation"},
-    {"narrate", "plots", "metrics"},
+    {"narrate", "plots", "metrics", "report"},
     {"networks"},
     {"training"},
     {"classifiers"},
     {"explainers"},
+    {"evaluation"},
+    {"peers"},
+    {"engines"},
+    {"benchmark"},
+    {"reproduce"},
     {"cli", "testing"},
     {"__main__"},
 ]
@@ -34,7 +39,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 UPWARD = {("explanation", "narrate"), ("explanation", "plots")}
 
 # Heavy or optional packages, and the parts of the package that may import them at module level.
-TORCH = {"networks", "training", "classifiers", "explainers", "testing"}
+TORCH = {"networks", "training", "classifiers", "explainers", "evaluation", "peers", "testing"}
 NEVER_AT_MODULE_LEVEL = {"matplotlib", "plotly", "aeon", "pyarrow", "rich", "sklearn", "requests"}
 
 

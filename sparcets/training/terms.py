@@ -7,17 +7,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from sparcets.registry import unknown_name
+from sparcets.skeletons import CATCHING_ARMS, Limb, coordinates
 
-CATCHING_ARMS = (
-    ("LeftShoulder", "LeftElbow"),
-    ("LeftElbow", "LeftWrist"),
-    ("RightShoulder", "RightElbow"),
-    ("RightElbow", "RightWrist"),
-)
+__all__ = ["CATCHING_ARMS", "limb_lengths"]
 
 
-def limb_lengths(feature_names: Sequence[str], limbs: Sequence[tuple[str, str]]) -> Callable[[Tensor, Tensor], Tensor]:
+def limb_lengths(feature_names: Sequence[str], limbs: Sequence[Limb]) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a term that asks for unchanged distances between points of the body.
 
     Its value is the mean over limbs and steps of how much each limb's length differs from the query's, in the data's
@@ -37,8 +32,7 @@ def limb_lengths(feature_names: Sequence[str], limbs: Sequence[tuple[str, str]])
     >>> term(query, torch.tensor([[[0.0, 0.0, 6.0, 8.0]]]))
     tensor([5.])
     """
-    names = list(feature_names)
-    places = {point: _coordinates(point, names) for limb in limbs for point in limb}
+    places = {point: list(coordinates(point, feature_names)) for limb in limbs for point in limb}
     starts = [places[a] for a, _ in limbs]
     ends = [places[b] for _, b in limbs]
 
@@ -50,10 +44,3 @@ def limb_lengths(feature_names: Sequence[str], limbs: Sequence[tuple[str, str]])
         return (lengths(counterfactual) - lengths(query)).abs().mean((1, 2))
 
     return term
-
-
-def _coordinates(point: str, names: list[str]) -> list[int]:
-    found = [names.index(f"{point}_{axis}") for axis in "xyz" if f"{point}_{axis}" in names]
-    if not found:
-        raise unknown_name("point", point, sorted({n.rsplit("_", 1)[0] for n in names}))
-    return found

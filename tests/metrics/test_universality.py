@@ -1,79 +1,85 @@
 """One perturbation for all queries, or one for each."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sparcets.datasets.scaling import Scaler
-from sparcets.explanation import Explanation
+from sparcets.datasets.moving_box import load_moving_box
 from sparcets.metrics.universality import universality
-from sparcets.series_info import SeriesInfo
 
 
-def explanation(delta, *, target=1, scale=1.0):
+@pytest.fixture
+def explain(make_explanation):
     """Return valid answers with these changes (batch, entries), as series of one feature."""
-    delta = np.asarray(delta, dtype=np.float64)[..., None]
-    B, T, _ = delta.shape
-    info = SeriesInfo(
-        feature_names=("a",),
-        class_names=("x", "y"),
-        units=None,
-        sampling_rate=None,
-        mutable=np.array([True]),
-        n_steps=T,
-        scaler=Scaler(np.zeros(1), np.full(1, scale)),
-        span=np.ones(1),
-    )
-    target = np.broadcast_to(target, (B,)).copy()
-    return Explanation(
-        query=np.zeros((B, T, 1)),
-        counterfactual=delta,
-        target=target,
-        status=np.full(B, "generated"),
-        reason=np.full(B, ""),
-        query_index=np.arange(B),
-        proba_before=np.eye(2)[1 - target],
-        proba_after=np.eye(2)[target],
-        info=info,
-        mutable=np.array([True]),
-    )
+    return lambda delta, **known: make_explanation(np.asarray(delta, dtype=np.float64)[..., None], **known)
 
 
-def test_by_hand():
+def test_by_hand(explain):
     # Means of the others: (1, 2), (2, 1), (1, 1).
     # Left: 1+4, 4+1, 1+1 = 12; in all: 4 + 4 + 8 = 16.
-    assert universality(explanation([[2, 0], [0, 2], [2, 2]])) == pytest.approx(1 - 12 / 16)
+    assert universality(explain([[2, 0], [0, 2], [2, 2]])) == pytest.approx(1 - 12 / 16)
 
 
-def test_the_unit_does_not_matter():
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 6))
+def test_it_is_the_leave_one_out_formula(make_explanation, seed, n):
+    delta = np.random.default_rng(seed).normal(0.5, 1, (n, 3, 2))
+    others = np.stack([np.delete(delta, i, axis=0).mean(0) for i in range(n)])
+    expected = 1 - ((delta - others) ** 2).sum() / (delta**2).sum()
+    assert universality(make_explanation(delta)) == pytest.approx(expected)
+    assert universality(make_explanation(delta[::-1])) == pytest.approx(expected)
+
+
+def test_the_unit_does_not_matter(explain):
     delta = np.random.default_rng(0).normal(1, 1, (6, 4))
-    assert universality(explanation(delta, scale=7.0)) == pytest.approx(universality(explanation(delta)))
+    assert universality(explain(delta, scale=7.0)) == pytest.approx(universality(explain(delta)))
 
 
-def test_one_residual_for_all_is_1():
-    assert universality(explanation(np.tile([1.0, -2, 0], (9, 1)))) == pytest.approx(1.0)
+def test_the_same_residual_for_every_query_is_1(make_explanation):
+    rng = np.random.default_rng(0)
+    query, residual = rng.normal(size=(40, 20, 5)), rng.normal(size=(20, 5))
+    planted = np.tile(residual, (40, 1, 1))
+    assert universality(make_explanation(planted, query=query)) == pytest.approx(1.0)
+    noisy = planted + 0.1 * rng.normal(size=planted.shape)
+    assert universality(make_explanation(noisy, query=query)) > 0.95
+    individual = rng.normal(size=planted.shape)
+    assert abs(universality(make_explanation(individual, query=query))) < 0.05
 
 
-def test_independent_residuals_are_near_0_or_below():
-    value = universality(explanation(np.random.default_rng(0).normal(size=(50, 200))))
+def test_independent_residuals_are_near_0_or_below(explain):
+    value = universality(explain(np.random.default_rng(0).normal(size=(50, 200))))
     assert -0.05 < value < 0.0  # expected: -1 / (n - 1)
 
 
-def test_each_target_has_a_mean_of_its_own():
+def test_each_target_has_a_mean_of_its_own(explain):
     # One residual per target, opposed: universal for each of them, though nothing is common.
-    e = explanation([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]], target=[0, 0, 1, 1])
+    e = explain([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]], target=[0, 0, 1, 1])
     assert universality(e) == pytest.approx(1.0)
 
 
-def test_only_valid_answers_that_changed_something_count():
-    e = explanation([[2, 0], [0, 2], [2, 2], [50, 50], [0, 0]])
-    after = e.proba_after.copy()
-    after[3] = [1.0, 0.0]  # not valid
-    status = np.array(["generated"] * 4 + ["unchanged"])
-    assert universality(replace(e, proba_after=after, status=status)) == pytest.approx(1 - 12 / 16)
+def test_only_valid_answers_that_changed_something_count(explain):
+    e = explain(
+        [[2, 0], [0, 2], [2, 2], [50, 50], [0, 0]],
+        valid=[True, True, True, False, True],
+        status=["generated"] * 4 + ["unchanged"],
+    )
+    assert universality(e) == pytest.approx(1 - 12 / 16)
 
 
-def test_nothing_to_compare_is_no_number():
-    assert np.isnan(universality(explanation([[1.0, 2.0]])))
-    assert np.isnan(universality(explanation(np.zeros((3, 2)))))
+def test_padding_does_not_count(explain):
+    e = explain([[2, 0, 9], [0, 2, -9], [2, 2, 5]], lengths=[2, 2, 2])
+    assert universality(e) == pytest.approx(1 - 12 / 16)
+
+
+def test_nothing_to_compare_is_no_number(explain):
+    assert np.isnan(universality(explain([[1.0, 2.0]])))
+    assert np.isnan(universality(explain(np.zeros((3, 2)))))
+    assert np.isnan(universality(explain([[1.0, 2.0]])[[]]))
+
+
+def test_the_perfect_counterfactual_of_moving_box_is_not_universal(make_explanation):
+    ds = load_moving_box(n_per_combination=30)
+    flip = -2 * (2 * ds.y_test - 1)[:, None, None] * ds.salient_test
+    e = make_explanation(flip.astype(np.float32), query=ds.X_test, target=1 - ds.y_test, scale=ds.X_train.std((0, 1)))
+    assert 0.1 < universality(e) < 0.35

@@ -1,0 +1,30 @@
+"""How evenly the change runs over time (the paper's "jerk"), in standardised units; lower is better.
+
+Examples
+--------
+>>> import sparcets as sp
+>>> from sparcets.testing.data import make_series
+>>> from sparcets.testing.mocks import mean_proba
+>>> X, y = make_series(60)
+>>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:5], target=1)
+>>> smoothness(e).shape
+(5,)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, steps_within
+from sparcets.explanation import Explanation
+from sparcets.metrics.proximity import n_entries, standardised_delta
+
+
+def smoothness(e: Explanation) -> FloatArray:
+    """Return Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with 0 before the first step."""
+    steps = standardised_delta(e)
+    steps[:, 1:] -= steps[:, :-1]  # numpy reads overlapping arrays before it writes them
+    length = np.sqrt(np.einsum("btf,btf->bt", steps, steps))
+    # The step from a series' end back to 0 in its padding is no step of the series.
+    inside = steps_within(e.lengths, len(e), e.query.shape[1])
+    return np.asarray((length * inside).sum(1) / n_entries(e))

@@ -1,0 +1,96 @@
+"""What held-out classifiers and the generating process say."""
+
+import numpy as np
+import pytest
+
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.moving_box import load_moving_box
+from sparcets.errors import DataError, ShapeError
+from sparcets.metrics.sparsity import sparsity
+from sparcets.metrics.truth import oracle, transfer
+
+
+class Fixed:
+    """A judge that says what it was told to, and keeps what it was asked."""
+
+    def __init__(self, says):
+        self.says = np.asarray(says)
+
+    def predict(self, X, lengths=None):
+        self.asked = X, lengths
+        return self.says
+
+
+@pytest.fixture(scope="module")
+def boxes():
+    return load_moving_box(n_per_combination=30)
+
+
+@pytest.fixture(scope="module")
+def perfect(boxes, make_explanation):
+    """Shift the box of every test series, and nothing else, to the other class's level."""
+    flip = -2 * (2 * boxes.y_test - 1)[:, None, None] * boxes.salient_test
+    return make_explanation(flip.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
+
+
+def test_transfer_by_hand(make_explanation):
+    e = make_explanation(np.ones((3, 2, 1)), target=[0, 1, 2], n_classes=3)
+    result = transfer(e, {"fcn": Fixed([0, 0, 2]), "bigru": Fixed([0, 1, 0])})
+    assert list(result) == ["fcn", "bigru", "transfer"]
+    assert result["fcn"].tolist() == [1, 0, 1]
+    assert result["bigru"].tolist() == [1, 1, 0]
+    assert result["transfer"].tolist() == [1, 0.5, 0.5]
+    assert {values.dtype for values in result.values()} == {np.dtype(np.float64)}
+
+
+def test_judges_see_the_counterfactuals_as_they_are(make_explanation):
+    e = make_explanation(np.ones((2, 3, 1)), query=4.0, scale=9.0, center=2.0, lengths=[2, 3])
+    judge = Fixed([1, 1])
+    transfer(e, {"judge": judge})
+    assert judge.asked[0] is e.counterfactual
+    assert judge.asked[1] is e.lengths
+
+
+def test_classifiers_are_judges(make_explanation):
+    import sparcets as sp
+
+    e = make_explanation([[[1.0], [2.0]], [[-1.0], [-2.0]]])
+    above = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)], n_classes=2)
+    assert transfer(e, {"above": above})["transfer"].tolist() == [1, 0]
+    assert {k: v.shape for k, v in transfer(e[[]], {"above": above}).items()} == {"above": (0,), "transfer": (0,)}
+
+
+@pytest.mark.parametrize("judges", [{}, {"transfer": Fixed([1])}])
+def test_judges_that_cannot_be(make_explanation, judges):
+    with pytest.raises(DataError, match=r"needs one judge or more.*never saw"):
+        transfer(make_explanation(np.ones((1, 2, 1))), judges)
+
+
+def test_the_perfect_counterfactual_is_what_the_generating_process_wants(boxes, perfect):
+    rows = np.arange(len(perfect))
+    assert oracle(perfect, boxes, rows).mean() == 1.0
+    np.testing.assert_allclose(sparsity(perfect), boxes.salient_test.mean((1, 2)))
+
+
+def test_the_queries_themselves_and_noise_beside_the_box_are_not(boxes, perfect, make_explanation):
+    rows = np.arange(len(perfect))
+    beside = np.where(boxes.salient_test, 0, 3 * (1 - 2 * boxes.y_test)[:, None, None])
+    e = make_explanation(beside.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
+    assert oracle(e, boxes, rows).mean() == 0.0
+
+
+def test_oracle_goes_by_the_row_of_each_answer(boxes, perfect):
+    rows = np.array([7, 7, 3, 20])
+    assert oracle(perfect[rows], boxes, rows).tolist() == [1, 1, 1, 1]
+    assert oracle(perfect[[]], boxes, []).shape == (0,)
+    wrong = oracle(perfect, boxes, np.roll(np.arange(len(perfect)), 1))  # the boxes of other series
+    assert wrong.mean() < 0.9
+
+
+def test_an_oracle_that_cannot_be_asked(boxes, perfect, make_explanation):
+    rng = np.random.default_rng(0)
+    real = Dataset.from_arrays(rng.normal(size=(20, 4, 2)), np.arange(20) % 2, name="real")
+    with pytest.raises(DataError, match=r"'real' has no oracle.*transfer"):
+        oracle(make_explanation(np.ones((2, 4, 2))), real, [0, 1])
+    with pytest.raises(ShapeError, match=r"rows must be 3 places in X_test.*shape \(2,\).*rows\[e.query_index\]"):
+        oracle(perfect[:3], boxes, [0, 1])

@@ -1,0 +1,72 @@
+"""Which features are points of a body, and what lies between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparcets.datasets import catching, ui_prmd
+from sparcets.errors import UnknownNameError
+from sparcets.skeletons import CATCHING_ARMS, CHAINS, coordinates, find_skeleton
+
+
+def test_arms_of_catching():
+    found = find_skeleton(catching.FEATURES)
+    assert found is not None
+    hands = (("LeftWrist", "LeftHand"), ("RightWrist", "RightHand"))
+    assert set(found.limbs) == {*CATCHING_ARMS, *hands}
+    assert len(found.limbs) == 6
+    assert found.joints == (
+        ("LeftShoulder", "LeftElbow", "LeftWrist"),
+        ("LeftElbow", "LeftWrist", "LeftHand"),
+        ("RightShoulder", "RightElbow", "RightWrist"),
+        ("RightElbow", "RightWrist", "RightHand"),
+    )
+    assert set(found.points) == {point for chain in CHAINS[:2] for point in chain}  # neither head nor ball
+    assert found.points["LeftElbow"] == (6, 7)  # after head and shoulders
+
+
+def test_arm_of_ui_prmd():
+    found = find_skeleton(ui_prmd.FEATURES)
+    assert found is not None
+    assert found.points == {"shoulder": (0, 1, 2), "elbow": (3, 4, 5), "wrist": (6, 7, 8), "finger": (9, 10, 11)}
+    assert found.limbs == (("shoulder", "elbow"), ("elbow", "wrist"), ("wrist", "finger"))
+    assert found.joints == (("shoulder", "elbow", "wrist"), ("elbow", "wrist", "finger"))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("f0", "f1"),
+        ("gravity.x", "gravity.y"),
+        ("elbow_x", "elbow_y"),  # a point alone is no limb
+        ("shoulder_x", "shoulder_y", "wrist_x", "wrist_y"),  # no bone leads from shoulder to wrist
+        ("elbow_x", "wrist_x"),  # one coordinate is no point
+        ("elbow_x", "elbow_y", "elbow_z", "wrist_x", "wrist_y"),  # a distance needs the same coordinates of both
+        ("elbow_x", "elbow_z", "wrist_x", "wrist_z", "Elbow_y"),
+    ],
+)
+def test_no_limb_no_skeleton(names):
+    assert find_skeleton(names) is None
+
+
+def test_the_order_of_the_features_does_not_matter():
+    names = list(reversed(ui_prmd.FEATURES))
+    found, usual = find_skeleton(names), find_skeleton(ui_prmd.FEATURES)
+    assert found is not None and usual is not None
+    assert (found.limbs, found.joints) == (usual.limbs, usual.joints)
+    for point, places in found.points.items():
+        assert [names[place] for place in places] == [f"{point}_{axis}" for axis in "xyz"]
+
+
+def test_a_gap_in_the_arm_leaves_what_is_whole():
+    names = [name for name in ui_prmd.FEATURES if not name.startswith("shoulder")]
+    found = find_skeleton(names)
+    assert found is not None
+    assert found.limbs == (("elbow", "wrist"), ("wrist", "finger"))
+    assert found.joints == (("elbow", "wrist", "finger"),)
+
+
+def test_a_point_that_is_not_there():
+    with pytest.raises(UnknownNameError, match=r"no point 'Elbow'\. Did you mean 'LeftElbow'"):
+        coordinates("Elbow", ["LeftElbow_x", "LeftElbow_y"])
