@@ -63,15 +63,10 @@ def _title(answer: Explanation) -> str:
     change = f"{before} → {wanted}" if answer.status[0] != "unchanged" else f"{before}, as wanted"
     p_before = float(answer.proba_before[0, int(answer.target[0])])
     verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
-    return _plain(
+    return style.plain(
         f"{change}{verdict}   p({wanted}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
         f"{100 * float(answer.share_changed[0]):.3g} % changed   ({answer.method})"
     )
-
-
-def _plain(text: str) -> str:
-    """Keep matplotlib from reading what stands between two dollar signs as a formula."""
-    return text.replace("$", r"\$")
 
 
 def _times(answer: Explanation, n_steps: int) -> Any:
@@ -89,7 +84,7 @@ def _draw_curve(axes: Axes, answer: Explanation, feature: int, n_steps: int) -> 
         times, answer.counterfactual[0, :n_steps, feature], color=style.AFTER, lw=1.3, ls="--", label="counterfactual"
     )
     unit = f"\n({answer.info.units[feature]})" if answer.info.units and answer.info.units[feature] else ""
-    axes.set_ylabel(_plain(f"{answer.feature_names[feature]}{unit}"), rotation=0, ha="right", va="center")
+    axes.set_ylabel(style.plain(f"{answer.feature_names[feature]}{unit}"), rotation=0, ha="right", va="center")
     axes.set_xlim(times[0] - half, times[-1] + half)
 
 
@@ -107,7 +102,7 @@ def _draw_map(figure: Figure, axes: Axes, answer: Explanation, n_steps: int) -> 
         interpolation="nearest",
         extent=(-0.5 * step, (n_steps - 0.5) * step, answer.info.n_features - 0.5, -0.5),
     )
-    names = [_plain(name) for name in answer.feature_names]
+    names = [style.plain(name) for name in answer.feature_names]
     every = max(1, len(names) // 25)
     axes.set_yticks(range(0, len(names), every), [names[i] for i in range(0, len(names), every)], fontsize=7)
     for label, index in zip(axes.get_yticklabels(), range(0, len(names), every), strict=True):
