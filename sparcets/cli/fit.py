@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +40,7 @@ def fit(
 ) -> None:
     """Train a classifier, fit an explainer to it, and save both."""
     from sparcets import __version__
+    from sparcets.config.presets import from_preset
     from sparcets.datasets.load import load_dataset
     from sparcets.explainers import EXPLAINERS
     from sparcets.storage import write_json
@@ -48,7 +48,8 @@ def fit(
 
     kind = EXPLAINERS.load(method)
     resolve_device(device)  # a mistake here should show before any data are loaded
-    config = _preset(kind.config_class, preset, target).override(f"seed={seed}", f"device={device}", *(setting or []))
+    start = from_preset(kind.config_class, preset, target)
+    config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
     build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
     options = {"seed": seed, **parse_options(option)}
     data = load_dataset(dataset, **options)
@@ -77,24 +78,6 @@ def fit(
     typer.echo(explainer.summary())
     wanted = target if target is not None else data.class_names[0]
     typer.echo(f"saved to {out}; next: sparcets explain {out} --target {wanted!r} --out run.npz")
-
-
-def _preset(config_class: Any, preset: str, target: str | None) -> Any:
-    """Return the settings to start from; class indices may be given as numbers."""
-    wanted: Any = int(target) if target is not None and target.isdigit() else target
-    known = ["default", *(p for p in ("paper", "tiny") if hasattr(config_class, p))]
-    if preset not in known:
-        raise ConfigError(f"{config_class.__name__} has no preset {preset!r}. Known: {', '.join(known)}.")
-    if preset == "paper":
-        if wanted is None:
-            raise ConfigError("the paper trains for one target class: give it with --target.")
-        return config_class.paper(target=wanted)
-    config = config_class() if preset == "default" else config_class.tiny()
-    if wanted is None:
-        return config
-    if not hasattr(config, "target"):
-        raise ConfigError(f"{config_class.__name__} has no target of its own; give --target to explain.")
-    return replace(config, target=wanted)
 
 
 def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:

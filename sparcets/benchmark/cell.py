@@ -1,0 +1,286 @@
+"""One cell from its data to its row: train or find the classifier, fit, explain, evaluate."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import platform
+import subprocess
+import time
+import traceback
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sparcets
+from sparcets.arrays import IntArray
+from sparcets.benchmark.plan import Cell, registry_of
+from sparcets.benchmark.stability import measure_stability
+from sparcets.benchmark.store import locked
+from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
+from sparcets.config.models import ClassifierConfig
+from sparcets.config.presets import from_preset
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.load import load_dataset
+from sparcets.datasets.scaling import Scaler
+from sparcets.errors import DataError, FileFormatError
+from sparcets.evaluation.evaluate import evaluate
+from sparcets.evaluation.judges import find_judges
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explanation import STATUSES, Explanation
+from sparcets.metrics.plausibility import Plausibility
+from sparcets.metrics.saliency import roc
+from sparcets.training.device import resolve_device
+from sparcets.validation import check_target
+
+RETRAINED = 1  # added to the seed of the classifier, for the one that stability is measured with
+DIGITS = 6  # significant ones in a row
+LONGEST = 600, 2000  # letters of an error's message and of the end of its trace
+# What a cell asks for; its row holds what came of it under the first four of these names.
+_ASKED = ("queries", "curve", "stability", "keep", "seconds_per_query")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a benchmark leaves its files, and the device it runs on."""
+
+    folder: Path
+    device: str = "auto"
+
+
+def run_cell(cell: Cell, workplace: Workplace) -> dict[str, Any]:
+    """Measure one cell; whatever goes wrong is told in the row.
+
+    Returns
+    -------
+    row
+        ``key`` and the cell's fields; ``measures`` (means by name) with their 95 % ``intervals``; ``queries``,
+        ``statuses``, ``accuracy`` of the classifier, ``judges`` (their accuracies), ``fit_s``, ``explain_s``,
+        ``history`` (last epoch), ``config`` (resolved, of classifier and explainer), and where and by what it was
+        made; or ``error`` and ``trace``.
+    """
+    row = describe(cell)
+    try:
+        row |= _measure(cell, workplace)
+    except Exception as error:
+        row |= failure(error)
+    finally:
+        _tidy_up()
+    return row
+
+
+def describe(cell: Cell) -> dict[str, Any]:
+    """Return what is known of a row before it is measured: what it is, and what made it, when."""
+    fields = cell.to_dict()
+    asked = {name: fields.pop(name) for name in _ASKED}
+    versions = {name: metadata.version(name) for name in ("torch", "numpy")}
+    return {
+        "key": cell.key,
+        **fields,
+        "asked": asked,
+        "started": datetime.now(timezone.utc).isoformat(),
+        "versions": {"sparcets": sparcets.__version__, **versions, "python": platform.python_version()},
+        "git": _git_hash(),
+    }
+
+
+def failure(error: BaseException) -> dict[str, str]:
+    """Return an error as it stands in a row."""
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return {"error": f"{type(error).__name__}: {error}"[: LONGEST[0]], "trace": trace[-LONGEST[1] :]}
+
+
+def prepare(cell: Cell, workplace: Workplace) -> None:
+    """Train what cells of one data set and classifier share, unless it is there already: classifier and judges."""
+    data = load_data(cell)
+    classifier = find_classifier(cell, data, workplace)
+    if cell.stability:
+        find_classifier(cell, data, workplace, other_seed=RETRAINED)
+    _judges(data, classifier, workplace)
+    _tidy_up()
+
+
+def load_data(cell: Cell) -> Dataset:
+    """Return the data of a cell; the last two are kept in memory, for the cells to come."""
+    return _load_data(cell.source or cell.dataset, json.dumps(dict(cell.options), sort_keys=True))
+
+
+@lru_cache(maxsize=2)
+def _load_data(name: str, options: str) -> Dataset:
+    return load_dataset(name, **json.loads(options))
+
+
+@lru_cache(maxsize=2)
+def _plausibility(data: Dataset) -> Plausibility:
+    """Return what is fitted on real series, for all cells of the same data (the very same object)."""
+    return Plausibility(data, Scaler.fit(data.X_train, data.lengths_train))
+
+
+def find_classifier(cell: Cell, data: Dataset, workplace: Workplace, *, other_seed: int = 0) -> TorchClassifier:
+    """Return the classifier of a cell: from its folder, or trained now, by one process at a time.
+
+    Its seed does not depend on the cell's: repetitions explain the same classifier. ``other_seed`` is added to it.
+    """
+    config = ClassifierConfig.from_dict(cell.classifier_config)
+    config = replace(config, seed=config.seed + other_seed)
+    name = json.dumps([cell.classifier, replace(config, device="auto").to_dict(), _digest(data)], sort_keys=True)
+    folder = workplace.folder / "classifiers" / hashlib.sha256(name.encode()).hexdigest()[:16]
+    with locked(folder.with_suffix(".lock")):
+        try:
+            return load_classifier(folder, device=workplace.device)
+        except FileFormatError:  # not there yet, or damaged
+            classifier = TorchClassifier(cell.classifier, replace(config, device=workplace.device))
+            classifier.fit(data, progress=False)
+            classifier.save(folder)
+            return classifier
+
+
+def _measure(cell: Cell, workplace: Workplace) -> dict[str, Any]:
+    data = load_data(cell)
+    target = None if cell.target is None else _class_index(cell.target, data)
+    kind = registry_of(cell.method).load(cell.method)
+    config = _config(cell, kind, target, data, workplace)  # a mistake in the settings shows before any training
+    classifier = find_classifier(cell, data, workplace)
+    judges = _judges(data, classifier, workplace)
+    rows = _queries(cell, data, target)
+
+    explainer: BaseExplainer[Any] = kind(classifier, config)
+    begun = time.perf_counter()
+    explainer.fit(data, progress=False)
+    fitted = time.perf_counter()
+    lengths = None if data.lengths_test is None else data.lengths_test[rows]
+    e = explainer.explain(data.X_test[rows], target, lengths=lengths, progress=False)
+    explained = time.perf_counter()
+
+    plausibility = _plausibility(data)
+    scores = evaluate(
+        e, data, classifier=classifier, rows=rows, judges=judges, plausibility=plausibility, progress=False
+    )
+    correct = classifier.predict(data.X_test, data.lengths_test) == data.y_test
+    row: dict[str, Any] = {
+        "measures": {name: _short(s["mean"]) for name, s in scores.summary.items()},
+        "intervals": {name: [_short(s["low"]), _short(s["high"])] for name, s in scores.summary.items()},
+        "queries": len(rows),
+        "statuses": {status: int((e.status == status).sum()) for status in STATUSES},
+        "accuracy": _short(correct.mean()),
+        "judges": {name: _short(value) for name, value in scores.judges.items()},
+        "fit_s": _short(fitted - begun),
+        "explain_s": _short(explained - fitted),
+        "history": {name: _short(values[-1]) for name, values in explainer.history_.items() if values},
+        "config": {"classifier": classifier.config.to_dict(), "explainer": config.to_dict()},
+        "device": _device_name(workplace.device),
+        "data": {"name": data.name, "split": data.split, "train": len(data.X_train), "test": len(data.X_test)},
+    }
+    if cell.keep:
+        e[: cell.keep].save(workplace.folder / "explanations" / f"{cell.key}.npz")
+        row["keep"] = min(cell.keep, len(e))
+    if cell.curve:
+        row["curve"] = _curve(e, data, rows)
+    if cell.stability:
+        retrained = find_classifier(cell, data, workplace, other_seed=RETRAINED)
+        found = measure_stability(explainer, data, e, retrained=retrained)
+        row["stability"] = {name: _short(value) for name, value in found.items()}
+    return row
+
+
+def _config(cell: Cell, kind: Any, target: int | None, data: Dataset, workplace: Workplace) -> Any:
+    """Return the explainer's settings; only the paper's are for one target alone, ours serve every class."""
+    alone = None if target is None or cell.preset != "paper" else data.class_names[target]
+    if alone is not None and alone.isdigit():
+        alone = str(target)  # digits are read as an index
+    config = from_preset(kind.config_class, cell.preset, alone)
+    capped = cell.seconds_per_query is not None and hasattr(config, "seconds_per_query")
+    limits = [f"seconds_per_query={cell.seconds_per_query}"] if capped else []
+    return config.override(f"seed={cell.seed}", f"device={workplace.device}", *limits, *cell.settings)
+
+
+def _class_index(target: str, data: Dataset) -> int:
+    wanted = int(target) if target.isdigit() and target not in data.class_names else target
+    return int(check_target(wanted, n_queries=1, class_names=data.class_names)[0])
+
+
+def _queries(cell: Cell, data: Dataset, target: int | None) -> IntArray:
+    """Return the rows of the test part to explain: those not labelled as the target, the first ``queries`` of them."""
+    rows = np.arange(len(data.y_test)) if target is None else np.flatnonzero(data.y_test != target)
+    if not len(rows):
+        raise DataError(f"{data.name} has no test series of another class than {cell.target!r}; nothing to explain.")
+    return rows[: cell.queries]
+
+
+def _judges(data: Dataset, classifier: TorchClassifier, workplace: Workplace) -> dict[str, TorchClassifier]:
+    folder = workplace.folder / "judges"
+    with locked(folder / f"{_digest(data)}.lock"):
+        return find_judges(data, classifier, cache=folder, device=workplace.device, progress=False)
+
+
+def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[float]] | None:
+    """Return the ROC curve of all answers to queries that were not in the target class already."""
+    if data.salient_test is None:
+        return None
+    asked = e[e.status != "unchanged"]
+    fpr, tpr = roc(asked, data.salient_test[rows[asked.query_index]])
+    return {"fpr": [_short(v, 4) for v in fpr], "tpr": [_short(v, 4) for v in tpr]}
+
+
+@lru_cache(maxsize=8)
+def _digest(data: Dataset) -> str:
+    """Return letters that name what is learnt from, so that a file that changed is not taken for the old one."""
+    digest = hashlib.sha256(repr((data.X_train.shape, data.class_names)).encode())
+    for array in (data.X_train, data.y_train, data.lengths_train):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def _short(value: Any, digits: int = DIGITS) -> float:
+    return float(f"{float(value):.{digits}g}")
+
+
+def _device_name(name: str) -> str:
+    import torch
+
+    device = resolve_device(name)
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"
+
+
+def _tidy_up() -> None:
+    """Give memory back: several workers may share one card."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        try:
+            torch.cuda.empty_cache()
+        except RuntimeError:  # the card's state is broken; the runner looks after that
+            return
+
+
+@lru_cache(maxsize=1)
+def _git_hash() -> str | None:
+    """Return the commit of the checkout that runs; None where sparcets is installed otherwise."""
+    root = Path(sparcets.__file__).resolve().parents[1]
+    command = ["git", "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        answer = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10, check=True).stdout
+        top, commit = answer.splitlines()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return commit if Path(top).resolve() == root else None  # an environment inside another project is not ours
+
+
+def card_works() -> bool:
+    """Say whether CUDA still answers: after some errors a process can never use it again."""
+    import torch
+
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return True
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""What is to be measured: cells (data set, classifier, method, seed, …) and the plans that hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from sparcets.config.presets import PRESETS
+from sparcets.errors import ConfigError
+from sparcets.registry import Registry, did_you_mean
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# What a cell is called, and how many of its answers are kept, do not change its result.
+_NOT_IN_KEY = ("label", "experiment", "keep")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One measurement: one method with one seed, for one classifier on one data set.
+
+    Attributes
+    ----------
+    dataset, options, source
+        Name of the data and the options of its loader; ``source`` is a path to load instead of the name, such as a copy
+        of the data in a file.
+    classifier, classifier_config
+        Architecture, and the settings that differ from the defaults of :class:`~sparcets.ClassifierConfig`. The
+        classifier is the same for every seed of the method.
+    method, preset, settings
+        Name of the explainer (one with a colon is a peer), the settings to start from, and changes to them
+        (``"train.epochs=5"``).
+    target
+        Wanted class, by name or index; None asks for the runner-up class of every query.
+    seed
+        Of the method.
+    label, experiment
+        What tables call it (the method's name if empty), and a free word to find it by.
+    queries
+        Largest number of test series explained, the first ones; None explains all that are not labelled as the target.
+    keep
+        Number of answers kept as an explanation beside the results.
+    seconds_per_query
+        Largest time spent on a query, by methods that know such a limit (the peers).
+    curve, stability
+        Whether to store the ROC curve against the known salient entries, and to measure stability.
+    """
+
+    dataset: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    classifier: str = "bilstm"
+    classifier_config: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "sparce"
+    preset: str = "default"
+    settings: tuple[str, ...] = ()
+    target: str | None = None
+    seed: int = 0
+    label: str = ""
+    queries: int | None = None
+    experiment: str = ""
+    keep: int = 0
+    seconds_per_query: float | None = None
+    curve: bool = False
+    stability: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.method)
+        checks = [
+            (isinstance(self.dataset, str) and self.dataset != "", "'dataset' must be a name"),
+            (isinstance(self.options, Mapping), f"'options' must be a dictionary, got {self.options!r}"),
+            (isinstance(self.classifier_config, Mapping), "'classifier_config' must be a dictionary"),
+            (isinstance(self.settings, tuple), f"'settings' must be a list of texts, got {self.settings!r}"),
+            (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
+            (self.target is None or isinstance(self.target, str), f"'target' must be text, got {self.target!r}"),
+            (isinstance(self.seed, int), f"'seed' must be a whole number, got {self.seed!r}"),
+            (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
+            (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),
+            (self.seconds_per_query is None or self.seconds_per_query > 0, "'seconds_per_query' must be > 0 or None"),
+        ]
+        problems = [message for fine, message in checks if not fine]
+        if problems:
+            raise ConfigError(f"a cell of the benchmark cannot be: {'; '.join(problems)}.")
+
+    @property
+    def key(self) -> str:
+        """Sixteen letters that name all that decides the result."""
+        deciding = {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
+        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from :meth:`to_dict`'s output; unknown keys are an error."""
+        known = [f.name for f in fields(cls)]
+        for key in data:
+            if key not in known:
+                raise ConfigError(
+                    f"a cell has no field {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}."
+                )
+        if "dataset" not in data:
+            raise ConfigError(f"a cell needs a 'dataset', got only {', '.join(data) or 'an empty one'}.")
+        values = dict(data)
+        if isinstance(values.get("settings"), list):  # JSON knows no tuples
+            values["settings"] = tuple(values["settings"])
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The cells of a benchmark, in the order in which they are run.
+
+    Examples
+    --------
+    >>> plan = Plan.grid(["catching"], methods=["nearest", "sparce"], seeds=range(5), targets=["Control"])
+    >>> len(plan.cells), plan.cells[-1].method, plan.cells[-1].seed
+    (10, 'sparce', 4)
+    >>> Plan.from_dict(plan.to_dict()) == plan
+    True
+    """
+
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def grid(
+        cls,
+        datasets: Iterable[str],
+        classifiers: Iterable[str] = ("bilstm",),
+        methods: Iterable[str] = ("sparce",),
+        seeds: Iterable[int] = (0,),
+        targets: Sequence[str | None] | Mapping[str, Sequence[str | None]] = (None,),
+        **common: Any,
+    ) -> Self:
+        """Return every combination.
+
+        Parameters
+        ----------
+        datasets, classifiers, methods, seeds
+            What to combine.
+        targets
+            Wanted classes, for all data sets or by data set.
+        **common
+            Other fields of :class:`Cell`, alike in all cells.
+        """
+        classifiers, methods, seeds = tuple(classifiers), tuple(methods), tuple(seeds)
+        cells = [
+            Cell(dataset=data, classifier=classifier, method=method, seed=seed, target=target, **common)
+            for data in datasets
+            for classifier, target, method, seed in product(
+                classifiers, targets[data] if isinstance(targets, Mapping) else targets, methods, seeds
+            )
+        ]
+        return cls(cells=tuple(cells))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a plan file."""
+        return {"cells": [cell.to_dict() for cell in self.cells]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from :meth:`to_dict`'s output."""
+        cells = data.get("cells") if isinstance(data, Mapping) else None
+        if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
+            raise ConfigError('a plan is a dictionary with a list of cells: {"cells": [{"dataset": …}, …]}.')
+        return cls(cells=tuple(Cell.from_dict(cell) for cell in cells))
+
+
+def registry_of(method: str) -> Registry:
+    """Return the registry that knows a method: a name with a colon, like ``cfts:comte``, is a peer's."""
+    from sparcets.explainers import EXPLAINERS
+
+    if ":" not in method:
+        return EXPLAINERS
+    from sparcets.peers import PEERS
+
+    return PEERS
+
+
+def _at_least(least: int, value: object) -> bool:
+    return (value is None and least > 0) or (isinstance(value, int) and not isinstance(value, bool) and value >= least)

@@ -1,0 +1,1 @@
+"""Engines: where pieces of work run. Nothing else knows."""

@@ -1,0 +1,108 @@
+"""Cells and plans: what names a cell, and what may stand in one."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from sparcets.benchmark.plan import Cell, Plan, registry_of
+from sparcets.errors import ConfigError
+from sparcets.explainers import EXPLAINERS
+from sparcets.peers import PEERS
+
+KEY = "bcfe4ec22bb4395a"
+OTHER: dict[str, Any] = {
+    "dataset": "moving_box",
+    "options": {"seed": 1},
+    "source": "copy.npz",
+    "classifier": "fcn",
+    "classifier_config": {"epochs": 3},
+    "method": "ics",
+    "preset": "paper",
+    "settings": ("seed=3",),
+    "target": "ups",
+    "seed": 1,
+    "label": "another name",
+    "queries": 5,
+    "experiment": "table1",
+    "keep": 3,
+    "seconds_per_query": 1.5,
+    "curve": True,
+    "stability": True,
+}
+
+
+def test_every_field_is_tried_below() -> None:
+    assert set(OTHER) == {f.name for f in dataclasses.fields(Cell)}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_the_key_names_what_decides_the_result(name: str) -> None:
+    one = Cell(dataset="catching", label="a name")
+    other = dataclasses.replace(one, **{name: OTHER[name]})
+    assert (one.key == other.key) == (name in ("label", "experiment", "keep"))
+
+
+def test_the_key_stays_the_same_from_version_to_version() -> None:
+    # Stored results are found again by it.
+    assert Cell(dataset="catching", options={"b": 1, "a": 2}, target="Control").key == KEY
+    assert Cell(dataset="catching", options={"a": 2, "b": 1}, target="Control").key == KEY
+
+
+def test_a_cell_survives_json() -> None:
+    cell = Cell(**OTHER)
+    back = Cell.from_dict(json.loads(json.dumps(cell.to_dict())))
+    assert back == cell and back.key == cell.key and back.settings == ("seed=3",)
+
+
+def test_the_label_is_the_method_by_default() -> None:
+    assert Cell(dataset="catching", method="ics").label == "ics"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"preset": "best"}, "'preset' must be one of default, paper, tiny, got 'best'"),
+        ({"queries": 0}, "'queries' must be >= 1 or None, got 0"),
+        ({"seconds_per_query": 0}, "'seconds_per_query' must be > 0"),
+        ({"keep": -1}, "'keep' must be >= 0"),
+        ({"settings": "seed=1"}, "'settings' must be a list of texts"),
+        ({"options": [1]}, "'options' must be a dictionary"),
+        ({"target": 1}, "'target' must be text, got 1"),
+        ({"dataset": ""}, "'dataset' must be a name"),
+        ({"queries": 0, "seed": None}, "'seed' must be a whole number, got None; 'queries' must be"),
+        ({"metod": "ics"}, "no field 'metod'. Did you mean 'method'?"),
+    ],
+)
+def test_a_cell_that_cannot_be_is_told(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Cell.from_dict({"dataset": "catching", **changes})
+    assert words in str(caught.value)
+
+
+def test_a_cell_needs_data() -> None:
+    with pytest.raises(ConfigError, match="needs a 'dataset'"):
+        Cell.from_dict({"method": "ics"})
+
+
+def test_a_grid_holds_every_combination() -> None:
+    plan = Plan.grid(["a", "b"], ["fcn", "tcn"], ["ics", "gan"], range(3), ["x", None], queries=4)
+    cells = [(c.dataset, c.classifier, c.method, c.seed, c.target) for c in plan.cells]
+    assert len(set(cells)) == len(cells) == 48 == len({c.key for c in plan.cells})
+    assert {c.queries for c in plan.cells} == {4}
+
+
+def test_targets_may_differ_by_data_set() -> None:
+    plan = Plan.grid(["a", "b"], targets={"a": ["x", "y"], "b": ["z"]})
+    assert [(c.dataset, c.target) for c in plan.cells] == [("a", "x"), ("a", "y"), ("b", "z")]
+
+
+@pytest.mark.parametrize("data", [[], {}, {"cells": {}}, {"cells": [1]}])
+def test_a_plan_file_of_another_form_is_told(data: Any) -> None:
+    with pytest.raises(ConfigError, match="a plan is a dictionary with a list of cells"):
+        Plan.from_dict(data)
+
+
+def test_names_with_a_colon_are_peers() -> None:
+    assert registry_of("sparce") is EXPLAINERS and registry_of("cfts:comte") is PEERS

@@ -1,0 +1,96 @@
+"""``sparcets benchmark`` as a user types it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparcets.__main__ import main
+from sparcets.benchmark import cell as cells
+from sparcets.testing.data import make_series
+
+
+@pytest.fixture(autouse=True)
+def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})  # training them is tested elsewhere
+
+
+@pytest.fixture
+def own_data(tmp_path: Path) -> str:
+    X, y = make_series(60)
+    np.savez(tmp_path / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    return str(tmp_path / "own.npz")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["benchmark", *arguments])
+    return (code, *capsys.readouterr())
+
+
+def quick(data: str, out: Path) -> list[str]:
+    settings = ["--preset", "tiny", "--set-classifier", "epochs=5", "--queries", "4", "--device", "cpu"]
+    return ["run", "-d", data, "--out", str(out), "-t", "brisk", *settings]
+
+
+def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [*quick(own_data, out), "-m", "nearest", "-m", "ics", "--seed-count", "2", "--keep", "2"]
+    code, table, told = run(capsys, *command)
+    assert code == 0 and told.count(", seed 0: valid ") == 2 and told.count(", seed 1: valid ") == 2
+    header, *lines = [line.split("\t") for line in table.splitlines()]
+    assert header[:4] == ["data", "classifier", "method", "target"] and header[-1] == "runs"
+    assert {"valid", "transfer", "oracle", "universality", "similarity", "sparsity", "smoothness"} <= set(header)
+    assert [line[1:4] for line in lines] == [["bilstm", "nearest", "brisk"], ["bilstm", "ics", "brisk"]]
+    assert [line[-1] for line in lines] == ["2", "2"] and "±" in lines[0][header.index("sparsity")]
+    assert len(list(out.glob("explanations/*.npz"))) == 4
+
+    code, again, told = run(capsys, *command)
+    assert code == 0 and again == table and told == ""  # nothing was left to do
+    assert run(capsys, "show", str(out))[1] == table
+    rows = json.loads(run(capsys, "show", str(out), "--json")[1])
+    assert len(rows) == 4 == len(json.loads(run(capsys, *command, "--json")[1]))
+    assert {row["config"]["classifier"]["epochs"] for row in rows} == {5}
+    assert {row["config"]["classifier"]["hidden"] for row in rows} == {8}  # of the preset tiny
+
+
+def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+    tiny = {"epochs": 3, "hidden": 8}
+    cell = {"dataset": own_data, "method": "nearest", "classifier": "fcn", "classifier_config": tiny, "queries": 2}
+    failing = {**cell, "target": "brusk", "label": "mistyped"}
+    (tmp_path / "plan.json").write_text(json.dumps({"cells": [{**cell, "experiment": "floor"}, failing]}))
+    arguments = ["run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"), "--device", "cpu"]
+    code, table, told = run(capsys, *arguments)
+    assert code == 0 and "Did you mean 'brisk'?" in told and "1 of 2 runs failed" in told
+    header, *lines = [line.split("\t") for line in table.splitlines()]
+    assert header[0] == "experiment" and lines[0][0] == "floor" and lines[0][4] == "runner-up"
+    assert lines[1][3] == "mistyped" and lines[1][-1] == "0 + 1 failed" and lines[1][5] == "–"
+    assert "Did you mean 'brisk'?" in run(capsys, "show", str(tmp_path / "out"))[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--out", "x"], "say what to measure"),
+        (["run", "-d", "catching"], "--out"),
+        (["run", "-d", "catching", "--out", "x", "-m", "sparse"], "Did you mean 'sparce'?"),
+        (["run", "-d", "catching", "--out", "x", "-c", "lstm"], "Did you mean 'bilstm'?"),
+        (["run", "-d", "catching", "--out", "x", "--preset", "best"], "'preset' must be one of"),
+        (["run", "-d", "catching", "--out", "x", "--set-classifier", "epoch=3"], "did you mean 'epochs'?"),
+        (["run", "-d", "catching", "--out", "x", "--workers", "0"], "--workers"),
+        (["run", "-d", "catching", "--out", "x", "--plan", "plan.json"], "--plan says what is measured"),
+        (["run", "--out", "x", "--plan", "/no/such/plan.json"], "not a plan file"),
+        (["show", "/no/such/folder"], "holds no results.jsonl"),
+    ],
+)
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
+    assert words in err and "Traceback" not in err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["run"], ["show"]):
+        code, out, _ = run(capsys, *command, "--help")
+        assert code == 0 and "Usage" in out
