@@ -28,10 +28,14 @@ _WHERE = {
     "Nearest": "sparcets.explainers.nearest",
     "NearestConfig": "sparcets.config.explainers",
     "Scaler": "sparcets.datasets.scaling",
+    "Scores": "sparcets.evaluation.scores",
     "Sparce": "sparcets.explainers.sparce",
     "SparceConfig": "sparcets.config.explainers",
     "SparcetsError": "sparcets.errors",
     "TorchClassifier": "sparcets.classifiers.torch_classifier",
+    "compare": "sparcets.evaluation.statistics",
+    "evaluate": "sparcets.evaluation.evaluate",
+    "find_judges": "sparcets.evaluation.judges",
     "load": "sparcets.explainers.load",
     "load_classifier": "sparcets.classifiers.torch_classifier",
     "load_dataset": "sparcets.datasets.load",
@@ -56,11 +60,15 @@ __all__ = [
     "Nearest",
     "NearestConfig",
     "Scaler",
+    "Scores",
     "Sparce",
     "SparceConfig",
     "SparcetsError",
     "TorchClassifier",
     "__version__",
+    "compare",
+    "evaluate",
+    "find_judges",
     "load",
     "load_classifier",
     "load_dataset",
@@ -85,6 +93,10 @@ if TYPE_CHECKING:
     from sparcets.datasets.load import load_dataset
     from sparcets.datasets.scaling import Scaler
     from sparcets.errors import SparcetsError
+    from sparcets.evaluation.evaluate import evaluate
+    from sparcets.evaluation.judges import find_judges
+    from sparcets.evaluation.scores import Scores
+    from sparcets.evaluation.statistics import compare
     from sparcets.explainers.base import BaseExplainer
     from sparcets.explainers.countergan import CounterGan
     from sparcets.explainers.gan import Gan

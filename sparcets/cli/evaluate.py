@@ -1,0 +1,69 @@
+"""``sparcets evaluate``: all measures of an explanation that ``sparcets explain`` saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparcets.cli.fit import RUN
+from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
+from sparcets.errors import ConfigError, FileFormatError
+
+
+def evaluate(
+    explanation: Annotated[Path, typer.Argument(help="File that `sparcets explain --out` saved (.npz).")],
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", "-d", help="Data the queries come from; default: those of --model.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="Folder that `sparcets fit` wrote: its classifier and data.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File to save the scores to (.json).")] = None,
+    option: DataOptions = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure an explanation: the paper's measures, whether it is true, and how it looks."""
+    from sparcets.classifiers.torch_classifier import load_classifier
+    from sparcets.datasets.load import load_dataset
+    from sparcets.evaluation.evaluate import evaluate as measure
+    from sparcets.evaluation.scores import better
+    from sparcets.explanation import load_explanation
+
+    if option and dataset is None:
+        raise ConfigError("--option is for the data set: give --dataset too.")
+    e = load_explanation(explanation)
+    name, options = (dataset, {"seed": seed, **parse_options(option)}) if dataset else _data_of(model)
+    classifier = None if model is None else load_classifier(model / "classifier", device=device)
+    data = None if name is None else load_dataset(name, **options)
+    scores = measure(e, data, classifier=classifier, device=device, seed=seed)
+    if out is not None:
+        scores.save(out)
+    if json:
+        print_json({key: value for key, value in scores.to_dict().items() if key != "per_query"})
+        return
+    lines = [
+        (name, f"{s['mean']:.3f}", f"{s['std']:.3f}", f"{s['low']:.3f}", f"{s['high']:.3f}", int(s["n"]), better(name))
+        for name, s in scores.summary.items()
+    ]
+    print_table(["measure", "mean", "std", "low", "high", "n", "better"], lines)
+    for note in scores.notes:
+        typer.echo(f"note: {note}")
+    if out is not None:
+        typer.echo(f"saved to {out}")
+
+
+def _data_of(model: Path | None) -> tuple[str | None, dict[str, Any]]:
+    """Return the data that a folder of `sparcets fit` was made from."""
+    from sparcets.storage import read_json
+
+    if model is None:
+        return None, {}
+    run = read_json(model / RUN, "a folder that `sparcets fit` wrote")
+    try:
+        return run["dataset"], run["dataset_options"]
+    except KeyError as error:
+        raise FileFormatError(f"{model / RUN} lacks {error}; fit again.") from error

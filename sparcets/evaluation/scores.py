@@ -1,0 +1,221 @@
+"""Scores: what an evaluation found, per answer and as means with their uncertainty."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.errors import FileFormatError
+from sparcets.evaluation.statistics import bootstrap_intervals
+from sparcets.storage import read_json, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1  # raised whenever the file's layout changes
+
+# Measures of the change itself: their means are over valid answers, since an answer that fails can be as small as it
+# likes; over all answers they are given beside them, under the name with "_all".
+SHAPE = (
+    "similarity",
+    "sparsity",
+    "smoothness",
+    "steps_touched",
+    "features_touched",
+    "segments",
+    "segment_length",
+    "segments_per_feature",
+    "l2",
+    "linf",
+    "dtw",
+    "lof_ratio",
+    "isolation_forest_ratio",
+    "svm_ratio",
+    "knn_ratio",
+    "saliency_auc",
+    "limb_deviation",
+    "joint_deviation",
+)
+TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under the name with "_valid"
+HIGHER = ("valid", "coverage", "probability", "saliency_auc", "saliency_auc_pooled", "diversity", "place_diversity")
+HEADLINE = ("valid", "precision", "transfer", "oracle", "similarity", "sparsity", "smoothness", "universality")
+LABELS = ("query", "answer", "row", "target", "status")  # columns of per_query that are no measures
+
+Better = Literal["higher", "lower", ""]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """What :func:`sparcets.evaluate` found.
+
+    Attributes
+    ----------
+    per_query
+        One row per answer: ``query`` (place among the queries), ``answer`` (0 for the first to its query), ``row``
+        (place in ``X_test``, -1 where it is not there), ``target`` (class name), ``status``, and one column per
+        measure. A measure that does not apply is NaN; answers with status ``unchanged`` have none.
+    summary
+        By name of the measure: ``mean``, ``std`` (of the values, not of the mean), ``n`` (values), and the 95 %
+        bootstrap interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as
+        mean, and NaN for what single values would give.
+    judges
+        Accuracy of each judge on the test part, where it is known.
+    notes
+        What was left out, and why.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> scores = sp.evaluate(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0], target=1))
+    >>> scores.summary["valid"]["mean"], scores.summary["valid"]["n"]
+    (1.0, 20)
+    """
+
+    per_query: pd.DataFrame
+    summary: dict[str, dict[str, float]]
+    judges: dict[str, float]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        found = [f"{name} {self.summary[name]['mean']:.3g}" for name in HEADLINE if name in self.summary]
+        return f"Scores({len(self.per_query)} answers: {', '.join(found)})"
+
+    def to_markdown(self) -> str:
+        """Return a table of all means, with the notes below it."""
+        lines = ["| measure | mean | std | 95 % interval | n | better |", "|---|---|---|---|---|---|"]
+        for name, s in self.summary.items():
+            interval = "" if math.isnan(s["low"]) else f"{_number(s['low'])} to {_number(s['high'])}"
+            cells = (name, _number(s["mean"]), _number(s["std"]), interval, str(int(s["n"])), better(name))
+            lines.append(f"| {' | '.join(cells)} |")
+        if self.judges:
+            told = ", ".join(f"{name} {_number(accuracy)}" for name, accuracy in self.judges.items())
+            lines += ["", f"Judges and their test accuracy: {told}."]
+        for note in self.notes:
+            lines += ["", f"Note: {note}"]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with None for NaN."""
+        return {
+            "schema": SCHEMA,
+            "summary": {name: {key: _plain(v) for key, v in s.items()} for name, s in self.summary.items()},
+            "judges": {name: _plain(accuracy) for name, accuracy in self.judges.items()},
+            "notes": list(self.notes),
+            "per_query": {name: [_plain(v) for v in self.per_query[name].tolist()] for name in self.per_query},
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one JSON file, whole or not at all; read it with :meth:`load`."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Scores:
+        """Read what :meth:`save` wrote."""
+        import pandas as pd
+
+        data = read_json(path, "saved scores")
+        try:
+            if data["schema"] != SCHEMA:
+                raise FileFormatError(
+                    f"{path} has layout {data['schema']}, this version of sparcets reads layout {SCHEMA}. "
+                    "Use the version that wrote it, or evaluate again."
+                )
+            columns = {
+                name: values if name in LABELS else np.array(values, dtype=np.float64)
+                for name, values in data["per_query"].items()
+            }
+            return cls(
+                per_query=pd.DataFrame(columns),
+                summary={
+                    name: {key: math.nan if v is None else v for key, v in s.items()}
+                    for name, s in data["summary"].items()
+                },
+                judges={name: math.nan if v is None else v for name, v in data["judges"].items()},
+                notes=tuple(data["notes"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"{path} holds no scores, or they are damaged: {error!r}.") from error
+
+
+def better(name: str) -> Better:
+    """Say which way a measure is better; empty where neither is.
+
+    >>> better("transfer_fcn"), better("sparsity_all"), better("segment_length")
+    ('higher', 'lower', '')
+    """
+    base = name.removesuffix("_all").removesuffix("_valid")
+    if base in HIGHER or base.startswith(TRUTH):
+        return "higher"
+    return "" if base == "segment_length" else "lower"
+
+
+def measure_names(per_query: pd.DataFrame) -> list[str]:
+    """Return the columns that are measures."""
+    return [str(name) for name in per_query if name not in LABELS]
+
+
+def summarise(
+    per_query: pd.DataFrame, of_set: Mapping[str, tuple[float, int]], *, seed: int
+) -> dict[str, dict[str, float]]:
+    """Return mean, spread and bootstrap interval of every measure.
+
+    Parameters
+    ----------
+    per_query
+        As in :class:`Scores`.
+    of_set
+        Measures of the whole set: value, and how many answers it is over.
+    seed
+        Seed of the bootstrap.
+    """
+    columns = _columns(per_query)
+    values = np.stack(list(columns.values()), axis=1) if columns else np.zeros((len(per_query), 0))
+    low, high = bootstrap_intervals(values, per_query["query"].to_numpy(), seed=seed)
+    summary = {}
+    for i, name in enumerate(columns):
+        found = values[~np.isnan(values[:, i]), i]
+        mean, std = (found.mean(), found.std()) if len(found) else (math.nan, math.nan)
+        summary[name] = _line(mean, std, low[i], high[i], len(found))
+    for name, (value, n) in of_set.items():
+        summary[name] = _line(value, math.nan, math.nan, math.nan, n)
+    return summary
+
+
+def _line(mean: float, std: float, low: float, high: float, n: int) -> dict[str, float]:
+    return {"mean": float(mean), "std": float(std), "low": float(low), "high": float(high), "n": n}
+
+
+def _columns(per_query: pd.DataFrame) -> dict[str, FloatArray]:
+    """Return what the means are over (answers,): NaN where an answer does not count."""
+    valid = per_query["valid"].to_numpy() == 1
+    columns: dict[str, FloatArray] = {}
+    beside: dict[str, FloatArray] = {}  # the same over other answers, behind the rest
+    for name in measure_names(per_query):
+        values = per_query[name].to_numpy(dtype=np.float64)
+        over_valid = np.where(valid, values, np.nan)
+        if name in SHAPE:
+            columns[name], beside[f"{name}_all"] = over_valid, values
+        else:
+            columns[name] = values
+            if name in TRUTH:
+                columns[f"{name}_valid"] = over_valid
+    return {**columns, **beside}
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f}"
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

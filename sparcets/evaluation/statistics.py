@@ -1,0 +1,225 @@
+"""How sure a mean is, and whether two explainers differ: bootstrap over queries, paired tests, Holm's correction."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.errors import DataError, ShapeError
+from sparcets.seeding import generator
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sparcets.evaluation.scores import Scores
+
+LEVEL = 95  # per cent
+_CHUNK = 2_000_000  # draws at once; more only costs memory
+
+
+def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of a mean by the percentile bootstrap.
+
+    Parameters
+    ----------
+    values
+        Numbers (answers,); NaN does not count.
+    groups
+        What each belongs to (answers,): groups are drawn whole, since answers to one query are not independent. None
+        draws the values themselves.
+    n
+        Number of resamples.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    low, high
+        NaN where there is no value.
+
+    Examples
+    --------
+    >>> low, high = bootstrap_interval([0, 1] * 50)
+    >>> 0.39 < low < 0.42 and 0.58 < high < 0.61
+    True
+    """
+    columns = np.asarray(values, dtype=np.float64)
+    if columns.ndim != 1 or (groups is not None and np.shape(groups) != columns.shape):
+        raise ShapeError(
+            f"values must be a row of numbers, and groups as many; got shapes {columns.shape} and {np.shape(groups)}."
+        )
+    low, high = bootstrap_intervals(columns[:, None], groups, n, seed)
+    return float(low[0]), float(high[0])
+
+
+def bootstrap_intervals(
+    columns: FloatArray, groups: Any = None, n: int = 1000, seed: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Return the intervals of the means of many columns (answers, measures), from one and the same draws."""
+    n_columns, present = columns.shape[1], ~np.isnan(columns)
+    if not len(columns):
+        return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
+    of_group = np.arange(len(columns)) if groups is None else np.asarray(groups)
+    order = np.argsort(of_group, kind="stable")
+    first = np.unique(of_group[order], return_index=True)[1]
+    n_groups = len(first)
+    # Sum and number of the values of each group, so that a resample is a weighted sum of groups.
+    totals = np.add.reduceat(np.hstack([np.where(present, columns, 0.0), present])[order], first, axis=0)
+    rng = generator(seed, "bootstrap")
+    means = np.full((n, n_columns), np.nan)
+    rows = max(1, _CHUNK // n_groups)
+    for start in range(0, n, rows):
+        part = means[start : start + rows]
+        drawn = rng.integers(n_groups, size=(len(part), n_groups)) + n_groups * np.arange(len(part))[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=part.shape[0] * n_groups).reshape(len(part), n_groups)
+        sums, sizes = np.split(weights.astype(np.float64) @ totals, 2, axis=1)
+        np.divide(sums, sizes, out=part, where=sizes > 0)
+    edge, some = (100 - LEVEL) / 2, present.any(0)  # nanpercentile warns of columns without a number
+    interval = np.full((2, n_columns), np.nan)
+    interval[:, some] = np.nanpercentile(means[:, some], [edge, 100 - edge], axis=0)
+    return interval[0], interval[1]
+
+
+def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed: int = 0) -> pd.DataFrame:
+    """Compare two explainers on the same queries, by paired tests.
+
+    Pairs are queries that both have answers to; several answers to one query count by their mean. Measures of the
+    change itself are compared where both answers are valid, validity and truth everywhere.
+
+    Parameters
+    ----------
+    a, b
+        Scores of explanations of the same queries towards the same targets.
+    measures
+        Those to compare; None takes all that both have. The fewer, the less Holm's correction costs.
+    seed
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        One row per measure: the means ``a`` and ``b`` over the pairs, ``difference`` (a − b) with its 95 % bootstrap
+        interval ``low`` to ``high``, ``test`` (``mcnemar``, exact, where all values are 0 or 1, otherwise ``wilcoxon``,
+        signed ranks), ``n`` pairs, its ``p``, and ``p_holm``, corrected for the number of measures.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(90)
+    >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    >>> whole, half = (sp.evaluate(ex.explain(X[y == 0], target=1, sparsity=s)) for s in (None, 0.5))
+    >>> compare(whole, half, measures=["valid", "sparsity"])[["test", "n"]].values.tolist()
+    [['mcnemar', 30], ['wilcoxon', 30]]
+    """
+    import pandas as pd
+
+    from sparcets.evaluation.scores import SHAPE, measure_names
+
+    shared = [name for name in measure_names(a.per_query) if name in b.per_query]
+    unknown = [name for name in measures or () if name not in shared]
+    if unknown:
+        raise DataError(f"no measure {unknown[0]!r} in both scores. Known: {', '.join(shared)}.")
+    _check_same_queries(a, b)
+    lines = []
+    for name in measures or shared:
+        first, second = (_by_query(s.per_query, name, only_valid=name in SHAPE) for s in (a, b))
+        pairs = pd.concat([first, second], axis=1, join="inner").dropna().to_numpy(dtype=np.float64)
+        difference = pairs[:, 0] - pairs[:, 1]
+        binary = bool(np.isin(pairs, (0.0, 1.0)).all())
+        low, high = bootstrap_interval(difference, seed=seed)
+        means = pairs.mean(0) if len(pairs) else np.full(2, np.nan)
+        lines.append(
+            {
+                "measure": name,
+                "a": means[0],
+                "b": means[1],
+                "difference": means[0] - means[1],
+                "low": low,
+                "high": high,
+                "test": "mcnemar" if binary else "wilcoxon",
+                "n": len(pairs),
+                "p": (mcnemar if binary else wilcoxon)(difference),
+            }
+        )
+    frame: pd.DataFrame = pd.DataFrame(lines).set_index("measure")
+    frame["p_holm"] = holm(frame["p"].to_numpy())
+    return frame
+
+
+def mcnemar(difference: FloatArray) -> float:
+    """Return the p value of McNemar's exact test, from differences that are −1, 0 or 1; NaN without pairs.
+
+    >>> mcnemar(np.array([1, 1, 1, 0, 0]))  # three for, none against: 2 · (1/2)³
+    0.25
+    """
+    from scipy.stats import binomtest
+
+    if not len(difference):
+        return math.nan
+    wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def wilcoxon(difference: FloatArray) -> float:
+    """Return the p value of Wilcoxon's signed-rank test; pairs without a difference are left out. NaN without pairs.
+
+    >>> wilcoxon(np.array([1.0, 2.0, 3.0]))  # all ranks on one side: 2 · (1/2)³
+    0.25
+    """
+    from scipy.stats import wilcoxon as signed_ranks
+
+    if not len(difference):
+        return math.nan
+    unequal = difference[difference != 0]
+    if not len(unequal):
+        return 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that few pairs make the approximation rough; n stands beside p
+        return float(signed_ranks(unequal).pvalue)
+
+
+def holm(p: FloatArray) -> FloatArray:
+    """Return p values corrected for their number by Holm's step-down rule; NaN stays and does not count.
+
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).tolist()
+    [0.03, 0.06, nan, 0.06]
+    """
+    corrected = np.array(p, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(corrected))
+    order = tested[np.argsort(corrected[tested], kind="stable")]
+    raised = corrected[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return corrected
+
+
+def _by_query(per_query: pd.DataFrame, name: str, *, only_valid: bool) -> pd.Series[float]:
+    rows = per_query[per_query["valid"] == 1] if only_valid else per_query
+    means: pd.Series[float] = rows.groupby("query")[name].mean()
+    return means
+
+
+def _check_same_queries(a: Scores, b: Scores) -> None:
+    """Refuse scores that cannot be paired: no common queries, other targets, or other series behind the numbers."""
+    first, second = (s.per_query.drop_duplicates("query").set_index("query") for s in (a, b))
+    common = first.index.intersection(second.index)
+    if not len(common):
+        raise DataError("the two scores have no query in common; compare explanations of the same queries.")
+    for column, what in (("target", "targets"), ("row", "test series")):
+        if column not in first or column not in second:
+            continue
+        ours, theirs = first.loc[common, column].to_numpy(), second.loc[common, column].to_numpy()
+        known = (ours != -1) & (theirs != -1)
+        differ = common[(ours != theirs) & known]
+        if len(differ):
+            raise DataError(
+                f"the two scores cannot be paired: query {differ[0]} has other {what} "
+                f"({first.loc[differ[0], column]} and {second.loc[differ[0], column]}). "
+                "Explain the same queries, in the same order, towards the same targets."
+            )

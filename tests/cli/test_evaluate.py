@@ -1,0 +1,79 @@
+"""``sparcets evaluate`` as a user types it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.evaluation import judges
+from sparcets.testing.data import make_series
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with data, a fitted model and an explanation."""
+    folder = tmp_path_factory.mktemp("place")
+    X, y = make_series(90)
+    np.savez(folder / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    data = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "fcn", "--preset", "tiny"]
+    assert main(["fit", *data, "--out", str(folder / "model"), "--json"]) == 0
+    run = ["explain", str(folder / "model"), "-t", "brisk", "--rows", "0:12", "--out", str(folder / "run.npz")]
+    assert main([*run, "--json"]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _quick_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "JUDGE_CONFIG", replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scores.json"
+    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(place / "model"), "--out", str(out))
+    assert code == 0 and f"saved to {out}" in text
+    lines = dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
+    assert lines["valid"].startswith("1.000\t0.000\t1.000\t1.000\t") and lines["valid"].endswith("higher")
+    scores = sp.Scores.load(out)
+    assert len(scores.per_query) == 12 and scores.per_query["row"].tolist() == list(range(12))
+    assert list(scores.judges) == ["bigru", "resnet", "tcn"]  # the model's own architecture, fcn, does not judge
+
+
+def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-d", str(place / "own.npz"), "--json")
+    found = json.loads(text)
+    assert code == 0 and found["summary"]["valid"]["mean"] == 1.0 and "transfer_fcn" in found["summary"]
+    assert "per_query" not in found and "knn_ratio" in found["summary"]
+
+
+def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"))
+    assert code == 0 and "sparsity\t" in text and "transfer\t" not in text
+    assert "note: what needs a data set is left out" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.npz"], "no file nothing.npz"),
+        (["RUN", "-d", "no_such_set"], "no data set 'no_such_set'"),
+        (["RUN", "-d", "catching"], "Pass the data set its queries come from"),
+        (["RUN", "-m", "nowhere"], "run.json"),
+        (["RUN", "-o", "seed=1"], "give --dataset too"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    capsys: pytest.CaptureFixture[str], place: Path, arguments: list[str], words: str
+) -> None:
+    code, _, err = run(capsys, "evaluate", *(str(place / "run.npz") if a == "RUN" else a for a in arguments))
+    assert code == 2 and words in err and len(err.strip().splitlines()) == 1, err

@@ -1,0 +1,383 @@
+"""evaluate: the right answers in every mean, queries found again in the test part, and notes for what is left out."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.datasets.scaling import Scaler
+from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.evaluation.scores import SHAPE, better, measure_names
+from sparcets.explanation import Explanation
+from sparcets.metrics import proximity, sparsity
+from sparcets.metrics.plausibility import Plausibility
+from sparcets.metrics.saliency import pooled_auc, salient_auc
+from sparcets.metrics.validity import coverage
+from sparcets.series_info import SeriesInfo
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
+
+DATA = sp.Dataset.from_arrays(*make_series(120), test_size=0.3)
+MODEL = sp.wrap(mean_proba)
+
+
+class Says:
+    """A judge that always says the same."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def predict(self, X, lengths=None):
+        return np.full(len(X), self.label)
+
+
+@pytest.fixture(scope="module")
+def nearest():
+    return sp.Nearest(MODEL).fit(DATA)
+
+
+@pytest.fixture(scope="module")
+def answers(nearest):
+    return nearest.explain(DATA.X_test, target=1)
+
+
+def by_hand(**changes) -> Explanation:
+    """Four answers to three queries of three steps and one feature, towards class 1.
+
+    Valid with one entry changed by 2; not valid with three changed by 1; unchanged; valid with two changed by 4.
+    """
+    delta = np.array([[2, 0, 0], [1, 1, 1], [0, 0, 0], [0, 4, 4]], dtype=np.float32)[..., None]
+    info = SeriesInfo(
+        feature_names=("f0",),
+        class_names=("0", "1"),
+        units=None,
+        sampling_rate=None,
+        mutable=np.array([True]),
+        n_steps=3,
+        scaler=Scaler(np.zeros(1), np.ones(1)),
+        span=np.ones(1),
+    )
+    query = np.arange(12, dtype=np.float32).reshape(4, 3, 1)
+    query[1] = query[0]
+    e = Explanation(
+        query=query,
+        counterfactual=query + delta,
+        target=np.ones(4, dtype=int),
+        status=np.array(["generated", "not_found", "unchanged", "refined"]),
+        reason=np.full(4, ""),
+        query_index=np.array([0, 0, 1, 2]),
+        proba_before=np.tile([0.9, 0.1], (4, 1)),
+        proba_after=np.array([[0.2, 0.8], [0.6, 0.4], [0.1, 0.9], [0.3, 0.7]]),
+        info=info,
+        mutable=np.array([True]),
+        seconds=2.5,
+    )
+    return replace(e, **changes)
+
+
+def small_data(**changes) -> sp.Dataset:
+    """The queries of ``by_hand`` as test series; its oracle says class 1 where the sum is above 10."""
+    X = by_hand().query[[0, 2, 3]]
+    rng = np.random.default_rng(0)
+    data = sp.Dataset(
+        name="small",
+        X_train=rng.normal(size=(20, 3, 1)).astype(np.float32),
+        y_train=np.arange(20) % 2,
+        X_test=X[::-1],
+        y_test=np.array([1, 0, 0]),
+        class_names=("0", "1"),
+        salient_test=np.array([[0, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool)[..., None],
+        oracle=lambda X, rows: ((X.sum((1, 2)) > 10) & (rows >= 0)).astype(np.int64),
+    )
+    return replace(data, **changes)
+
+
+def mean(scores, name):
+    return scores.summary[name]["mean"]
+
+
+def test_means_are_over_the_right_answers():
+    s = sp.evaluate(by_hand())
+    # Over all answers but the unchanged one: valid, not valid, valid.
+    assert mean(s, "valid") == pytest.approx(2 / 3) and mean(s, "precision") == pytest.approx(1 / 3)
+    assert mean(s, "precision_index") == pytest.approx(1 / 3)
+    assert mean(s, "probability") == pytest.approx((0.8 + 0.4 + 0.7) / 3)
+    assert mean(s, "precision_l2") == pytest.approx(math.sqrt(2) * (0.2 + 0.6 + 0.3) / 3)
+    assert mean(s, "coverage") == 1.0 and s.summary["coverage"]["n"] == 3
+    # Over the two valid ones, and over all three.
+    assert mean(s, "sparsity") == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert mean(s, "sparsity_all") == pytest.approx((1 / 3 + 1 + 2 / 3) / 3)
+    assert mean(s, "similarity") == pytest.approx((2 / 3 + 8 / 3) / 2)
+    assert mean(s, "linf_all") == pytest.approx((2 + 1 + 4) / 3)
+    assert mean(s, "segment_length") == pytest.approx((1 + 2) / 2)
+    assert [s.summary[name]["n"] for name in ("valid", "sparsity", "sparsity_all")] == [3, 2, 3]
+    assert s.summary["sparsity"]["std"] == pytest.approx(1 / 6)
+    assert s.summary["seconds"]["mean"] == 2.5 and math.isnan(s.summary["seconds"]["low"])
+
+
+def test_one_row_per_answer_and_nothing_measured_of_the_unchanged():
+    s = sp.evaluate(by_hand())
+    frame = s.per_query
+    assert frame["query"].tolist() == [0, 0, 1, 2] and frame["answer"].tolist() == [0, 1, 0, 0]
+    assert frame["status"].tolist() == ["generated", "not_found", "unchanged", "refined"]
+    assert frame["target"].tolist() == ["1"] * 4
+    names = measure_names(frame)
+    assert frame.loc[2, names].isna().all() and frame.loc[0, "valid"] == 1.0
+    assert any("1 of 4 answers are left out" in note for note in s.notes)
+    # Means over columns are those of the summary, as far as they are over all answers.
+    for name in names:
+        assert frame[name].mean() == pytest.approx(mean(s, f"{name}_all" if name in SHAPE else name), nan_ok=True)
+
+
+def test_without_data_what_needs_none():
+    s = sp.evaluate(by_hand())
+    assert not {"transfer", "oracle", "lof_ratio", "saliency_auc"} & set(s.summary)
+    assert "row" not in s.per_query and s.judges == {}
+    assert any("what needs a data set is left out" in note for note in s.notes)
+    s = sp.evaluate(by_hand(), judges={"yes": Says(1)})  # judges need no data
+    assert mean(s, "transfer") == 1.0
+
+
+def test_transfer_is_the_mean_over_judges_and_over_all_answers():
+    class SumAbove:
+        def predict(self, X, lengths=None):
+            return (X.sum((1, 2)) > 10).astype(int)
+
+    # Sums of the counterfactuals: 5, 6, –, 38.
+    s = sp.evaluate(by_hand(), small_data(), judges={"sum": SumAbove(), "yes": Says(1), "no": Says(0)})
+    assert mean(s, "transfer_sum") == pytest.approx(1 / 3)
+    assert mean(s, "transfer") == pytest.approx((1 / 3 + 1 / 3 + 2 / 3) / 3)
+    assert mean(s, "transfer_valid") == pytest.approx((1 / 3 + 2 / 3) / 2)
+    # On the test part, sums 30, 21 and 3 with labels 1, 0, 0.
+    assert s.judges == pytest.approx({"sum": 2 / 3, "yes": 1 / 3, "no": 2 / 3})
+    assert any("the judge yes is right on 0.33" in note for note in s.notes)
+
+
+def test_queries_are_found_in_the_test_part():
+    e = by_hand()
+    s = sp.evaluate(e, small_data(), judges={})
+    assert s.per_query["row"].tolist() == [2, 2, 1, 0]
+    assert mean(s, "oracle") == pytest.approx(1 / 3) and mean(s, "oracle_valid") == pytest.approx(1 / 2)
+    # Salient: the first entry of the first query (changed alone: 1; all alike: 0.5), the last two of the third.
+    assert s.per_query["saliency_auc"].tolist() == pytest.approx([1.0, 0.5, math.nan, 1.0], nan_ok=True)
+    assert mean(s, "saliency_auc") == 1.0 and mean(s, "saliency_auc_all") == pytest.approx(2.5 / 3)
+    assert mean(s, "saliency_auc_pooled") == 1.0
+    salient = small_data().salient_test
+    assert mean(s, "saliency_auc_pooled_all") == pooled_auc(e[[0, 1, 3]], salient[[2, 2, 0]]) < 1
+    assert "transfer" not in s.summary  # no judges, as asked for
+
+
+def test_queries_of_another_type_are_found_too():
+    e = by_hand()
+    e = replace(e, query=e.query.astype(np.float64), counterfactual=e.counterfactual.astype(np.float64))
+    assert sp.evaluate(e, small_data(), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
+
+
+def test_of_equal_test_series_the_first_is_taken():
+    data = small_data()
+    twice = {name: np.concatenate([getattr(data, name)] * 2) for name in ("X_test", "y_test", "salient_test")}
+    assert sp.evaluate(by_hand(), replace(data, **twice), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
+
+
+def test_queries_that_are_not_there_are_noted():
+    e = by_hand()
+    query = e.query.copy()
+    query[3] += 0.5
+    s = sp.evaluate(replace(e, query=query, counterfactual=e.counterfactual + 0.5), small_data(), judges={})
+    assert s.per_query["row"].tolist() == [2, 2, 1, -1]
+    assert s.summary["oracle"]["n"] == 2 and math.isnan(s.per_query.loc[3, "oracle"])
+    assert any("1 of 4 answers are to queries that are not in the test part" in note for note in s.notes)
+    none = sp.evaluate(replace(e, query=e.query + 0.5), small_data(), judges={})
+    assert "oracle" not in none.summary and "saliency_auc" not in none.summary
+    real = sp.evaluate(replace(e, query=e.query + 0.5), small_data(oracle=None, salient_test=None), judges={})
+    assert not any("not in the test part" in note for note in real.notes)
+
+
+def test_rows_say_where_changed_queries_come_from():
+    e = by_hand()
+    moved = replace(e, query=e.query + 0.5, counterfactual=e.counterfactual + 0.5)
+    s = sp.evaluate(moved, small_data(), rows=[2, 1, 0], judges={})
+    assert s.per_query["row"].tolist() == [2, 2, 1, 0]  # one per query, not per answer
+    assert s.per_query["saliency_auc"].tolist() == pytest.approx([1.0, 0.5, math.nan, 1.0], nan_ok=True)
+    part = sp.evaluate(moved[3:], small_data(), rows=[2, 1, 0], judges={})  # a slice keeps its numbers
+    assert part.per_query["row"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "words"),
+    [
+        ([2, 1], ShapeError, "3 or more"),
+        ([2.0, 1.0, 0.0], ShapeError, "whole numbers"),
+        ([0, 1, 3], OutOfRangeError, "0 to 2, got 0 to 3"),
+        ([0, 1, -1], OutOfRangeError, "got -1 to 1"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(rows, error, words):
+    with pytest.raises(error, match=words):
+        sp.evaluate(by_hand(), small_data(), rows=rows, judges={})
+
+
+def test_rows_without_data_are_refused():
+    with pytest.raises(DataError, match="pass the data set too"):
+        sp.evaluate(by_hand(), rows=[0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (DATA, r"has \(3, 1\) steps and features and 2 classes"),
+        (small_data(class_names=("0", "1", "2")), "and 3. Pass"),
+    ],
+)
+def test_other_data_are_refused(data, words):
+    with pytest.raises(FeatureMismatchError, match=words):
+        sp.evaluate(by_hand(), data, judges={})
+
+
+def test_other_names_are_refused_but_no_names_are_fine():
+    e = by_hand()
+    named = replace(e, info=replace(e.info, feature_names=("roll",), class_names=("jog", "walk")))
+    data = small_data(feature_names=("pitch",), class_names=("jog", "walk"))
+    with pytest.raises(FeatureMismatchError, match="features are roll, those of the data set 'small' are pitch"):
+        sp.evaluate(named, data, judges={})
+    with pytest.raises(FeatureMismatchError, match=r"classes are jog, walk.*are walk, jog"):
+        sp.evaluate(named, small_data(class_names=("walk", "jog")), judges={})
+    sp.evaluate(e, data, judges={})
+    sp.evaluate(named, small_data(), judges={})
+
+
+def test_nothing_to_evaluate_is_refused_and_nothing_asked_is_told():
+    with pytest.raises(DataError, match="no answers to evaluate"):
+        sp.evaluate(by_hand()[[]])
+    s = sp.evaluate(by_hand()[[2]], small_data())
+    assert s.summary["valid"]["n"] == 0 and math.isnan(mean(s, "valid")) and math.isnan(mean(s, "coverage"))
+    assert "1 of 1 answers" in s.notes[0] and s.judges == {}
+
+
+def test_names_that_are_taken_are_refused():
+    with pytest.raises(DataError, match="no judge can be called 'valid'"):
+        sp.evaluate(by_hand(), judges={"valid": Says(1)})
+
+
+def test_everything_at_once(answers):
+    s = sp.evaluate(answers, DATA, judges={"yes": Says(1)})
+    expected = "valid coverage precision precision_index precision_l2 probability similarity sparsity smoothness dtw"
+    expected += " steps_touched features_touched segments segment_length segments_per_feature l2 linf transfer"
+    expected += " transfer_yes universality lof_ratio isolation_forest_ratio svm_ratio knn_ratio seconds"
+    assert set(expected.split()) <= set(s.summary)
+    assert len(s.per_query) == len(answers)
+    assert not {"oracle", "saliency_auc", "limb_deviation", "diversity"} & set(s.summary)
+    assert mean(s, "coverage") == coverage(answers)
+    asked = answers[answers.status != "unchanged"]
+    np.testing.assert_array_equal(s.per_query["dtw"].dropna(), proximity.dtw(asked))
+    np.testing.assert_array_equal(s.per_query["segments"].dropna(), sparsity.segments(asked))
+    for name, line in s.summary.items():
+        if not math.isnan(line["low"]):
+            assert line["low"] <= line["mean"] + 1e-12 and line["mean"] <= line["high"] + 1e-12, name
+        assert better(name) in ("higher", "lower", "")
+
+
+def test_parts_make_no_difference(answers, monkeypatch):
+    whole = sp.evaluate(answers)
+    monkeypatch.setattr("sparcets.evaluation.evaluate._PART", 7)
+    np.testing.assert_array_equal(whole.per_query["dtw"], sp.evaluate(answers).per_query["dtw"])
+
+
+def test_several_answers(nearest):
+    e = nearest.explain(DATA.X_test[:12], target=1, n=3)
+    s = sp.evaluate(e, DATA, judges={})
+    assert len(s.per_query) == 36 and s.per_query["answer"].max() == 2
+    assert mean(s, "diversity") > 0 and mean(s, "place_diversity") == 0.0  # neighbours differ everywhere
+    # Answers to one query are alike: the interval is over queries, and wider than over answers.
+    from sparcets.evaluation.statistics import bootstrap_interval
+
+    l2 = s.per_query["l2"].to_numpy()
+    assert (s.summary["l2"]["low"], s.summary["l2"]["high"]) == bootstrap_interval(l2, s.per_query["query"])
+
+
+def test_saliency_and_geometry_where_they_are_known():
+    box = sp.load_dataset("moving_box", kinds="Middle", processes="Gaussian", n_per_combination=30)
+    model = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
+    e = sp.Nearest(model).fit(box).explain(box.X_test, target=1)
+    s = sp.evaluate(e, box, judges={})
+    asked = np.flatnonzero(e.status != "unchanged")
+    np.testing.assert_array_equal(s.per_query["saliency_auc"][asked], salient_auc(e[asked], box.salient_test[asked]))
+    assert mean(s, "oracle") == 1.0
+    catching = sp.load_dataset("catching")
+    usual = np.median(catching.X_train[:, :, 0].mean(1))
+    high = sp.wrap(lambda X: np.eye(3)[(X[:, :, 0].mean(1) > usual).astype(int)])
+    e = sp.Nearest(high).fit(catching).explain(catching.X_test[:10], target=1)
+    assert mean(sp.evaluate(e, catching, judges={}), "limb_deviation") > 0
+
+
+def test_padding_does_not_count():
+    X, y = make_series(90)
+    lengths = np.full(90, 15)
+    data = sp.Dataset.from_arrays(X, y, lengths=lengths)
+    seen = []
+
+    class Listens(Says):
+        def predict(self, X, lengths=None):
+            seen.append(lengths)
+            return super().predict(X)
+
+    e = sp.Nearest(MODEL).fit(data).explain(data.X_test, target=1, lengths=data.lengths_test)
+    assert (e.lengths == 15).all()
+    s = sp.evaluate(e, data, judges={"listens": Listens(1)})
+    loud = e.counterfactual.copy()
+    loud[:, 15:] += 9.0
+    t = sp.evaluate(replace(e, counterfactual=loud), data, judges={})
+    for name in ("similarity", "smoothness", "sparsity", "dtw", "knn_ratio", "universality"):
+        assert mean(s, name) == pytest.approx(mean(t, name)), name
+    assert all(len(given) and (given == 15).all() for given in seen)
+
+
+def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
+    asked = []
+
+    def find(dataset, classifier, *, device, progress):
+        asked.append((dataset, classifier, device))
+        return {"yes": Says(1)}
+
+    monkeypatch.setattr("sparcets.evaluation.evaluate.find_judges", find)
+    clf = sp.TorchClassifier("fcn")
+    assert mean(sp.evaluate(answers, DATA, classifier=clf, device="cpu"), "transfer") == 1.0
+    assert asked == [(DATA, clf, "cpu")]
+    assert any("architecture is not known" in n for n in sp.evaluate(answers, DATA, classifier=MODEL).notes)
+    assert not any("architecture is not known" in n for n in sp.evaluate(answers, DATA, classifier=clf).notes)
+
+
+def test_fitted_plausibility_is_used_again(answers, monkeypatch):
+    fitted = Plausibility(DATA, answers.info.scaler)
+    first = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
+    monkeypatch.setattr(Plausibility, "_fit", None)  # fitting again would fail
+    second = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
+    assert mean(first, "lof_ratio") == mean(second, "lof_ratio") == pytest.approx(1.0, abs=0.3)
+
+
+def test_plausibility_that_is_not_known_is_noted():
+    data = small_data(y_test=np.zeros(3, dtype=int))  # no real test series of the target class
+    s = sp.evaluate(by_hand(), data, judges={})
+    assert math.isnan(mean(s, "knn_ratio")) and s.summary["knn_ratio"]["n"] == 0
+    assert any("plausibility is not known" in note for note in s.notes)
+
+
+def test_the_same_seed_gives_the_same_scores(answers):
+    one, two = (sp.evaluate(answers, DATA, judges={}, seed=4) for _ in range(2))
+    assert one.to_dict() == two.to_dict()
+
+
+def test_nothing_given_is_changed(answers):
+    before = [answers.query.copy(), answers.counterfactual.copy(), answers.status.copy()]
+    sp.evaluate(answers, DATA, judges={})
+    for old, new in zip(before, (answers.query, answers.counterfactual, answers.status), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_a_bar_is_drawn_where_it_is_asked_for(answers, capsys):
+    sp.evaluate(answers, judges={"yes": Says(1)}, progress=True)
+    assert "evaluating" in capsys.readouterr().err
+    sp.evaluate(answers)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,99 @@
+"""Scores: printed, written, read again; NaN is never a number on the way."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparcets as sp
+from sparcets.errors import FileFormatError
+from sparcets.evaluation.scores import better, summarise
+
+
+@pytest.fixture
+def scores() -> sp.Scores:
+    frame = pd.DataFrame(
+        {
+            "query": [0, 1, 2],
+            "answer": [0, 0, 0],
+            "row": [4, 5, -1],
+            "target": ["walk", "walk", "jog"],
+            "status": ["generated", "unchanged", "not_found"],
+            "valid": [1.0, np.nan, 0.0],
+            "transfer": [0.5, np.nan, 1.0],
+            "sparsity": [0.25, np.nan, 0.75],
+        }
+    )
+    summary = summarise(frame, {"coverage": (0.5, 2), "universality": (math.nan, 1)}, seed=0)
+    return sp.Scores(per_query=frame, summary=summary, judges={"fcn": 0.9, "odd": math.nan}, notes=("one | two",))
+
+
+def test_summary_by_hand(scores):
+    assert list(scores.summary) == [
+        "valid",
+        "transfer",
+        "transfer_valid",
+        "sparsity",
+        "sparsity_all",
+        "coverage",
+        "universality",
+    ]
+    assert scores.summary["valid"] == {"mean": 0.5, "std": 0.5, "low": 0.0, "high": 1.0, "n": 2}
+    assert scores.summary["transfer"]["mean"] == 0.75 and scores.summary["transfer_valid"]["mean"] == 0.5
+    assert scores.summary["sparsity"]["mean"] == 0.25 and scores.summary["sparsity_all"]["mean"] == 0.5
+    assert scores.summary["coverage"]["mean"] == 0.5 and math.isnan(scores.summary["coverage"]["std"])
+
+
+def test_repr_is_one_line(scores):
+    assert repr(scores) == "Scores(3 answers: valid 0.5, transfer 0.75, sparsity 0.25, universality nan)"
+
+
+def test_markdown_has_a_line_per_measure_and_no_nan(scores):
+    text = scores.to_markdown()
+    assert "| sparsity_all | 0.500 | 0.250 | 0.250 to 0.750 | 2 | lower |" in text
+    assert "| coverage | 0.500 |  |  | 2 | higher |" in text
+    assert "nan" not in text and "fcn 0.900" in text and "Note: one | two" in text
+    assert sum(line.startswith("| ") for line in text.splitlines()) == 1 + len(scores.summary)
+
+
+def test_plain_values_are_json_without_nan(scores):
+    plain = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+    assert plain["per_query"]["valid"] == [1.0, None, 0.0] and plain["judges"]["odd"] is None
+    assert plain["summary"]["coverage"]["low"] is None
+
+
+def test_saved_and_read_again(scores, tmp_path):
+    scores.save(tmp_path / "scores.json")
+    again = sp.Scores.load(tmp_path / "scores.json")
+    pd.testing.assert_frame_equal(again.per_query, scores.per_query)
+    assert again.to_dict() == scores.to_dict() and math.isnan(again.summary["coverage"]["std"])
+    assert again.to_markdown() == scores.to_markdown() and again.notes == scores.notes
+    assert sp.compare(again, scores, measures=["valid"]).loc["valid", "p"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "holds no scores"),
+        ("[1]", "holds no scores"),
+        ("{", "is not saved scores"),
+        ('{"schema": 9}', "has layout 9"),
+        ('{"schema": 1, "summary": {}, "judges": {}, "notes": [], "per_query": {"valid": ["x"]}}', "damaged"),
+    ],
+)
+def test_files_of_another_kind_are_refused(tmp_path, text, words):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(FileFormatError, match=words):
+        sp.Scores.load(tmp_path / "scores.json")
+    with pytest.raises(FileFormatError, match=r"holds no nothing\.json"):
+        sp.Scores.load(tmp_path / "nothing.json")
+
+
+def test_directions():
+    higher = "valid coverage probability transfer transfer_fcn transfer_valid oracle oracle_valid saliency_auc_all"
+    lower = "precision precision_l2 similarity_all sparsity smoothness segments dtw knn_ratio universality seconds"
+    assert {better(name) for name in higher.split()} == {"higher"}
+    assert {better(name) for name in lower.split()} == {"lower"}
+    assert better("segment_length_all") == ""

@@ -1,0 +1,174 @@
+"""Bootstrap intervals, paired tests and Holm's rule: by hand, by law, and against SciPy."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import wilcoxon as scipy_wilcoxon
+
+import sparcets as sp
+from sparcets.errors import DataError, ShapeError
+from sparcets.evaluation.statistics import bootstrap_interval, bootstrap_intervals, compare, holm, mcnemar, wilcoxon
+
+
+def scores(valid, *, target="b", row=None, **measures) -> sp.Scores:
+    """Return scores with one answer per query, as far as compare looks at them."""
+    n = len(valid)
+    labels = {"query": np.arange(n), "answer": 0, "row": np.arange(n) if row is None else row, "target": target}
+    frame = pd.DataFrame(labels | {"status": "generated", "valid": np.array(valid, dtype=float)} | measures)
+    return sp.Scores(per_query=frame, summary={}, judges={})
+
+
+def test_the_interval_of_a_constant_is_a_point():
+    assert bootstrap_interval([0.3] * 20) == pytest.approx((0.3, 0.3))
+
+
+def test_the_interval_is_that_of_the_normal_law():
+    values = np.random.default_rng(0).normal(5, 2, 400)
+    low, high = bootstrap_interval(values, n=4000)
+    half = 1.96 * values.std() / 20
+    assert low == pytest.approx(values.mean() - half, abs=0.02)
+    assert high == pytest.approx(values.mean() + half, abs=0.02)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    intervals = [bootstrap_interval(rng.exponential(1.0, 80), n=400, seed=i) for i in range(200)]
+    assert 0.88 <= np.mean([low <= 1.0 <= high for low, high in intervals]) <= 0.985
+
+
+def test_groups_are_drawn_whole():
+    # Ten copies of each of 40 values tell no more than the values themselves.
+    values = np.random.default_rng(2).normal(size=40)
+    copies, groups = np.repeat(values, 10), np.repeat(np.arange(40), 10)
+    alone, grouped = bootstrap_interval(values), bootstrap_interval(copies, groups)
+    assert grouped == pytest.approx(alone)
+    low, high = bootstrap_interval(copies)
+    assert high - low < 0.5 * (alone[1] - alone[0])
+
+
+def test_names_and_order_of_groups_do_not_matter():
+    values, groups = np.array([1.0, 5.0, 2.0, 6.0]), np.array(["x", "y", "x", "y"])
+    assert bootstrap_interval(values, groups) == bootstrap_interval([1.0, 2.0, 5.0, 6.0], [3, 3, 7, 7])
+
+
+def test_nan_does_not_count():
+    values = np.random.default_rng(3).normal(size=300)
+    with_gaps = np.append(values, np.full(300, np.nan))
+    low, high = bootstrap_interval(with_gaps)
+    # Draws of 600 groups hold about 300 numbers: the interval is as wide as that of the 300 alone.
+    assert high - low == pytest.approx(np.ptp(bootstrap_interval(values)), rel=0.15)
+    assert all(math.isnan(v) for v in bootstrap_interval([math.nan, math.nan]))
+    assert all(math.isnan(v) for v in bootstrap_interval([]))
+
+
+def test_many_columns_are_each_as_if_alone(monkeypatch):
+    columns = np.random.default_rng(4).normal(size=(30, 3))
+    groups = np.arange(30) // 2
+    low, high = bootstrap_intervals(columns, groups)
+    for i in range(3):
+        assert bootstrap_interval(columns[:, i], groups) == pytest.approx((low[i], high[i]))
+    monkeypatch.setattr("sparcets.evaluation.statistics._CHUNK", 15 * 7)  # seven resamples at once instead of all
+    np.testing.assert_allclose(bootstrap_intervals(columns, groups), (low, high))
+
+
+def test_the_same_seed_gives_the_same_interval():
+    values = np.random.default_rng(5).normal(size=50)
+    assert (
+        bootstrap_interval(values, seed=1) == bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
+    )
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeError, match=r"\(3,\) and \(2,\)"):
+        bootstrap_interval([1.0, 2.0, 3.0], [0, 1])
+    with pytest.raises(ShapeError, match="a row of numbers"):
+        bootstrap_interval(np.zeros((2, 2)))
+
+
+def test_mcnemar_by_hand():
+    # 6 for, 1 against: 2 · (C(7,0) + C(7,1)) / 2⁷ = 2 · 8 / 128
+    assert mcnemar(np.array([1] * 6 + [-1] + [0] * 50)) == pytest.approx(0.125)
+    assert mcnemar(np.array([1, -1])) == 1.0
+    assert mcnemar(np.zeros(9)) == 1.0
+    assert math.isnan(mcnemar(np.zeros(0)))
+
+
+def test_wilcoxon_is_scipys():
+    difference = np.random.default_rng(6).normal(0.3, 1, 60)
+    assert wilcoxon(difference) == scipy_wilcoxon(difference).pvalue
+    assert wilcoxon(np.append(difference, [0.0, 0.0])) == wilcoxon(difference)  # equal pairs say nothing
+    assert wilcoxon(np.zeros(5)) == 1.0
+    assert math.isnan(wilcoxon(np.zeros(0)))
+
+
+def test_holm_by_hand():
+    # 4 · 0.005; 3 · 0.01; 2 · 0.03; 1 · 0.04, raised to the one before it
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm(np.array([0.5, np.nan, 0.9])), [1.0, np.nan, 1.0])
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_lies_between_p_and_bonferroni(values):
+    p = np.array(values)
+    corrected = holm(p)
+    assert (corrected >= p).all() and (corrected <= np.minimum(p * len(p), 1.0) + 1e-12).all()
+    assert (np.diff(corrected[np.argsort(p, kind="stable")]) >= 0).all()
+
+
+def test_compare_by_hand():
+    a = scores([1, 1, 1, 1, 1, 1, 0], sparsity=np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 9.0]))
+    b = scores([1, 1, 1, 1, 0, 0, 0], sparsity=np.array([0.2, 0.4, 0.6, 0.8, 9.0, 9.0, 9.0]))
+    found = compare(a, b)
+    assert found.index.tolist() == ["valid", "sparsity"]
+    valid, sparsity = found.loc["valid"], found.loc["sparsity"]
+    assert (valid["test"], valid["n"]) == ("mcnemar", 7)
+    assert valid["difference"] == pytest.approx(2 / 7)
+    assert valid["p"] == pytest.approx(0.5)  # two for, none against
+    # Only the four queries to which both have a valid answer can be compared by the size of the change.
+    assert (sparsity["test"], sparsity["n"]) == ("wilcoxon", 4)
+    assert (sparsity["a"], sparsity["b"]) == pytest.approx((0.25, 0.5))
+    assert sparsity["p"] == pytest.approx(2 / 2**4)
+    assert found["p_holm"].tolist() == pytest.approx([0.5, 0.25])
+    assert sparsity["low"] <= -0.25 <= sparsity["high"] < 0
+
+
+def test_compare_is_antisymmetric():
+    rng = np.random.default_rng(7)
+    a, b = (scores(np.ones(40), similarity=rng.random(40)) for _ in range(2))
+    there, back = compare(a, b, measures=["similarity"]), compare(b, a, measures=["similarity"])
+    np.testing.assert_allclose(there[["difference", "low"]], -back[["difference", "high"]])
+    np.testing.assert_allclose(there["p"], back["p"])
+
+
+def test_several_answers_count_by_their_mean():
+    a = scores([1, 1, 1, 0], transfer=np.array([1.0, 0.0, 1.0, 1.0]))
+    a.per_query["query"] = [0, 0, 1, 1]
+    a.per_query["row"] = [0, 0, 1, 1]
+    found = compare(a, scores([1, 1], transfer=np.array([1.0, 1.0])))
+    assert found.loc["valid", "a"] == 0.75 and found.loc["transfer", "a"] == 0.75
+    assert found["n"].tolist() == [2, 2]
+
+
+def test_unchanged_answers_are_no_pairs():
+    a = scores([1, math.nan, 0], transfer=np.array([1.0, math.nan, 0.0]))
+    assert compare(a, scores([1, 1, 1], transfer=np.ones(3)))["n"].tolist() == [2, 2]
+
+
+def test_what_cannot_be_paired_is_refused():
+    one = scores([1, 1])
+    with pytest.raises(DataError, match="query 0 has other targets"):
+        compare(one, scores([1, 1], target="c"))
+    with pytest.raises(DataError, match=r"query 1 has other test series \(1 and 4\)"):
+        compare(one, scores([1, 1], row=[0, 4]))
+    compare(one, scores([1, 1], row=[0, -1]))  # not known, so it may well be the same
+    other = scores([1, 1])
+    other.per_query["query"] = [5, 6]
+    with pytest.raises(DataError, match="no query in common"):
+        compare(one, other)
+    with pytest.raises(DataError, match="no measure 'sparsty' in both"):
+        compare(one, one, measures=["sparsty"])
