@@ -1,11 +1,13 @@
-"""Write the generated pages: ``cli.md`` from the commands themselves, ``classifiers.md`` from stored results."""
+"""Write the generated pages: ``cli.md`` from the commands themselves, the others from stored results."""
 
 import json
 from pathlib import Path
 
 import typer
 
+from sparcets.benchmark.published import DATASETS, TABLE1, Reported
 from sparcets.cli.main import app
+from sparcets.reproduce.page import RUN, folder_page
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -37,7 +39,8 @@ def cli_page() -> str:
             flags = (
                 " ".join(f"`{o}`" for o in parameter.opts) if parameter.param_type_name == "option" else parameter.name
             )
-            default = "" if parameter.default is None or callable(parameter.default) else f"`{parameter.default}`"
+            value = getattr(parameter.default, "value", parameter.default)  # of a choice, the word itself
+            default = "" if value is None or callable(value) else f"`{value}`"
             default = "required" if parameter.required else default
             lines.append(f"| {flags} | {(getattr(parameter, 'help', '') or '').replace('|', '/')} | {default} |")
     return "\n".join(lines) + "\n"
@@ -68,29 +71,13 @@ def classifier_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-# The paper's Table 1 (mean, std over five repetitions).
-MEASURES = ("precision_index", "similarity", "sparsity", "smoothness")
-PUBLISHED = {
-    "moving_box": {
-        "Ics": ((0.99, 0.00), (1.32, 0.00), (1.00, 0.00), (0.29, 0.00)),
-        "Gan": ((0.00, 0.00), (0.87, 0.17), (1.00, 0.00), (0.12, 0.01)),
-        "CounterGan": ((0.01, 0.01), (0.59, 0.05), (1.00, 0.00), (0.03, 0.00)),
-        "Sparce": ((0.00, 0.00), (0.40, 0.06), (0.30, 0.05), (0.02, 0.00)),
-    },
-    "motionsense": {
-        "Ics": ((0.37, 0.07), (1.32, 0.01), (1.00, 0.00), (0.58, 0.00)),
-        "Gan": ((0.00, 0.00), (0.71, 0.21), (1.00, 0.00), (0.09, 0.01)),
-        "CounterGan": ((0.00, 0.01), (0.33, 0.09), (1.00, 0.00), (0.03, 0.02)),
-        "Sparce": ((0.04, 0.06), (0.22, 0.13), (0.22, 0.14), (0.04, 0.03)),
-    },
-    "catching": {
-        "Ics": ((0.24, 0.05), (1.66, 0.04), (1.00, 0.00), (0.55, 0.01)),
-        "Gan": ((0.00, 0.00), (0.22, 0.02), (1.00, 0.00), (0.07, 0.01)),
-        "CounterGan": ((0.00, 0.00), (0.12, 0.01), (1.00, 0.00), (0.01, 0.01)),
-        "Sparce": ((0.01, 0.01), (0.09, 0.04), (0.27, 0.10), (0.01, 0.01)),
-    },
+MEASURES = {
+    "precision": "precision_index",
+    "similarity": "similarity",
+    "sparsity": "sparsity",
+    "smoothness": "smoothness",
 }
-TITLES = {"moving_box": "Moving Box", "motionsense": "MotionSense", "catching": "Catching (ours is simulated)"}
+TITLES = {name: described.title for name, described in DATASETS.items()} | {"catching": "Catching (ours is simulated)"}
 
 
 def method_tables() -> str:
@@ -120,10 +107,10 @@ def method_tables() -> str:
             if any("error" in r for r in of_run):
                 lines.append(f"| {run} | {next(r['error'] for r in of_run if 'error' in r)} |")
                 continue
-            published = PUBLISHED[name].get(run)
+            published = TABLE1[name].get(run.lower(), {})
             cells = [f"{mean(of_run, 'valid'):.3f}"]
-            for i, measure in enumerate(MEASURES):
-                cells.append(beside(mean(of_run, measure), published[i] if published else None))
+            for papers, ours in MEASURES.items():
+                cells.append(beside(mean(of_run, ours), published.get(papers)))
             cells.append(f"{mean(of_run, 'universality'):.2f}")
             if oracle:
                 cells.append(f"{mean(of_run, 'oracle'):.2f}")
@@ -143,12 +130,11 @@ def mean(rows: list[dict], name: str) -> float:
     return sum(r[name] for r in rows) / len(rows)
 
 
-def beside(ours: float, published: tuple[float, float] | None) -> str:
+def beside(ours: float, published: Reported | None) -> str:
     if published is None:
         return f"{ours:.3f}"
-    value, std = published
-    text = f"{ours:.3f}" if abs(ours - value) <= max(2 * std, 0.005) else f"**{ours:.3f}**"
-    return f"{text} / {value:.2f} ± {std:.2f}"
+    text = f"{ours:.3f}" if published.agrees(ours) else f"**{ours:.3f}**"
+    return f"{text} / {published.mean:.2f} ± {published.std:.2f}"
 
 
 def between(page: str, name: str, text: str) -> str:
@@ -177,3 +163,6 @@ if __name__ == "__main__":
         (DOCS / "methods.md").write_text(
             between(between(page, "methods", method_tables()), "gradient", gradient_table()), encoding="utf-8"
         )
+    if (RESULTS / "reproduction" / RUN).exists():
+        page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
+        (DOCS / "reproduction.md").write_text(page, encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import data, demo, explain, fit, listing
+from sparcets.cli import benchmark, data, demo, evaluate, explain, fit, listing, reproduce
 
 app = typer.Typer(
     name="sparcets",
@@ -20,6 +20,9 @@ app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("fit")(fit.fit)
 app.command("explain")(explain.explain)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(benchmark.app, name="benchmark")
+app.command("reproduce")(reproduce.reproduce)
 app.command("list")(listing.list_all)
 
 

@@ -1,0 +1,1 @@
+"""Results as things to read: tables in Markdown, CSV and LaTeX."""

@@ -1,0 +1,155 @@
+"""The report of a reproduction: what was run, every table and figure, and what agrees with the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparcets.benchmark.published import DATASETS
+from sparcets.benchmark.store import ResultStore
+from sparcets.report.tables import Table
+from sparcets.reproduce.figures import CAPTIONS
+from sparcets.reproduce.measured import Row, Runs, Verdict, verdicts
+from sparcets.reproduce.tables import make_tables
+from sparcets.storage import read_json
+
+RUN = "reproduction.json"  # what was asked for, of which data, and how long it took
+RESULTS = "results.jsonl"
+
+SMALL = """\
+**This is the small scale**: fewer series, narrower generators, a fifth of the epochs, fewer queries. It shows that
+everything runs and how the methods compare; the paper's own numbers are for `--scale full`, which wants a GPU."""
+
+FULL = """\
+### How to read the differences
+
+- **ICS.** How the paper raises λ and how it normalises the L1 is not stated. Ours takes 100 steps for each of up to ten
+  values of λ and doubles λ for queries that are not valid yet, and so it converges. The paper's similarities, 1.32 to
+  1.66, are near the distance of the starting noise from the query, and its precision of 0.99 on Moving Box says that
+  hardly any query changed class there: its search seems to have ended close to where it began.
+- **Scaling.** The paper does not state it; we standardise every feature on the training part. Similarity, smoothness
+  and, through the balance of the loss terms, sparsity depend on it.
+- **Moving Box.** The paper's adversarial training does not settle within 100 epochs: similarity and sparsity wander
+  from epoch to epoch, and a number is that of the epoch at which one stops. The perfect counterfactual is known here:
+  shift the box and nothing else. It has similarity 0.31, sparsity 0.16, smoothness 0.007 and an oracle of 1.
+- **Precision.** The published code tests on queries cut to the number of targets; we test on all of them.
+- **Catching.** The paper's recordings are private and ours are simulated: these rows show whether the methods behave
+  alike, not whether a number is reproduced.
+- **The sparsity term** of the paper has no gradient in the published code and cannot have trained anything; the rows
+  "with a gradient" of the table of loss terms show what it does when it can.
+- **Truth.** Valid is what the explained classifier says. Transfer asks classifiers that nobody tried to convince, the
+  oracle asks the process that made the data. Where valid is near 1 and those are not, the change moved the classifier
+  and not the class."""
+
+_SECTIONS = {
+    "datasets": "Data",
+    "table1": "The four methods",
+    "targets": "Target classes",
+    "ablation": "Loss terms",
+    "timing": "Time",
+    "saliency": "Saliency",
+}
+
+
+def make_page(run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str], *, root: str = "") -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    run
+        What :func:`~sparcets.reproduce.run.reproduce` wrote about itself.
+    rows
+        Rows of the results.
+    figures
+        Names of the figures that are there.
+    root
+        Where the folder of the results lies, seen from the page; ends with a slash unless empty.
+    """
+    lines = ["# The paper, reproduced", "", _about(run, rows), "", SMALL if run["scale"] == "small" else ""]
+    for name, why in run["left_out"].items():
+        lines += ["", f"**{DATASETS[name].title} is left out**: {why}"]
+    for stem, table in make_tables(rows, run["datasets"], run["asked"]).items():
+        lines += ["", f"## {_SECTIONS[stem]}", "", table.to_markdown(), "", _files(stem, table, root)]
+        if stem == "table1":
+            lines += ["", "### What agrees with the paper", "", *_agreement(Runs(rows), run)]
+            lines += ["", FULL] if run["scale"] == "full" else []
+    there = set(figures)
+    shown = [stem for stem in CAPTIONS if stem in there]
+    if shown:
+        lines += ["", "## Figures"]
+    for stem in shown:
+        lines += ["", f"![{stem}]({root}figures/{stem}.png)", "", CAPTIONS[stem]]
+    for stem, why in run["figures_left_out"].items():
+        lines += ["", f"{stem} is left out: {why}"]
+    return "\n".join(_without_doubled_blanks(lines)) + "\n"
+
+
+def folder_page(folder: Path, *, root: str = "") -> str:
+    """Return the report of a folder of results, from what is stored in it."""
+    run = read_json(folder / RUN, "a reproduction")
+    figures = sorted(path.stem for path in (folder / "figures").glob("*.png"))
+    return make_page(run, ResultStore(folder / RESULTS).rows(), figures, root=root)
+
+
+def _about(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    finished = [row for row in rows if not row.get("error")]
+    failed = len(rows) - len(finished)
+    devices = ", ".join(sorted({str(row.get("device")) for row in finished})) or "no device yet"
+    work = sum(float(row.get("fit_s") or 0) + float(row.get("explain_s") or 0) for row in finished)
+    versions = sorted({str((row.get("versions") or {}).get("sparcets")) for row in finished})
+    return (
+        f"Lang, Giese, Ilg and Otte (2022), *Generating Sparse Counterfactual Explanations For Multivariate Time "
+        f"Series*, run again with sparcets {', '.join(versions) or '?'}: scale {run['scale']}, {run['repetitions']} "
+        f"repetition{'s' if run['repetitions'] > 1 else ''}, on {devices}. {len(rows)} runs"
+        f"{f', {failed} of which failed' if failed else ''}; {_duration(run['seconds'])} in all, of which training and "
+        f"answering took {_duration(work)} of one worker. Written by `sparcets reproduce`."
+    )
+
+
+def _duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    >>> _duration(42), _duration(600), _duration(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _files(stem: str, table: Table, root: str) -> str:
+    return f"[CSV]({root}tables/{stem}.csv) · [LaTeX]({root}tables/{stem}.tex)" if table.rows else ""
+
+
+def _agreement(runs: Runs, run: Mapping[str, Any]) -> list[str]:
+    """Say for each data set which of our numbers lie within two standard deviations of the paper's."""
+    lines = []
+    for name, facts in run["datasets"].items():
+        found = verdicts(runs, name)
+        within = [verdict for verdict in found if verdict.agrees]
+        outside = [verdict for verdict in found if not verdict.agrees]
+        if not found:
+            continue
+        lines.append(f"- **{facts['title']}**: {len(within)} of {len(found)} numbers within the paper's 2 std.")
+        if within:
+            lines.append(f"  - within: {'; '.join(_by_method(within))}")
+        if outside:
+            told = (f"{v.method} {v.measure} {v.ours} against {v.papers}" for v in outside)
+            lines.append(f"  - outside: {'; '.join(told)}")
+    return lines or ["Nothing to compare yet."]
+
+
+def _by_method(found: Iterable[Verdict]) -> list[str]:
+    measures: dict[str, list[str]] = {}
+    for verdict in found:
+        measures.setdefault(verdict.method, []).append(verdict.measure)
+    return [f"{method} {', '.join(names)}" for method, names in measures.items()]
+
+
+def _without_doubled_blanks(lines: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1]):
+            kept.append(line)
+    return kept

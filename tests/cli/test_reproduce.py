@@ -1,0 +1,106 @@
+"""``sparcets reproduce`` as a user types it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparcets.__main__ import main
+from sparcets.report.tables import Table
+from sparcets.reproduce.run import Reproduction
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["reproduce", *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Replace the work; return what was asked for."""
+    seen: dict[str, Any] = {}
+
+    def fake(what: str, *, on_note: Any, **given: Any) -> Reproduction:
+        seen.update(given, what=what)
+        on_note("motionsense is left out: not here")
+        return Reproduction(
+            page=tmp_path / "README.md",
+            tables={"datasets": table("Data"), "table1": table("Table 1")},
+            figures=(tmp_path / "a.png", tmp_path / "a.svg"),
+            rows=({"key": "k"}, {"key": "bad", "error": "E: x"}),
+            computed=2,
+            left_out={"motionsense": "not here"},
+            seconds=1.23,
+        )
+
+    monkeypatch.setattr("sparcets.reproduce.run.reproduce", fake)
+    return seen
+
+
+def table(title: str) -> Table:
+    return Table(title, ("data", "valid"), ((title, "**0.9**"),))
+
+
+def test_help_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for part in ("table1", "targets", "ablation", "figures", "timing", "all", "--scale", "--source", "--workers"):
+        assert part in out
+
+
+def test_options_arrive(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_path: Path) -> None:
+    sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
+    options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
+    assert run(capsys, "ablation", *options, *sources, "--seed", "5")[0] == 0
+    assert asked == {
+        "what": "ablation",
+        "scale": "full",
+        "repetitions": 3,
+        "out": tmp_path,
+        "workers": 4,
+        "device": "cpu",
+        "sources": {"motionsense": "/data/ms.npz", "catching": "c.npz"},
+        "seed": 5,
+    }
+
+
+def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any]) -> None:
+    code, out, err = run(capsys, "table1")
+    assert code == 0 and err == "motionsense is left out: not here\n"
+    assert "Table 1\t0.9" in out and "Data\t" not in out  # the table asked for alone
+    assert "2 of 2 runs were new, 1 failed" in out and "1 figures" in out
+
+
+def test_json(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_path: Path) -> None:
+    found = json.loads(run(capsys, "all", "--json")[1])
+    assert found["page"] == str(tmp_path / "README.md") and found["runs"] == 2 and found["computed"] == 2
+    assert found["failed"] == {"bad": "E: x"} and found["left_out"] == {"motionsense": "not here"}
+    assert list(found["tables"]) == ["datasets", "table1"] and len(found["figures"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tabel1"], "tabel1"),
+        ([], "PART"),
+        (["all", "--scale", "huge"], "huge"),
+        (["all", "--repetitions", "0"], "--repetitions"),
+        (["all", "--source", "catching"], "name=path"),
+        (["all", "--source", "cat=x.npz"], "no data set of the paper 'cat'"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and len(err.strip().splitlines()) == 1 and words in err
+    assert list(tmp_path.iterdir()) == []

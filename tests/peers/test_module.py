@@ -1,0 +1,27 @@
+"""There and back: series as peers take them, and answers as we do."""
+
+import numpy as np
+
+from sparcets.peers.module import from_peer, to_peer
+from sparcets.series_info import SeriesInfo
+
+X = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
+INFO = SeriesInfo.measure(X, ("a", "b"))
+
+
+def test_entries_left_alone_keep_their_bits_however_far_out_they_are() -> None:
+    query = np.full((6, 3), 1e6 + 1 / 3)  # float32, which peers compute in, cannot tell the third
+    given = to_peer(query[None], INFO, longest_is_time=True)[0]
+    found = given.astype(np.float64)
+    found[1, 2] = 0.0
+    answer = from_peer(found, given, query, INFO)
+    expected = query.copy()
+    expected[2, 1] = INFO.scaler.center[1]
+    np.testing.assert_array_equal(answer, expected)
+
+
+def test_a_series_goes_there_and_back() -> None:
+    given = to_peer(X, INFO, longest_is_time=True)
+    assert given.shape == (20, 3, 6) and given.dtype == np.float32
+    back = from_peer(given[4].astype(np.float64), given[0], X[0], INFO)
+    np.testing.assert_allclose(back, X[4], rtol=1e-6)
