@@ -3,7 +3,7 @@
     python benchmarks/probes.py [longer|raw_units ...]
 
 ``longer``: three times the epochs on moving_box, with the values of every 20th epoch. ``raw_units``: motionsense
-without standardisation inside the explainer, and measured in the data's own units. Made for a GPU, like ``methods.py``.
+without standardisation inside the explainer, and measured in the data's own units. Made for a GPU.
 """
 
 import json
@@ -11,23 +11,20 @@ import os
 import sys
 from dataclasses import replace
 
-import methods
+import backbones
 import numpy as np
 
 import sparcets as sp
 from sparcets.series_info import SeriesInfo
 
-RESULTS = methods.RESULTS.with_name("probes.jsonl")
+RESULTS = backbones.RESULTS.with_name("probes.jsonl")
 
 
 def run(name: str, probe: str, config: sp.SparceConfig) -> None:
-    facts = methods.SETS[name]
-    data = sp.load_dataset(facts["source"])
-    classifier = sp.TorchClassifier("bilstm").fit(data)
-    rows = np.flatnonzero(data.y_test != data.class_names.index(facts["target"]))
+    data, classifier, rows = backbones.prepare(name)
     explainer = sp.Sparce(classifier, config).fit(data)
-    e = explainer.explain(data.X_test[rows], facts["target"])
-    row = {"set": name, "probe": probe, "seed": config.seed, **methods.measure(e, data, rows)}
+    e = explainer.explain(data.X_test[rows], backbones.TARGETS[name])
+    row = {"set": name, "probe": probe, "seed": config.seed, **backbones.measure(e, data, rows)}
     row["course"] = {k: [round(v, 4) for v in values[19::20]] for k, values in explainer.history_.items()}
     with RESULTS.open("a") as file:
         file.write(json.dumps(row) + "\n")

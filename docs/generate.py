@@ -5,7 +5,6 @@ from pathlib import Path
 
 import typer
 
-from sparcets.benchmark.published import DATASETS, TABLE1, Reported
 from sparcets.cli.main import app
 from sparcets.reproduce.page import RUN, folder_page
 
@@ -71,50 +70,11 @@ def classifier_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-MEASURES = {
-    "precision": "precision_index",
-    "similarity": "similarity",
-    "sparsity": "sparsity",
-    "smoothness": "smoothness",
-}
-TITLES = {name: described.title for name, described in DATASETS.items()} | {"catching": "Catching (ours is simulated)"}
-
-
-def method_tables() -> str:
-    """Return one table per data set: ours, with the paper's mean ± std behind it where it has one."""
-    rows = [json.loads(line) for line in (RESULTS / "methods.jsonl").read_text().splitlines()]
-    lines = [
-        "Ours / the paper's (mean ± std); **bold** where ours lies outside the paper's mean ± 2 std (or ± 0.005, half",
-        "its last digit, where that is more). Precision is |argmax − target| on class indices, as the paper's.",
-        "Means over all test queries; oracle over valid answers. Stored in `results/methods.jsonl`, with settings.",
-    ]
-    for name in dict.fromkeys(r["set"] for r in rows):
-        of_set = [r for r in rows if r["set"] == name]
-        seeds = len({r["seed"] for r in of_set})
-        oracle = any("oracle" in r for r in of_set)
-        lines += [
-            "",
-            f"### {TITLES[name]}, target {of_set[0]['target']}, {seeds} seed{'s' if seeds > 1 else ''}, "
-            f"{int(of_set[0]['queries'])} queries, classifier {of_set[0]['accuracy']:.3f}",
-            "",
-            "| run | valid | precision | similarity | sparsity | smoothness | universality |"
-            + (" oracle |" if oracle else "")
-            + " fit, s |",
-            "|---|---|---|---|---|---|---|" + ("---|" if oracle else "") + "---|",
-        ]
-        for run in dict.fromkeys(r["run"] for r in of_set):
-            of_run = [r for r in of_set if r["run"] == run]
-            if any("error" in r for r in of_run):
-                lines.append(f"| {run} | {next(r['error'] for r in of_run if 'error' in r)} |")
-                continue
-            published = TABLE1[name].get(run.lower(), {})
-            cells = [f"{mean(of_run, 'valid'):.3f}"]
-            for papers, ours in MEASURES.items():
-                cells.append(beside(mean(of_run, ours), published.get(papers)))
-            cells.append(f"{mean(of_run, 'universality'):.2f}")
-            if oracle:
-                cells.append(f"{mean(of_run, 'oracle'):.2f}")
-            lines.append(f"| {run} | {' | '.join(cells)} | {mean(of_run, 'fit_s'):.0f} |")
+def backbone_table() -> str:
+    rows = [json.loads(line) for line in (RESULTS / "backbones.jsonl").read_text().splitlines()]
+    names = ("valid", "oracle", "sparsity", "similarity", "smoothness", "universality")
+    lines = [f"| backbone | {' | '.join(names)} | fit, s |", "|---|" + "---|" * (len(names) + 1)]
+    lines += [f"| {r['backbone']} | {' | '.join(f'{r[n]:.3f}' for n in names)} | {r['fit_s']:.0f} |" for r in rows]
     return "\n".join(lines)
 
 
@@ -124,17 +84,6 @@ def gradient_table() -> str:
     lines = [f"| form | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     lines += [f"| {r['form']} | {' | '.join(f'{r[n]:.3f}' for n in names)} |" for r in rows]
     return "\n".join(lines)
-
-
-def mean(rows: list[dict], name: str) -> float:
-    return sum(r[name] for r in rows) / len(rows)
-
-
-def beside(ours: float, published: Reported | None) -> str:
-    if published is None:
-        return f"{ours:.3f}"
-    text = f"{ours:.3f}" if published.agrees(ours) else f"**{ours:.3f}**"
-    return f"{text} / {published.mean:.2f} ± {published.std:.2f}"
 
 
 def between(page: str, name: str, text: str) -> str:
@@ -158,11 +107,9 @@ if __name__ == "__main__":
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     if (RESULTS / "classifiers.jsonl").exists():
         (DOCS / "classifiers.md").write_text(classifier_page(), encoding="utf-8")
-    if (RESULTS / "methods.jsonl").exists():
-        page = (DOCS / "methods.md").read_text(encoding="utf-8")
-        (DOCS / "methods.md").write_text(
-            between(between(page, "methods", method_tables()), "gradient", gradient_table()), encoding="utf-8"
-        )
+    page = (DOCS / "methods.md").read_text(encoding="utf-8")
+    page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
+    (DOCS / "methods.md").write_text(page, encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():
         page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
         (DOCS / "reproduction.md").write_text(page, encoding="utf-8")

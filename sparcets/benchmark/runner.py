@@ -64,7 +64,7 @@ def run_plan(
     with progress_bar("benchmark", len(groups) + len(todo), show=progress) as bar:
 
         def finish(row: Row) -> None:
-            row = to_plain(row)
+            row = to_plain({**row, "workers": workers})
             store.append(row)
             if on_row is not None:
                 on_row(row)

@@ -117,7 +117,7 @@ def _ablation(runs: Runs, facts: Facts) -> Table:
 
 
 def _timing(runs: Runs, facts: Facts) -> Table:
-    rows, errors, devices, less = [], [], set(), False
+    rows, errors, devices, less, together_at_most = [], [], set(), False, 1
     for name in facts:
         for method, title in METHODS.items():
             group, papers = runs.of(name, title), SECONDS[name][method]
@@ -131,12 +131,17 @@ def _timing(runs: Runs, facts: Facts) -> Table:
             errors += _told(group, f"{facts[name]['title']}, {title}")
             devices |= {str(row.get("device")) for row in group.finished}
             less |= smaller
+            together_at_most = max([together_at_most, *(int(row.get("workers") or 1) for row in group.finished)])
     columns = ("data", "method", "training, s", "answers, s", "together, s", "the paper's, s", "faster")
     note = (
-        f"Ours on {', '.join(sorted(devices)) or 'no device yet'}, the paper's on a {SECONDS_ON}. Runs side by side "
-        f"(`--workers`) slow one another down.{' This scale does less work than the paper: no comparison.' * less}"
+        f"Ours on {', '.join(sorted(devices)) or 'no device yet'}, {_side_by_side(together_at_most)}; the paper's on a "
+        f"{SECONDS_ON}.{' This scale does less work than the paper: no comparison.' * less}"
     )
     return Table("One training and all test counterfactuals", columns, tuple(rows), note=" ".join([note, *errors]))
+
+
+def _side_by_side(n: int) -> str:
+    return "one run at a time" if n == 1 else f"up to {n} runs side by side, which slow one another down"
 
 
 def _saliency(runs: Runs) -> Table:

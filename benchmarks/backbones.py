@@ -1,0 +1,72 @@
+"""SPARCE at the paper's settings on Moving Box with each of the three backbones that the paper names.
+
+    python benchmarks/backbones.py [lstm|gru|tcn ...]
+
+One JSON line per run in ``results/backbones.jsonl``, which ``make docs`` turns into a table in ``docs/methods.md``.
+Made for a GPU: on a CPU the full settings take days.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import sparcets as sp
+from sparcets.metrics import proximity, smoothness, sparsity, universality, validity
+
+RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "backbones.jsonl"
+TARGETS = {"moving_box": "1", "motionsense": "ups"}
+
+
+def measure(e: sp.Explanation, data: sp.Dataset, rows: np.ndarray) -> dict[str, float]:
+    """Return means over all queries; the oracle's over valid answers."""
+    asked = e[e.status != "unchanged"]
+    found = asked[asked.valid]
+    result = {
+        "queries": len(asked),
+        "valid": asked.valid.mean(),
+        "precision_index": validity.index_distance(asked).mean(),
+        "precision_l2": validity.probability_distance(asked).mean(),
+        "similarity": proximity.similarity(asked).mean(),
+        "sparsity": sparsity.sparsity(asked).mean(),
+        "smoothness": smoothness.smoothness(asked).mean(),
+        "universality": universality.universality(asked),
+    }
+    if data.oracle is not None and len(found):
+        result["oracle"] = (data.oracle(found.counterfactual, rows[found.query_index]) == found.target).mean()
+    return {name: round(float(value), 4) for name, value in result.items()}
+
+
+def prepare(name: str) -> tuple[sp.Dataset, sp.TorchClassifier, np.ndarray]:
+    """Return a data set, its classifier, and the rows of its test queries."""
+    data = sp.load_dataset(name)
+    classifier = sp.TorchClassifier("bilstm").fit(data)
+    return data, classifier, np.flatnonzero(data.y_test != data.class_names.index(TARGETS[name]))
+
+
+def main(wanted: list[str]) -> None:
+    data, classifier, rows = prepare("moving_box")
+    target = TARGETS["moving_box"]
+    paper = sp.SparceConfig.paper(target=target)
+    for backbone in wanted:
+        config = replace(paper, generator=replace(paper.generator, backbone=backbone))
+        started = time.perf_counter()
+        explainer = sp.Sparce(classifier, config).fit(data)
+        row = {"set": "moving_box", "backbone": backbone, "seed": config.seed, "target": target}
+        row |= {"accuracy": round(float((classifier.predict(data.X_test) == data.y_test).mean()), 4)}
+        row |= {"fit_s": round(time.perf_counter() - started, 1)}
+        row |= measure(explainer.explain(data.X_test[rows], target), data, rows)
+        row |= {"config": config.to_dict(), "version": sp.__version__, "torch": torch.__version__}
+        row["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print({k: v for k, v in row.items() if k != "config"}, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["lstm", "gru", "tcn"])
