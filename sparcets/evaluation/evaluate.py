@@ -17,7 +17,7 @@ from sparcets.evaluation.scores import Scores, summarise
 from sparcets.explanation import Explanation
 from sparcets.metrics import proximity, sparsity, validity
 from sparcets.metrics.diversity import diversity, place_diversity
-from sparcets.metrics.geometry import joint_deviation, limb_deviation
+from sparcets.metrics.geometry import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import pooled_auc, salient_auc
 from sparcets.metrics.smoothness import smoothness
@@ -137,7 +137,7 @@ def evaluate(
         bar.advance(0, "the whole set")
         of_set = {"coverage": (validity.coverage(e), int(asked.sum()))}
         of_set["universality"] = (universality(answers), int(answers.valid.sum()))
-        of_set |= _pooled(answers, dataset, rows[asked])
+        of_set |= _pooled(answers, dataset, rows[asked]) | _bodies(answers)
         of_set["seconds"] = (e.seconds, len(e))
         per_query = _frame(e, None if dataset is None else rows, asked, columns)
         summary = summarise(per_query, of_set, seed=seed)
@@ -203,6 +203,15 @@ def _pooled(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str
         else:
             areas[name] = (pooled_auc(e[chosen], dataset.salient_test[rows[chosen]]), int(chosen.sum()))
     return areas
+
+
+def _bodies(e: Explanation) -> dict[str, tuple[float, int]]:
+    """Return how far the limbs' lengths and the joints' angles of all valid answers are from those of the queries."""
+    skeleton, found = find_skeleton(e.feature_names), e[e.valid]
+    if skeleton is None or not len(found):
+        return {}
+    distances = {"limb_distance": limb_distance(found, skeleton), "joint_distance": joint_distance(found, skeleton)}
+    return {name: (float(np.mean(list(of.values()))), len(found)) for name, of in distances.items() if of}
 
 
 def _spread(values: FloatArray, known: BoolArray) -> FloatArray:

@@ -34,10 +34,10 @@ FULL = """\
   2 std, and universality rises to 0.80 to 0.93: nearly one perturbation for all queries (`results/probes.jsonl`).
 - **Similarity on Moving Box.** The paper's adversarial training does not settle within 100 epochs: similarity and
   sparsity wander from epoch to epoch, and a number is that of the epoch at which one stops. Run on to 260 epochs,
-  SPARCE's similarity ends at 0.36, within the paper's 2 std (`results/probes.jsonl`). The paper's times also suggest more
-  updates on this set than 100 epochs: 53 times as long as Catching, for 13 times as many. The perfect counterfactual
-  is known here, shift the box and nothing else: similarity 0.31, sparsity 0.16, smoothness 0.007, universality 0.23 and
-  an oracle of 1.
+  SPARCE's similarity ends at 0.36, within the paper's 2 std (`results/probes.jsonl`). The paper's times also suggest
+  more updates on this set than 100 epochs: 53 times as long as Catching, for 13 times as many. The perfect
+  counterfactual is known here, shift the box and nothing else: similarity 0.31, sparsity 0.16, smoothness 0.007,
+  universality 0.23 and an oracle of 1.
 - **Precision.** Where the paper has 0.00 ± 0.00, ours may be a handful of queries. The published code tests on queries
   cut to the number of targets; we test on all of them.
 - **Catching.** The paper's recordings are private and ours are simulated: these rows show whether the methods behave
@@ -47,8 +47,8 @@ FULL = """\
 
 ### Valid is not yet true
 
-Valid is what the explained classifier says. *Transfer* asks classifiers that nobody tried to convince, the *oracle* asks
-the process that made the data. All four methods convince the classifier they explain nearly always; classifiers of
+Valid is what the explained classifier says. *Transfer* asks classifiers that nobody tried to convince, the *oracle*
+asks the process that made the data. All four methods convince the classifier they explain nearly always; classifiers of
 other architectures follow them in far fewer cases, and on Moving Box, where the generating process itself can be asked,
 hardly any of the answers belongs to the class it claims. Such a change moves the classifier and not the class: it is
 adversarial noise, however sparse and smooth. None of the paper's four measures can tell the two apart."""
@@ -60,6 +60,7 @@ _SECTIONS = {
     "ablation": "Loss terms",
     "timing": "Time",
     "saliency": "Saliency",
+    "geometry": "Bodies",
 }
 
 

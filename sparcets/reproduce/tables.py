@@ -49,6 +49,8 @@ def make_tables(rows: Iterable[Row], facts: Facts, wanted: Iterable[str]) -> dic
     tables |= {stem: make(runs, facts) for stem, make in makers.items() if asked & {stem, "all"}}
     if asked & {"figures", "all"} and "moving_box" in facts:
         tables["saliency"] = _saliency(runs)
+    if asked & {"figures", "all"} and "catching" in facts:
+        tables["geometry"] = _geometry(runs)
     return tables
 
 
@@ -161,6 +163,24 @@ def _saliency(runs: Runs) -> Table:
     )
     columns = ("target", "method", "runs", "AUC, pooled", "AUC, mean", *TRUTH.values())
     return Table("Moving Box: does the change lie where the class is?", columns, tuple(rows), " ".join([note, *errors]))
+
+
+def _geometry(runs: Runs) -> Table:
+    """Return the numbers behind figure 6, which the paper gives as box plots only."""
+    rows, errors = [], []
+    for label in METHODS.values():
+        group = runs.of("catching", label)
+        limbs, joints = group.values("limb_deviation"), group.values("joint_deviation")
+        first = _failed(group) if group.rows and not group.finished else number([100 * value for value in limbs])
+        truth = (number(group.values(name)) for name in TRUTH)
+        rows.append((label, str(len(group.finished)), first, number(joints), *truth))
+        errors += _told(group, label)
+    note = (
+        "Mean over the valid answers' limbs, joints and steps of how far each length is from the query's own, in per "
+        "cent of it, and each angle, in degrees; lower is better. Bones do not stretch, whatever the class."
+    )
+    columns = ("method", "runs", "limb lengths off by, %", "joint angles off by, °", *TRUTH.values())
+    return Table("Catching: does the body stay a body?", columns, tuple(rows), " ".join([note, *errors]))
 
 
 def _cells(group: Repeated, published: Measured | None) -> list[str]:

@@ -12,10 +12,12 @@ from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, Sh
 from sparcets.evaluation.scores import SHAPE, better, measure_names
 from sparcets.explanation import Explanation
 from sparcets.metrics import proximity, sparsity
+from sparcets.metrics.geometry import joint_distance, limb_distance
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import pooled_auc, salient_auc
 from sparcets.metrics.validity import coverage
 from sparcets.series_info import SeriesInfo
+from sparcets.skeletons import find_skeleton
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -309,7 +311,12 @@ def test_saliency_and_geometry_where_they_are_known():
     usual = np.median(catching.X_train[:, :, 0].mean(1))
     high = sp.wrap(lambda X: np.eye(3)[(X[:, :, 0].mean(1) > usual).astype(int)])
     e = sp.Nearest(high).fit(catching).explain(catching.X_test[:10], target=1)
-    assert mean(sp.evaluate(e, catching, judges={}), "limb_deviation") > 0
+    s = sp.evaluate(e, catching, judges={})
+    assert mean(s, "limb_deviation") > 0
+    skeleton, found = find_skeleton(e.feature_names), e[e.valid & (e.status != "unchanged")]
+    assert skeleton is not None
+    assert mean(s, "limb_distance") == np.mean(list(limb_distance(found, skeleton).values()))
+    assert mean(s, "joint_distance") == np.mean(list(joint_distance(found, skeleton).values()))
 
 
 def test_padding_does_not_count():

@@ -89,7 +89,10 @@ def test_timing_by_hand(make_row, facts) -> None:
     at = ("Catching (simulated)", "ICS")
     assert table.rows[0] == (*at, "1.00 ± 0.00", "21.00 ± 1.41", "22.00 ± 1.41", "693 ± 34", "31.5 ×")
     assert cell(table, "faster", "Catching (simulated)", "GAN") == "–"
-    assert "Ours on cpu, the paper's on a Quadro RTX 5000." in table.note and "less work" not in table.note
+    assert (
+        "Ours on cpu, one run at a time; the paper's on a Quadro RTX 5000." in table.note
+        and "less work" not in table.note
+    )
 
 
 def test_times_of_less_work_are_not_compared(make_row, facts) -> None:
@@ -126,10 +129,26 @@ def test_saliency_by_hand(make_row, facts) -> None:
     assert cell(found, "AUC, pooled", "1", "ICS") == "E: x"
 
 
+def test_geometry_by_hand(make_row, facts) -> None:
+    rows = [make_row(seed=seed, limb_deviation=v, joint_deviation=10 * v) for seed, v in enumerate((0.02, 0.04))]
+    found = make_tables(rows, facts, ["figures"])["geometry"]
+    assert found.rows[3][:4] == ("SPARCE", "2", "3.00 ± 1.41", "0.30 ± 0.14")  # per cent, and degrees
+    assert found.rows[0][:4] == ("ICS", "0", "–", "–")
+
+
+def test_the_time_tells_how_many_ran_at_once(make_row, facts) -> None:
+    def note(*workers):
+        rows = [{**make_row(seed=seed), "workers": n} for seed, n in enumerate(workers)]
+        return make_tables(rows, facts, ["timing"])["timing"].note
+
+    assert "one run at a time" in note(1, 1)
+    assert "up to 9 runs side by side" in note(1, 9)
+
+
 def test_only_what_was_asked_for(facts) -> None:
     assert list(make_tables([], facts, ["targets", "timing"])) == ["datasets", "targets", "timing"]
-    assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing"]
-    assert list(make_tables([], facts, ["figures"])) == ["datasets"]
+    assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing", "geometry"]
+    assert list(make_tables([], facts, ["figures"])) == ["datasets", "geometry"]
 
 
 def test_csv_and_latex_of_a_real_table(make_row, facts) -> None:
