@@ -36,6 +36,7 @@ from sparcets.explainers.base import BaseExplainer
 from sparcets.explanation import STATUSES, Explanation
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import roc
+from sparcets.peers.cfts import CftsPeer
 from sparcets.training.device import resolve_device
 from sparcets.validation import check_target
 
@@ -177,7 +178,7 @@ def _measure(cell: Cell, workplace: Workplace) -> dict[str, Any]:
         "device": _device_name(workplace.device),
         "data": {"name": data.name, "split": data.split, "train": len(data.X_train), "test": len(data.X_test)},
     }
-    if hasattr(explainer, "timed_out_"):  # a peer, which takes one query at a time and may give up on some
+    if isinstance(explainer, CftsPeer):  # it takes one query at a time, and may give up on some
         row["peer"] = {"ran": explainer.ran_, "timed_out": explainer.timed_out_, "crashed": explainer.crashed_}
     if cell.keep:
         e[: cell.keep].save(workplace.folder / "explanations" / f"{cell.key}.npz")
