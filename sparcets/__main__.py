@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from sparcets.errors import SparcetsError
 
+STOPPED = 130  # exit code after Ctrl-C
+RESUMABLE = ("benchmark", "reproduce")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
@@ -20,14 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments  # accepted anywhere on the line
     arguments = [a for a in arguments if a != "--debug"]
     logging.basicConfig(level=logging.INFO if debug else logging.WARNING, format="%(message)s", stream=sys.stderr)
+    if not sys.stderr.isatty():  # no bar is drawn there, so words tell that long work is going on
+        logging.getLogger("sparcets.benchmark").setLevel(logging.INFO)
     usage_error: type[Exception] = typer.BadParameter.__bases__[0]  # typer's own, or click's in older versions
     try:
         code = app(args=arguments or ["--help"], prog_name="sparcets", standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        # Ctrl-C is told as an exit code by some versions of typer, and raised by others.
+        return _stopped(arguments) if code == STOPPED else code if isinstance(code, int) else 0
     except typer.Exit as stop:
         return stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        return _complain("stopped", 130)
+        return _stopped(arguments)
     except usage_error as error:
         return _complain(str(error.format_message()) if hasattr(error, "format_message") else str(error), 2)
     except BrokenPipeError:
@@ -38,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _complain(str(error), 2)
+
+
+def _stopped(arguments: Sequence[str]) -> int:
+    command = next((a for a in arguments if not a.startswith("-")), "")
+    kept = "; finished runs are kept, run the same command again to go on" if command in RESUMABLE else ""
+    return _complain(f"stopped{kept}", STOPPED)
 
 
 def _complain(message: str, code: int) -> int:

@@ -77,6 +77,8 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
     """
     file = Path(path)
     if not file.is_file():
+        if file.parent == Path():  # a name alone: the user means the file, not the folder around it
+            raise FileFormatError(f"no file {file}, where {what} should be.")
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
     try:
         return json.loads(file.read_text(encoding="utf-8"))

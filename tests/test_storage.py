@@ -137,6 +137,9 @@ def test_json_that_others_could_not_read_is_not_written(tmp_path: Path) -> None:
 def test_files_that_are_not_what_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
         read_json(tmp_path / "run.json", "a saved run")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match=r"^no file run.json, where a saved run should be\.$"):
+        read_json("run.json", "a saved run")
     file = tmp_path / "run.json"
     for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04"):
         file.write_bytes(content)

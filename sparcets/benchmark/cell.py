@@ -9,6 +9,7 @@ import platform
 import subprocess
 import time
 import traceback
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -20,18 +21,19 @@ import numpy as np
 
 import sparcets
 from sparcets.arrays import IntArray
-from sparcets.benchmark.plan import Cell, registry_of
+from sparcets.benchmark.plan import Cell, file_digest, registry_of
 from sparcets.benchmark.stability import measure_stability
 from sparcets.benchmark.store import locked
 from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
 from sparcets.config.models import ClassifierConfig
 from sparcets.config.presets import from_preset
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.fingerprint import dataset_digest
 from sparcets.datasets.load import load_dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError, FileFormatError
 from sparcets.evaluation.evaluate import evaluate
-from sparcets.evaluation.judges import find_judges
+from sparcets.evaluation.judges import find_judges, judges_folder
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explanation import STATUSES, Explanation
 from sparcets.metrics.plausibility import Plausibility
@@ -109,12 +111,12 @@ def prepare(cell: Cell, workplace: Workplace) -> None:
 
 def load_data(cell: Cell) -> Dataset:
     """Return the data of a cell; the last two are kept in memory, for the cells to come."""
-    return _load_data(cell.source or cell.dataset, json.dumps(dict(cell.options), sort_keys=True))
+    return _load_data(cell.source or cell.dataset, json.dumps(dict(cell.options), sort_keys=True), file_digest(cell))
 
 
 @lru_cache(maxsize=2)
-def _load_data(name: str, options: str) -> Dataset:
-    return load_dataset(name, **json.loads(options))
+def _load_data(name: str, options: str, digest: str | None) -> Dataset:
+    return load_dataset(name, **json.loads(options))  # a file of another content is loaded anew
 
 
 @lru_cache(maxsize=2)
@@ -130,7 +132,8 @@ def find_classifier(cell: Cell, data: Dataset, workplace: Workplace, *, other_se
     """
     config = ClassifierConfig.from_dict(cell.classifier_config)
     config = replace(config, seed=config.seed + other_seed)
-    name = json.dumps([cell.classifier, replace(config, device="auto").to_dict(), _digest(data)], sort_keys=True)
+    learnt = dataset_digest(data)[:16]
+    name = json.dumps([cell.classifier, replace(config, device="auto").to_dict(), learnt], sort_keys=True)
     folder = workplace.folder / "classifiers" / hashlib.sha256(name.encode()).hexdigest()[:16]
     with locked(folder.with_suffix(".lock")):
         try:
@@ -143,6 +146,7 @@ def find_classifier(cell: Cell, data: Dataset, workplace: Workplace, *, other_se
 
 
 def _measure(cell: Cell, workplace: Workplace) -> dict[str, Any]:
+    digest = file_digest(cell)  # taken first: if the file is replaced meanwhile, the next run sees that
     data = load_data(cell)
     target = None if cell.target is None else _class_index(cell.target, data)
     kind = registry_of(cell.method).load(cell.method)
@@ -176,7 +180,13 @@ def _measure(cell: Cell, workplace: Workplace) -> dict[str, Any]:
         "history": {name: _short(values[-1]) for name, values in explainer.history_.items() if values},
         "config": {"classifier": classifier.config.to_dict(), "explainer": config.to_dict()},
         "device": _device_name(workplace.device),
-        "data": {"name": data.name, "split": data.split, "train": len(data.X_train), "test": len(data.X_test)},
+        "data": {
+            "name": data.name,
+            "digest": digest,
+            "split": data.split,
+            "train": len(data.X_train),
+            "test": len(data.X_test),
+        },
     }
     if isinstance(explainer, CftsPeer):  # it takes one query at a time, and may give up on some
         row["peer"] = {"ran": explainer.ran_, "timed_out": explainer.timed_out_, "crashed": explainer.crashed_}
@@ -217,9 +227,11 @@ def _queries(cell: Cell, data: Dataset, target: int | None) -> IntArray:
 
 
 def _judges(data: Dataset, classifier: TorchClassifier, workplace: Workplace) -> dict[str, TorchClassifier]:
-    folder = workplace.folder / "judges"
-    with locked(folder / f"{_digest(data)}.lock"):
-        return find_judges(data, classifier, cache=folder, device=workplace.device, progress=False)
+    """Return the judges of the data from the user's cache, or trained now, by one process at a time."""
+    with ExitStack() as held:
+        with suppress(OSError):  # where nothing can be written, there is nothing to keep apart either
+            held.enter_context(locked(judges_folder().with_name(f"judges-{dataset_digest(data)[:16]}.lock")))
+        return find_judges(data, classifier, device=workplace.device, progress=False)
 
 
 def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[float]] | None:
@@ -229,15 +241,6 @@ def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[floa
     asked = e[e.status != "unchanged"]
     fpr, tpr = roc(asked, data.salient_test[rows[asked.query_index]])
     return {"fpr": [_short(v, 4) for v in fpr], "tpr": [_short(v, 4) for v in tpr]}
-
-
-@lru_cache(maxsize=8)
-def _digest(data: Dataset) -> str:
-    """Return letters that name what is learnt from, so that a file that changed is not taken for the old one."""
-    digest = hashlib.sha256(repr((data.X_train.shape, data.class_names)).encode())
-    for array in (data.X_train, data.y_train, data.lengths_train):
-        digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:16]
 
 
 def _short(value: Any, digits: int = DIGITS) -> float:

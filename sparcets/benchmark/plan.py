@@ -7,9 +7,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparcets.config.presets import PRESETS
+from sparcets.config.models import ClassifierConfig
+from sparcets.config.presets import PRESETS, from_preset
+from sparcets.datasets.load import DATASETS, load_dataset
+from sparcets.datasets.uea_names import UEA_NAMES
 from sparcets.errors import ConfigError
 from sparcets.registry import Registry, did_you_mean
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 # What a cell is called, and how many of its answers are kept, do not change its result.
 _NOT_IN_KEY = ("label", "experiment", "keep")
+_GIVEN_ELSEWHERE = ("seed", "device")  # settings that every explainer has: the cell's and the run's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +77,18 @@ class Cell:
     def __post_init__(self) -> None:
         if not self.label:
             object.__setattr__(self, "label", self.method)
+        settings = self.settings if isinstance(self.settings, tuple) else ()
+        elsewhere = [s for s in settings if str(s).partition("=")[0].strip() in _GIVEN_ELSEWHERE]
         checks = [
             (isinstance(self.dataset, str) and self.dataset != "", "'dataset' must be a name"),
             (isinstance(self.options, Mapping), f"'options' must be a dictionary, got {self.options!r}"),
             (isinstance(self.classifier_config, Mapping), "'classifier_config' must be a dictionary"),
             (isinstance(self.settings, tuple), f"'settings' must be a list of texts, got {self.settings!r}"),
+            (
+                not elsewhere,
+                f"'settings' must not hold {', '.join(elsewhere)}: the seed is the cell's own (--seed), the device the "
+                "run's (--device)",
+            ),
             (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
             (self.target is None or isinstance(self.target, str), f"'target' must be text, got {self.target!r}"),
             (isinstance(self.seed, int), f"'seed' must be a whole number, got {self.seed!r}"),
@@ -139,6 +151,7 @@ class Plan:
         methods: Iterable[str] = ("sparce",),
         seeds: Iterable[int] = (0,),
         targets: Sequence[str | None] | Mapping[str, Sequence[str | None]] = (None,),
+        settings: Iterable[str] = (),
         **common: Any,
     ) -> Self:
         """Return every combination.
@@ -149,12 +162,23 @@ class Plan:
             What to combine.
         targets
             Wanted classes, for all data sets or by data set.
+        settings
+            Of the explainers: ``"train.epochs=5"`` for all of them, ``"sparce:train.epochs=5"`` for that method alone.
         **common
             Other fields of :class:`Cell`, alike in all cells.
         """
         classifiers, methods, seeds = tuple(classifiers), tuple(methods), tuple(seeds)
+        own = _by_method(settings, methods)
         cells = [
-            Cell(dataset=data, classifier=classifier, method=method, seed=seed, target=target, **common)
+            Cell(
+                dataset=data,
+                classifier=classifier,
+                method=method,
+                seed=seed,
+                target=target,
+                settings=own[method],
+                **common,
+            )
             for data in datasets
             for classifier, target, method, seed in product(
                 classifiers, targets[data] if isinstance(targets, Mapping) else targets, methods, seeds
@@ -172,6 +196,8 @@ class Plan:
         cells = data.get("cells") if isinstance(data, Mapping) else None
         if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
             raise ConfigError('a plan is a dictionary with a list of cells: {"cells": [{"dataset": …}, …]}.')
+        if not cells:
+            raise ConfigError("the plan has no cells, so there is nothing to measure.")
         return cls(cells=tuple(Cell.from_dict(cell) for cell in cells))
 
 
@@ -184,6 +210,54 @@ def registry_of(method: str) -> Registry:
     from sparcets.peers import PEERS
 
     return PEERS
+
+
+def file_digest(cell: Cell) -> str | None:
+    """Return letters that name the content of the file a cell's data are in; None for data that come by name."""
+    name = cell.source or cell.dataset
+    if name in DATASETS or not Path(name).is_file():
+        return None
+    return hashlib.sha256(Path(name).read_bytes()).hexdigest()[:16]
+
+
+def check_plan(plan: Plan) -> None:
+    """Tell what every run of a cell would end in: names that nobody knows, missing files, settings a method has not."""
+    from sparcets.networks import ARCHITECTURES
+
+    for cell in plan.cells:
+        _check_data(cell.source or cell.dataset)
+        registry_of(cell.method).location(cell.method)
+        ARCHITECTURES.location(cell.classifier)
+        ClassifierConfig.from_dict(cell.classifier_config)
+    several = len({cell.method for cell in plan.cells}) > 1
+    for cell in plan.cells:
+        kind = registry_of(cell.method).load(cell.method).config_class
+        try:
+            from_preset(kind, cell.preset, cell.target if cell.preset == "paper" else None).override(*cell.settings)
+        except ConfigError as error:
+            hint = " A setting for one method alone has its name in front, like sparce:train.epochs=5."
+            raise ConfigError(f"{cell.method}: {error}{hint if several and cell.settings else ''}") from error
+
+
+def _check_data(name: str) -> None:
+    if name not in DATASETS and name not in UEA_NAMES and not Path(name).is_file():
+        load_dataset(name)  # which says what is wrong
+
+
+def _by_method(settings: Iterable[str], methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the settings of each method: those with its name in front, and those without any."""
+    own: dict[str, list[str]] = {method: [] for method in methods}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        method, colon, name = key.rpartition(":")
+        if colon and method.strip() not in own:
+            raise ConfigError(
+                f"the setting {setting!r} is for the method {method!r}, which is not measured here."
+                f"{did_you_mean(method, own)} Measured: {', '.join(own)}."
+            )
+        for known in [method.strip()] if colon else own:
+            own[known].append(f"{name}{equals}{value}")
+    return {method: tuple(texts) for method, texts in own.items()}
 
 
 def _at_least(least: int, value: object) -> bool:

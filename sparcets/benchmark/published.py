@@ -6,6 +6,7 @@ Keys are the names this package uses: data sets and methods as registered, class
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,16 +22,21 @@ class Reported(NamedTuple):
     mean: float
     std: float | None = None
 
-    def agrees(self, value: float) -> bool | None:
-        """Say whether a value lies within 2 std, or within half the last digit printed; None where there is no std.
+    def agrees(self, value: float, std: float = 0.0) -> bool | None:
+        """Say whether a mean with its own standard deviation is that of the paper, as far as both can tell.
+
+        It is where they differ by no more than 2 √(std² + std²), or half the last digit printed; None where the paper
+        gives no std.
 
         >>> Reported(0.40, 0.06).agrees(0.29), Reported(0.40, 0.06).agrees(0.27), Reported(0.4).agrees(0.4)
         (True, False, None)
-        >>> Reported(0.0, 0.0).agrees(0.004)
-        True
+        >>> Reported(0.40, 0.06).agrees(0.27, 0.08), Reported(0.0, 0.0).agrees(0.004)
+        (True, True)
         """
+        if self.std is None:
+            return None
         # A hair more, so that the limit itself counts as within whatever the rounding.
-        return None if self.std is None else abs(value - self.mean) <= max(2 * self.std, 0.005) + 1e-9
+        return abs(value - self.mean) <= max(2 * math.hypot(self.std, std), 0.005) + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -10,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from sparcets.benchmark.cell import Workplace, card_works, describe, failure, prepare, run_cell
-from sparcets.benchmark.plan import Cell, Plan
+from sparcets.benchmark.plan import Cell, Plan, file_digest
 from sparcets.benchmark.store import RESULTS, ResultStore, brief, to_plain
 from sparcets.engines.local import map_unordered
 from sparcets.progress import progress_bar
+from sparcets.training.device import resolve_device
+
+log = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 
@@ -25,10 +30,9 @@ def run_plan(
     workers: int = 1,
     device: str = "auto",
     progress: bool | None = None,
-    retry_errors: bool = False,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Row]:
-    """Measure the cells of a plan that are not measured yet.
+    """Measure the cells of a plan that are not measured yet, failed, or whose data file has changed since.
 
     Classifiers and judges are trained first, once for all cells that share them. A cell that fails is a row with its
     error, and the others go on. With several workers each is a process of its own; they may share one GPU.
@@ -39,15 +43,13 @@ def run_plan(
         What to measure; a cell that stands there twice is run once.
     folder
         Where the results are: ``results.jsonl``, one row per cell, appended as soon as it is finished; kept answers in
-        ``explanations``, trained networks in ``classifiers`` and ``judges``.
+        ``explanations``, trained networks in ``classifiers``. Judges are in the user's cache, for all folders.
     workers
         Processes; 1 works in this one. More need a main program that can be imported (``if __name__ == "__main__"``).
     device
         Where the networks run: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
     progress
         Whether to draw a progress bar; None draws it on a terminal.
-    retry_errors
-        Whether cells that ended in an error are run again.
     on_row
         Called with every row that was finished now.
 
@@ -58,9 +60,14 @@ def run_plan(
     """
     folder = Path(folder)
     store = ResultStore(folder / RESULTS)
-    done = store.done(retry_errors=retry_errors)
-    todo = list({cell.key: cell for cell in plan.cells if cell.key not in done}.values())
+    todo = left_to_do(plan, folder)
+    if todo:
+        resolve_device(device)  # a mistake here would be an error of every cell
+    done = store.done()
+    for path in dict.fromkeys(cell.source or cell.dataset for cell in todo if cell.key in done):
+        log.warning("%s has changed since it was measured; its runs are done again", path)
     groups = _sharing(todo)
+    begun: dict[str, float] = {}  # when the preparation of a group was, by its first cell
     with progress_bar("benchmark", len(groups) + len(todo), show=progress) as bar:
 
         def finish(row: Row) -> None:
@@ -70,19 +77,46 @@ def run_plan(
                 on_row(row)
             bar.advance(1, brief(row))
 
+        def begin(item: Cell | list[Cell]) -> None:
+            if isinstance(item, list):
+                begun[item[0].key] = time.perf_counter()
+                log.info("%s: preparing classifier and judges", item[0].dataset)
+
         # What cells share is trained before any of them is begun; each group's cells join the queue when theirs is.
         queue: deque[Cell | list[Cell]] = deque(groups)
-        for item, result in map_unordered(partial(_work, Workplace(folder, device)), queue, workers=workers):
+        work = partial(_work, Workplace(folder, device))
+        for item, result in map_unordered(work, queue, workers=workers, on_start=begin):
             if isinstance(item, Cell):
                 finish({**describe(item), **failure(result)} if isinstance(result, Exception) else result)
                 continue
             bar.advance(1, f"{item[0].dataset}: classifier and judges")
             broken = dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result
+            if len(broken) < len(item):
+                seconds = time.perf_counter() - begun[item[0].key]
+                log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
             for cell in item:
                 if cell.key in broken:
                     finish({**describe(cell), **failure(broken[cell.key])})
             queue.extend(cell for cell in item if cell.key not in broken)
     return collect(plan, folder)
+
+
+def left_to_do(plan: Plan, folder: str | os.PathLike[str]) -> list[Cell]:
+    """Return the cells of a plan that :func:`run_plan` would run, each once."""
+    rows = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
+    digests: dict[str, str | None] = {}  # so that each file is read once
+    left: dict[str, Cell] = {}
+    for cell in plan.cells:
+        row = rows.get(cell.key)
+        if row is None or "error" in row:
+            left[cell.key] = cell
+        elif before := row.get("data", {}).get("digest"):  # there is none for data that come by name
+            path = cell.source or cell.dataset
+            if path not in digests:
+                digests[path] = file_digest(cell)
+            if digests[path] not in (None, before):  # a file that is gone has not changed
+                left[cell.key] = cell
+    return list(left.values())
 
 
 def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:

@@ -7,9 +7,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from sparcets.benchmark.plan import Cell
 from sparcets.errors import FileFormatError, StorageError
 
 try:
@@ -67,9 +69,9 @@ class ResultStore:
             by_key[last["key"]] = last
         return list(by_key.values())
 
-    def done(self, *, retry_errors: bool = False) -> set[str]:
-        """Return the keys of the finished cells; with ``retry_errors``, without those that ended in an error."""
-        return {row["key"] for row in self.rows() if not (retry_errors and "error" in row)}
+    def done(self) -> set[str]:
+        """Return the keys of the cells that ended well."""
+        return {row["key"] for row in self.rows() if "error" not in row}
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a row, whole or not at all; several processes may do so at once."""
@@ -100,6 +102,32 @@ def brief(row: Mapping[str, Any]) -> str:
     named = {name: row["measures"].get(name) for name in ("valid", "transfer", "sparsity", "similarity")}
     numbers = ", ".join(f"{name} {value:.3f}" for name, value in named.items() if value is not None)
     return f"{what}: {numbers}; {row['fit_s'] + row['explain_s']:.1f} s"
+
+
+def variant(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what a row's cell asked for, beside the data set, the classifier and the target: all but the defaults.
+
+    Rows that agree in those, in the label and in this differ in nothing but the seed: they repeat one measurement.
+
+    >>> variant({"options": {"n": 3}, "settings": ["train.epochs=1"], "preset": "tiny", "asked": {"queries": 4}})
+    ('n=3', 'preset=tiny', 'train.epochs=1', 'queries=4')
+    """
+    told: list[str] = []
+    asked = {**row, **row.get("asked", {})}
+    for field in fields(Cell):
+        value = asked.get(field.name)
+        if field.name in ("dataset", "classifier", "target", "seed", "label", "experiment", "keep"):
+            continue
+        if field.name == "method" and value == row.get("label"):
+            continue
+        if field.name == "settings":
+            told += value or ()
+        elif isinstance(value, Mapping):
+            prefix = "" if field.name == "options" else "classifier."
+            told += [f"{prefix}{name}={value[name]}" for name in sorted(value)]
+        elif value is not None and value != field.default:
+            told.append(f"{field.name}={value}")
+    return tuple(told)
 
 
 def to_plain(value: Any) -> Any:

@@ -102,10 +102,25 @@ class TorchClassifier(DifferentiableClassifier):
         X = check_series(X)
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
-        checked = check_lengths(lengths, X)
-        self._prepare(Scaler.fit(X, checked), found, named, X.shape[1])
+        return self._learn(X, labels, check_lengths(lengths, X), found, named=named, progress=progress)
+
+    def _learn(
+        self,
+        X: FloatArray,
+        y: IntArray | FloatArray,
+        lengths: IntArray | None,
+        class_names: tuple[str, ...],
+        *,
+        named: bool,
+        progress: bool | None,
+    ) -> Self:
+        """Train on checked series with labels (batch,), or with probabilities (batch, classes) to be met.
+
+        Unlike ``fit``, it takes classes without a series.
+        """
+        self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
         try:
-            self._train(X, labels, checked, progress)
+            self._train(X, y, lengths, progress)
         except BaseException:
             self._network = None  # what was interrupted is not fitted
             raise
@@ -126,7 +141,7 @@ class TorchClassifier(DifferentiableClassifier):
             )
         self._network = network.to(device)
 
-    def _train(self, X: FloatArray, y: IntArray, lengths: IntArray | None, progress: bool | None) -> None:
+    def _train(self, X: FloatArray, y: IntArray | FloatArray, lengths: IntArray | None, progress: bool | None) -> None:
         config, device, network = self.config, self.device, self._fitted()
         learn, watch = _validation_split(y, config)
         step = ClassifierStep(
@@ -137,6 +152,8 @@ class TorchClassifier(DifferentiableClassifier):
             train_rows=torch.tensor(learn, device=device),
             validation_rows=torch.tensor(watch, device=device),
             lr=config.lr,
+            noise=config.noise,
+            label_smoothing=config.label_smoothing,
         )
         history = History()
         # The error decides, the loss among equals: the loss alone rises again as soon as the network grows too sure of
@@ -216,12 +233,13 @@ class TorchClassifier(DifferentiableClassifier):
             write_json(Path(folder) / HEADER, header)
 
 
-def _validation_split(y: IntArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
-    if np.bincount(y).min() < 2:
+def _validation_split(y: IntArray | FloatArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
+    labels = y.astype(np.int64) if y.ndim == 1 else y.argmax(1)
+    if np.unique(labels, return_counts=True)[1].min() < 2:
         # A class with a single series must be learnt from: watch the training series themselves.
         rows = np.arange(len(y), dtype=np.int64)
         return rows, rows
-    return stratified_split(y, test_size=config.validation, seed=spawn(config.seed, "validation"))
+    return stratified_split(labels, test_size=config.validation, seed=spawn(config.seed, "validation"))
 
 
 def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:

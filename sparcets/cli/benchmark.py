@@ -19,6 +19,7 @@ Many = list[str] | None
 
 @app.command("run")
 def run(
+    context: typer.Context,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results; what is there already is not run again.")],
     dataset: Annotated[
         Many, typer.Option("--dataset", "-d", help="Name of a data set, or path to a file; repeat it for more.")
@@ -33,10 +34,15 @@ def run(
         Many, typer.Option("--target", "-t", help="Wanted class; default: the runner-up of each query.")
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", help="Plan file (JSON) instead of --dataset, --method and the like.")
+        Path | None, typer.Option("--plan", help="Plan file (JSON) instead of all options that say what to measure.")
     ] = None,
     preset: Annotated[str, typer.Option(help="Settings to start from: default, paper or tiny.")] = "default",
-    setting: Annotated[Many, typer.Option("--set", help="Setting of the explainers, as key=value.")] = None,
+    setting: Annotated[
+        Many,
+        typer.Option(
+            "--set", help="Setting of the explainers, as key=value, or of one alone, as method:key=value; repeat it."
+        ),
+    ] = None,
     classifier_setting: Annotated[
         Many, typer.Option("--set-classifier", help="Setting of the classifiers, as key=value.")
     ] = None,
@@ -52,23 +58,25 @@ def run(
         bool, typer.Option("--stability", help="Also explain again with noise, seeds, models.")
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes side by side.", min=1)] = 1,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure every method on every data set; stop it at any time, and start it again to go on."""
-    from sparcets.benchmark.plan import Plan
+    """Measure every method on every data set; stop it at any time, and start it again to go on.
+
+    What failed, and what was measured on a file that has changed since, is run again too.
+    """
+    from sparcets.benchmark.plan import Plan, check_plan
     from sparcets.storage import read_json
 
     if plan is None:
         if not dataset:
             raise ConfigError("say what to measure: --dataset NAME (and --method), or --plan FILE.")
-        common = {
+        common: dict[str, Any] = {
             "options": parse_options(option),
             "classifier_config": _classifier_config(classifier_setting, preset),
             "preset": preset,
-            "settings": tuple(setting or ()),
+            "settings": setting or (),
             "queries": queries,
             "seconds_per_query": seconds_per_query,
             "keep": keep,
@@ -79,10 +87,11 @@ def run(
         methods, targets = method or ["sparce"], target or (None,)
         wanted = Plan.grid(dataset, classifier or ["bilstm"], methods, seeds, targets, **common)
     else:
-        if dataset or method or classifier or target:
-            raise ConfigError("--plan says what is measured: leave --dataset, --method, --classifier and --target out.")
+        beside = _given(context, but=("out", "plan", "workers", "device", "json"))
+        if beside:
+            raise ConfigError(f"--plan says all of what is measured: leave {', '.join(beside)} out.")
         wanted = Plan.from_dict(read_json(plan, "a plan file"))
-    _check_names(wanted)
+    check_plan(wanted)  # a mistyped name would be an error of every cell
 
     from sparcets.benchmark.runner import run_plan
     from sparcets.benchmark.store import brief
@@ -92,13 +101,14 @@ def run(
         out,
         workers=workers,
         device=device,
-        retry_errors=retry_errors,
         on_row=lambda row: typer.echo(brief(row), err=True),
     )
     if json:
         print_json(rows)
     else:
         _print_rows(rows)
+    if all("error" in row for row in rows):
+        raise typer.Exit(1)
 
 
 @app.command("show")
@@ -129,43 +139,37 @@ def _classifier_config(settings: Many, preset: str) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value != ClassifierConfig().to_dict()[name]}
 
 
-def _check_names(plan: Any) -> None:
-    """Tell a mistyped name now; in a run it would be an error of every cell."""
-    from sparcets.benchmark.plan import registry_of
-    from sparcets.networks import ARCHITECTURES
-
-    for cell in plan.cells:
-        registry_of(cell.method).location(cell.method)
-        ARCHITECTURES.location(cell.classifier)
+def _given(context: typer.Context, but: tuple[str, ...]) -> list[str]:
+    """Return the options that were typed, less some."""
+    names = {parameter.name: parameter.opts[0] for parameter in context.command.params if parameter.name not in but}
+    sources = {option: context.get_parameter_source(name) for name, option in names.items() if name}
+    return [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
-    """Print one line per run, over its repetitions."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    """Print one line per measurement, over its repetitions; what tells apart those of one name is in brackets."""
+    from sparcets.benchmark.store import variant
+    from sparcets.report.tables import number
+
+    names: dict[tuple[str, ...], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
     for row in rows:
         name = (row["experiment"], row["dataset"], row["classifier"], row["label"], row["target"] or "runner-up")
-        groups.setdefault(name, []).append(row)
-    experiments = any(row["experiment"] for row in rows)
+        names.setdefault(name, {}).setdefault(variant(row), []).append(row)
+    first = 0 if any(row["experiment"] for row in rows) else 1
     lines = []
-    for run_name, group in groups.items():
-        fine = [row for row in group if "error" not in row]
-        numbers = [_number([row["measures"].get(column) for row in fine]) for column in COLUMNS]
-        seconds = _number([row["fit_s"] + row["explain_s"] for row in fine])
-        failed = len(group) - len(fine)
-        runs = f"{len(fine)}" + (f" + {failed} failed" if failed else "")
-        lines.append([*run_name[0 if experiments else 1 :], *numbers, seconds, runs])
-    names = ["experiment", "data", "classifier", "method", "target"][0 if experiments else 1 :]
-    print_table([*names, *COLUMNS, "seconds", "runs"], lines)
+    for (*before, label, target), variants in names.items():
+        common = set.intersection(*map(set, variants))
+        for told, group in variants.items():
+            special = ", ".join(text for text in told if text not in common)
+            fine = [row for row in group if "error" not in row]
+            measured = [[row["measures"].get(column) for row in fine] for column in COLUMNS]
+            measured.append([row["fit_s"] + row["explain_s"] for row in fine])
+            numbers = [number([value for value in values if value is not None]) for values in measured]
+            failed = len(group) - len(fine)
+            runs = f"{len(fine)}" + (f" + {failed} failed" if failed else "")
+            lines.append([*before[first:], f"{label} [{special}]" if special else label, target, *numbers, runs])
+    columns = ["experiment", "data", "classifier", "method", "target"][first:]
+    print_table([*columns, *COLUMNS, "seconds", "runs"], lines)
     failures = sum("error" in row for row in rows)
     if failures:
-        typer.echo(f"{failures} of {len(rows)} runs failed; run again with --retry-errors to try once more", err=True)
-
-
-def _number(values: list[float | None]) -> str:
-    """Return mean ± standard deviation, as far as there are numbers."""
-    from statistics import fmean, stdev
-
-    known = [value for value in values if value is not None]
-    if not known:
-        return "–"
-    return f"{fmean(known):.3f}" + (f" ± {stdev(known):.3f}" if len(known) > 1 else "")
+        typer.echo(f"{failures} of {len(rows)} runs failed; the same run command tries them once more", err=True)

@@ -30,40 +30,44 @@ def evaluate(
     from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
-    from sparcets.evaluation.scores import better
+    from sparcets.evaluation.scores import better, number
     from sparcets.explanation import load_explanation
 
     if option and dataset is None:
         raise ConfigError("--option is for the data set: give --dataset too.")
     e = load_explanation(explanation)
-    name, options = (dataset, {"seed": seed, **parse_options(option)}) if dataset else _data_of(model)
+    name, options = _data_of(model, dataset, seed)
     classifier = None if model is None else load_classifier(model / "classifier", device=device)
-    data = None if name is None else load_dataset(name, **options)
+    data = None if name is None else load_dataset(name, **{**options, **parse_options(option)})
     scores = measure(e, data, classifier=classifier, device=device, seed=seed)
     if out is not None:
         scores.save(out)
     if json:
         print_json({key: value for key, value in scores.to_dict().items() if key != "per_query"})
         return
+    numbers = ("mean", "std", "low", "high")
     lines = [
-        (name, f"{s['mean']:.3f}", f"{s['std']:.3f}", f"{s['low']:.3f}", f"{s['high']:.3f}", int(s["n"]), better(name))
-        for name, s in scores.summary.items()
+        (name, *(number(s[key]) for key in numbers), int(s["n"]), better(name)) for name, s in scores.summary.items()
     ]
-    print_table(["measure", "mean", "std", "low", "high", "n", "better"], lines)
-    for note in scores.notes:
-        typer.echo(f"note: {note}")
+    print_table(["measure", *numbers, "n", "better"], lines)
+    for remark in scores.remarks():
+        typer.echo(remark)
     if out is not None:
         typer.echo(f"saved to {out}")
 
 
-def _data_of(model: Path | None) -> tuple[str | None, dict[str, Any]]:
-    """Return the data that a folder of `sparcets fit` was made from."""
+def _data_of(model: Path | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
+    """Return the data to measure on and their options: those that the model had, unless another set is named."""
     from sparcets.storage import read_json
 
     if model is None:
-        return None, {}
+        return dataset, {"seed": seed}
     run = read_json(model / RUN, "a folder that `sparcets fit` wrote")
     try:
-        return run["dataset"], run["dataset_options"]
+        own, options = run["dataset"], run["dataset_options"]
     except KeyError as error:
         raise FileFormatError(f"{model / RUN} lacks {error}; fit again.") from error
+    if dataset is None:
+        return own, options
+    same = dataset == own or Path(dataset).resolve() == Path(own).resolve()
+    return dataset, options if same else {"seed": seed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,7 @@ def reproduce(
 
     Tables, figures and a page that joins them are written to the folder; a second call does only what is missing.
     """
+    from sparcets.benchmark.store import brief
     from sparcets.reproduce.run import reproduce as run
 
     made = run(
@@ -68,6 +70,7 @@ def reproduce(
         sources=_sources(source),
         seed=seed,
         on_note=lambda line: typer.echo(line, err=True),
+        on_row=None if sys.stderr.isatty() else lambda row: typer.echo(brief(row), err=True),  # a bar shows it there
     )
     failed = [row for row in made.rows if row.get("error")]
     if json:

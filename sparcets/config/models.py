@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sparcets.config.base import Config
+
+MANY = 4096  # series from which on `sized` leaves the batches as they are; small data need smaller ones
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +22,8 @@ class ClassifierConfig(Config):
     hidden: int = 32  # width; convolutional networks use multiples of it
     layers: int = 2  # recurrent layers, or blocks of the other networks
     dropout: float = 0.2
+    noise: float = 0.0  # std, in standardised units, of what is added to the series of each training step
+    label_smoothing: float = 0.0  # share of each label that the training loss spreads over all classes
     epochs: int = 100  # at most; early stopping usually ends before
     patience: int = 12  # epochs without a better validation error (or loss, among equals) before it stops
     validation: float = 0.15  # share of the training series that early stopping watches
@@ -33,6 +38,8 @@ class ClassifierConfig(Config):
             (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
             (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
             (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
+            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
+            (0 <= self.label_smoothing < 1, f"'label_smoothing' must be in [0, 1), got {self.label_smoothing}"),
             (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
             (self.patience >= 1, f"'patience' must be >= 1, got {self.patience}"),
             (0 < self.validation < 1, f"'validation' must be between 0 and 1, got {self.validation}"),
@@ -45,6 +52,24 @@ class ClassifierConfig(Config):
     def tiny(cls) -> ClassifierConfig:
         """Return settings for tests: seconds on a CPU."""
         return cls(hidden=8, layers=1, dropout=0.0, epochs=30, patience=5, lr=1e-2)
+
+    def sized(self, n_series: int, *, steps: int = 1500) -> ClassifierConfig:
+        """Return these settings for so many series, so that large data sets take as long as small ones, give or take.
+
+        Few series (less than ``MANY``) come in batches a quarter as large. Epochs are at most those set, fewer where
+        they would take more than ``steps`` steps of optimisation, but 10 at least; patience is a fifth of them, or what
+        was set where that is more.
+
+        Examples
+        --------
+        >>> config = ClassifierConfig(batch_size=128, epochs=60, patience=4)
+        >>> [(c.batch_size, c.epochs, c.patience) for c in map(config.sized, (200, 1_580, 14_080))]
+        [(32, 60, 12), (32, 35, 7), (128, 15, 4)]
+        """
+        batch_size = self.batch_size if n_series >= MANY else max(self.batch_size // 4, 1)
+        rounds = math.ceil(n_series * (1 - self.validation) / batch_size)  # steps of one epoch
+        epochs = min(max(steps // rounds, 10), self.epochs)
+        return replace(self, batch_size=batch_size, epochs=epochs, patience=max(epochs // 5, self.patience))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

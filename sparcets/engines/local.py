@@ -20,7 +20,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def map_unordered(
-    function: Callable[[T], R], items: Iterable[T], *, workers: int = 1, threads_per_worker: int | None = None
+    function: Callable[[T], R], items: Iterable[T], *, workers: int = 1, on_start: Callable[[T], None] | None = None
 ) -> Iterator[tuple[T, R | Exception]]:
     """Apply a function to items, and yield each with its result, or with what it raised, as they are finished.
 
@@ -36,9 +36,9 @@ def map_unordered(
         What to apply it to; they and the results travel between processes. A deque is emptied from its left, and what
         is appended to it between two results is done too.
     workers
-        Processes; 1 works in this one.
-    threads_per_worker
-        Threads of NumPy and torch in each; None shares the cores out.
+        Processes; 1 works in this one. They share the cores out among them.
+    on_start
+        Called with every item when its work begins.
 
     Examples
     --------
@@ -51,9 +51,16 @@ def map_unordered(
     if workers < 1:
         raise ConfigError(f"workers must be >= 1, got {workers}.")
     todo = items if isinstance(items, deque) else deque(items)
+
+    def begin() -> T:
+        item = todo.popleft()
+        if on_start is not None:
+            on_start(item)
+        return item
+
     if workers == 1:
         while todo:
-            item = todo.popleft()
+            item = begin()
             result: R | Exception
             try:
                 result = function(item)
@@ -61,17 +68,17 @@ def map_unordered(
                 result = error
             yield item, result
         return
-    threads = threads_per_worker or share_of_cores(workers)
+    threads = share_of_cores(workers)
     team: list[_Worker] = []
     proven = False  # whether any worker ever came up
     try:
         while todo or any(worker.busy for worker in team):
             team = [worker for worker in team if worker.alive]
             for worker in [w for w in team if not w.busy][: len(todo)]:
-                worker.give(todo.popleft())
+                worker.give(begin())
             while todo and len(team) < workers:
                 team.append(_Worker(function, threads))
-                team[-1].give(todo.popleft())
+                team[-1].give(begin())
             by_connection = {worker.connection: worker for worker in team if worker.busy}
             for connection in wait(list(by_connection)):
                 worker = by_connection[connection]  # type: ignore[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError
+from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
 from sparcets.evaluation.judges import accuracies, find_judges
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.scores import Scores, summarise
@@ -51,6 +53,7 @@ PLAIN: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "dtw": proximity.dtw,
 }
 _PART = 1000  # answers measured at once: bounds memory
+_SHORT = 12  # letters of a query's digest: enough to tell a million of them apart
 
 
 def evaluate(
@@ -77,10 +80,12 @@ def evaluate(
     dataset
         The data its queries come from. Without it, what needs none is measured: no truth, no plausibility.
     classifier
-        The explained model; judges are of other architectures than it.
+        The explained model; judges are of other architectures than it. Another model is refused: it would give other
+        probabilities than those in the explanation.
     rows
         Place in ``dataset.X_test`` that each query passed to ``explain`` stems from (queries,); needed only where the
-        queries are not the test series themselves, which are found by their content.
+        queries are not the test series themselves, which are found by their content; rows that contradict it are
+        refused.
     judges
         Held-out classifiers by name; by default three are trained on the training part, or found trained
         (:func:`sparcets.find_judges`). An empty mapping leaves transfer out.
@@ -104,10 +109,16 @@ def evaluate(
     >>> {name: round(scores.summary[name]["mean"], 2) for name in ("valid", "transfer", "sparsity")}
     {'valid': 1.0, 'transfer': 1.0, 'sparsity': 1.0}
     """
-    if not len(e):
-        raise DataError("there are no answers to evaluate. Explain at least one query.")
+    check_explanation(e)
+    if dataset is not None:
+        check_dataset(dataset)
+    if judges is not None:
+        check_judges(judges)
+    if classifier is not None:
+        check_explained(classifier, e)
     notes: list[str] = []
-    rows = find_rows(e, dataset, rows, notes)
+    digests = series_digests(e.query)
+    rows = find_rows(e, digests, dataset, rows, notes)
     asked = e.status != "unchanged"
     if not asked.all():
         notes.append(
@@ -118,7 +129,7 @@ def evaluate(
             "what needs a data set is left out (trained judges, oracle, saliency, plausibility); pass it as dataset."
         )
     else:
-        if judges is None and asked.any():
+        if judges is None:
             judges = find_judges(dataset, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained classifier's architecture is not known; a judge may be of the same.")
@@ -139,7 +150,7 @@ def evaluate(
         of_set["universality"] = (universality(answers), int(answers.valid.sum()))
         of_set |= _pooled(answers, dataset, rows[asked]) | _bodies(answers)
         of_set["seconds"] = (e.seconds, len(e))
-        per_query = _frame(e, None if dataset is None else rows, asked, columns)
+        per_query = _frame(e, digests, None if dataset is None else rows, asked, columns)
         summary = summarise(per_query, of_set, seed=seed)
         bar.advance()
     if "lof_ratio" in columns and np.isnan(columns["lof_ratio"]).any():
@@ -221,7 +232,9 @@ def _spread(values: FloatArray, known: BoolArray) -> FloatArray:
     return spread
 
 
-def _frame(e: Explanation, rows: IntArray | None, asked: BoolArray, columns: Columns) -> pd.DataFrame:
+def _frame(
+    e: Explanation, digests: Sequence[str], rows: IntArray | None, asked: BoolArray, columns: Columns
+) -> pd.DataFrame:
     """Return one row per answer; measures are NaN for those that were not asked for."""
     import pandas as pd
 
@@ -231,6 +244,7 @@ def _frame(e: Explanation, rows: IntArray | None, asked: BoolArray, columns: Col
     }
     if rows is not None:
         labels["row"] = rows
+    labels["digest"] = [digest[:_SHORT] for digest in digests]
     labels["target"] = np.array(e.class_names, dtype=object)[e.target]
     labels["status"] = e.status.astype(object)
     frame: pd.DataFrame = pd.DataFrame(labels | {name: _spread(values, asked) for name, values in columns.items()})

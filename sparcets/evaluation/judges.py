@@ -20,7 +20,9 @@ from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.fingerprint import dataset_digest
 from sparcets.errors import ConfigError, FileFormatError, StorageError
+from sparcets.evaluation.inputs import check_dataset, check_kind
 from sparcets.metrics.truth import Judge
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
@@ -31,7 +33,7 @@ JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # the order in which 
 # Narrower and in longer strides than the default classifier: as accurate on Moving Box, in a quarter of the time.
 JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, seed=spawn(0, "judge"))
 STEPS = 1500  # of optimisation, at most; so large data sets take as long as small ones, give or take
-MANY = 4096  # series from which on batches are as large as JUDGE_CONFIG says; small data need smaller ones
+FEW = 60  # series; from fewer, not every architecture learns what there is to learn, so all are tried, and for longer
 
 _trained: dict[tuple[str, str], TorchClassifier] = {}  # by fingerprint and device, as long as the process lives
 
@@ -55,7 +57,8 @@ def find_judges(
         The explained model; a judge of its architecture would only repeat what it says. None, or a model that is no
         :class:`~sparcets.TorchClassifier`, leaves all architectures to choose from.
     n
-        How many.
+        How many. Where there are few training series, all other architectures are tried, and those with the least loss
+        on series they did not learn from are called: a judge that knows little judges little.
     cache
         Folder where trained judges are kept; by default ``sparcets/judges`` in the user's cache folder.
     device
@@ -72,40 +75,41 @@ def find_judges(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from sparcets.testing.data import make_series
-    >>> dataset = Dataset.from_arrays(*make_series(60))
+    >>> dataset = Dataset.from_arrays(*make_series(90))
     >>> with TemporaryDirectory() as folder:
     ...     list(find_judges(dataset, TorchClassifier("fcn"), n=1, cache=folder))
     ['bigru']
     """
+    check_dataset(dataset)
+    if classifier is not None:
+        check_kind(classifier)
     free = [name for name in JUDGES if name != getattr(classifier, "architecture", None)]
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= len(free):
         raise ConfigError(f"n must be a number of judges from 1 to {len(free)} ({', '.join(free)}), got {n!r}.")
     resolve_device(device)  # a mistake here should show before any training
     config = judge_config(len(dataset.X_train))
-    digest = _digest(dataset)
-    folder = _cache_folder() if cache is None else Path(cache)
+    digest = dataset_digest(dataset)
+    folder = judges_folder() if cache is None else Path(cache)
     judges = {}
-    for architecture in free[:n]:
+    for architecture in free if len(dataset.X_train) < FEW else free[:n]:
         fingerprint = hashlib.sha256(f"{digest}/{architecture}/{config.fingerprint}".encode()).hexdigest()[:24]
         known = _trained.get((fingerprint, device))
         if known is None:
             judge = TorchClassifier(architecture, replace(config, device=device))
             known = _kept(folder / fingerprint, judge, dataset, progress)
         judges[architecture] = _trained[fingerprint, device] = known
-    return judges
+    best = sorted(judges, key=lambda name: _held_out_loss(judges[name]))[:n]  # stable: of equals, the first called
+    return {name: judge for name, judge in judges.items() if name in best}
 
 
 def judge_config(n_series: int) -> ClassifierConfig:
     """Return how judges are trained on so many series: about equally many steps, whatever the size of the data.
 
-    >>> [(c.batch_size, c.epochs, c.patience) for c in map(judge_config, (200, 1_580, 14_080))]
-    [(32, 60, 12), (32, 35, 7), (128, 15, 4)]
+    >>> [(c.batch_size, c.epochs, c.patience) for c in map(judge_config, (40, 200, 1_580, 14_080))]
+    [(32, 300, 60), (32, 60, 12), (32, 35, 7), (128, 15, 4)]
     """
-    batch_size = JUDGE_CONFIG.batch_size if n_series >= MANY else JUDGE_CONFIG.batch_size // 4
-    rounds = math.ceil(n_series * (1 - JUDGE_CONFIG.validation) / batch_size)  # steps of one epoch
-    epochs = min(max(STEPS // rounds, 10), JUDGE_CONFIG.epochs)
-    patience = max(epochs // 5, JUDGE_CONFIG.patience)
-    return replace(JUDGE_CONFIG, batch_size=batch_size, epochs=epochs, patience=patience)
+    longest = JUDGE_CONFIG if n_series >= FEW else replace(JUDGE_CONFIG, epochs=5 * JUDGE_CONFIG.epochs)
+    return longest.sized(n_series, steps=STEPS)
 
 
 def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
@@ -133,13 +137,10 @@ def _kept(folder: Path, judge: TorchClassifier, dataset: Dataset, progress: bool
     return judge
 
 
-def _digest(dataset: Dataset) -> str:
-    """Return letters that name the training part: series, labels, lengths and class names."""
-    digest = hashlib.sha256(repr((dataset.X_train.shape, dataset.class_names)).encode())
-    for array in (dataset.X_train, dataset.y_train, dataset.lengths_train):
-        digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+def _held_out_loss(judge: TorchClassifier) -> float:
+    return min((loss for loss in judge.history_.get("validation_loss", []) if math.isfinite(loss)), default=math.inf)
 
 
-def _cache_folder() -> Path:
+def judges_folder() -> Path:
+    """Return the folder in the user's cache where judges are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sparcets" / "judges"

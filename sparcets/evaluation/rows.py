@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import BoolArray, IntArray
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.evaluation.scores import WARNING
 from sparcets.explanation import Explanation
 from sparcets.validation import default_feature_names
 
 
-def find_rows(e: Explanation, dataset: Dataset | None, rows: Any, notes: list[str]) -> IntArray:
-    """Return the place in ``X_test`` of each answer's query, -1 where it is not known."""
+def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, rows: Any, notes: list[str]) -> IntArray:
+    """Return the place in ``X_test`` of each answer's query, -1 where it is not known.
+
+    Parameters
+    ----------
+    e, digests
+        The answers, and the digests of their queries, by which these are found.
+    dataset, rows
+        As given to :func:`sparcets.evaluate`.
+    notes
+        Receives a line on queries that are not there.
+    """
     if dataset is None:
         if rows is not None:
             raise DataError(
@@ -24,21 +35,47 @@ def find_rows(e: Explanation, dataset: Dataset | None, rows: Any, notes: list[st
             )
         return np.full(len(e), -1)
     _check_same_data(e, dataset)
-    if rows is not None:
-        return _check_rows(rows, e, len(dataset.X_test))[e.query_index]
-    places = {digest: i for i, digest in reversed(list(enumerate(_digests(dataset.X_test))))}  # the first of equals
-    found = np.array([places.get(digest, -1) for digest in _digests(e.query)], dtype=np.int64)
-    if (found < 0).any() and (dataset.oracle is not None or dataset.salient_test is not None):
-        notes.append(
-            f"{(found < 0).sum()} of {len(e)} answers are to queries that are not in the test part, so what is salient "
-            "and what is true is not known of them. Pass rows= if they stem from test series."
-        )
-    return found
+    named = None if rows is None else _check_rows(rows, e, len(dataset.X_test))[e.query_index]
+    in_test = series_digests(dataset.X_test)
+    places = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # the first of equals
+    found = np.array([places.get(digest, -1) for digest in digests], dtype=np.int64)
+    if (found < 0).any():
+        notes.append(_strangers(e.query_index, digests, found >= 0, dataset, given=named is not None))
+    if named is None:
+        return found
+    for i, digest in enumerate(digests):
+        if found[i] >= 0 and in_test[named[i]] != digest:
+            raise DataError(
+                f"rows says that query {e.query_index[i]} stems from test series {named[i]}, but it is test series "
+                f"{found[i]}, value by value. Give rows in the order of the queries, or leave rows= out: test series "
+                "are found by their content."
+            )
+    return named
 
 
-def _digests(X: FloatArray) -> Iterator[bytes]:
-    for series in X:
-        yield hashlib.blake2b(np.ascontiguousarray(series, dtype=np.float32).data, digest_size=16).digest()
+def _strangers(
+    query_index: IntArray, digests: Sequence[str], known: BoolArray, dataset: Dataset, *, given: bool
+) -> str:
+    """Say how many queries are not in the test part, and where they are instead."""
+    unknown, n = np.unique(query_index[~known], return_index=True)[1], len(np.unique(query_index))
+    where = f"in the test part of {dataset.name!r}"
+    if known.any() or given:
+        text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
+    else:
+        text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
+    in_train = set(series_digests(dataset.X_train))
+    learnt = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
+    if learnt:
+        text += f"; {learnt} of them {_are(learnt)} in its training part, which classifier and judges learnt from"
+    if given:
+        text += "; rows= names the test series they stem from"
+    elif dataset.oracle is not None or dataset.salient_test is not None:
+        text += "; what is salient and what is true is not known of them. Pass rows= if they stem from test series"
+    return f"{text}."
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _check_rows(rows: Any, e: Explanation, n_test: int) -> IntArray:

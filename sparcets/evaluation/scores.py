@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -45,7 +46,8 @@ SHAPE = (
 TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under the name with "_valid"
 HIGHER = ("valid", "coverage", "probability", "saliency_auc", "saliency_auc_pooled", "diversity", "place_diversity")
 HEADLINE = ("valid", "precision", "transfer", "oracle", "similarity", "sparsity", "smoothness", "universality")
-LABELS = ("query", "answer", "row", "target", "status")  # columns of per_query that are no measures
+LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are no measures
+WARNING = "warning: "  # how a note begins that is shown wherever the scores are
 
 Better = Literal["higher", "lower", ""]
 
@@ -58,16 +60,17 @@ class Scores:
     ----------
     per_query
         One row per answer: ``query`` (place among the queries), ``answer`` (0 for the first to its query), ``row``
-        (place in ``X_test``, -1 where it is not there), ``target`` (class name), ``status``, and one column per
-        measure. A measure that does not apply is NaN; answers with status ``unchanged`` have none.
+        (place in ``X_test``, -1 where it is not there), ``digest`` (of the query's values, by which :func:`compare`
+        knows it), ``target`` (class name), ``status``, and one column per measure. A measure that does not apply is
+        NaN; answers with status ``unchanged`` have none.
     summary
-        By name of the measure: ``mean``, ``std`` (of the values, not of the mean), ``n`` (values), and the 95 %
+        By name of the measure: ``mean``, ``std`` (of the values, as of a sample), ``n`` (values), and the 95 %
         bootstrap interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as
         mean, and NaN for what single values would give.
     judges
         Accuracy of each judge on the test part, where it is known.
     notes
-        What was left out, and why.
+        What was left out, and why; queries that are not in the test part first, as a warning if none is.
 
     Examples
     --------
@@ -87,21 +90,25 @@ class Scores:
 
     def __repr__(self) -> str:
         found = [f"{name} {self.summary[name]['mean']:.3g}" for name in HEADLINE if name in self.summary]
-        return f"Scores({len(self.per_query)} answers: {', '.join(found)})"
+        warnings = "".join(f"; {note}" for note in self.notes if note.startswith(WARNING))
+        return f"Scores({len(self.per_query)} answers: {', '.join(found)}{warnings})"
 
     def to_markdown(self) -> str:
         """Return a table of all means, with the notes below it."""
         lines = ["| measure | mean | std | 95 % interval | n | better |", "|---|---|---|---|---|---|"]
         for name, s in self.summary.items():
-            interval = "" if math.isnan(s["low"]) else f"{_number(s['low'])} to {_number(s['high'])}"
-            cells = (name, _number(s["mean"]), _number(s["std"]), interval, str(int(s["n"])), better(name))
+            interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
+            cells = (name, number(s["mean"]), number(s["std"]), interval, str(int(s["n"])), better(name))
             lines.append(f"| {' | '.join(cells)} |")
-        if self.judges:
-            told = ", ".join(f"{name} {_number(accuracy)}" for name, accuracy in self.judges.items())
-            lines += ["", f"Judges and their test accuracy: {told}."]
-        for note in self.notes:
-            lines += ["", f"Note: {note}"]
+        for remark in self.remarks():
+            lines += ["", f"{remark[0].upper()}{remark[1:]}"]
         return "\n".join(lines)
+
+    def remarks(self) -> list[str]:
+        """Return what belongs below a table of the means: the judges' accuracies and the notes, a sentence each."""
+        told = ", ".join(f"{name} {number(accuracy) or 'not known'}" for name, accuracy in self.judges.items())
+        judges = [f"judges and their test accuracy: {told}."] if told else []
+        return judges + [note if note.startswith(WARNING) else f"note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with None for NaN."""
@@ -122,6 +129,8 @@ class Scores:
         """Read what :meth:`save` wrote."""
         import pandas as pd
 
+        if not Path(path).is_file():
+            raise FileFormatError(f"no file {path}. Give the .json that Scores.save wrote.")
         data = read_json(path, "saved scores")
         try:
             if data["schema"] != SCHEMA:
@@ -179,13 +188,14 @@ def summarise(
     seed
         Seed of the bootstrap.
     """
-    columns = _columns(per_query)
+    columns = averaged(per_query)
     values = np.stack(list(columns.values()), axis=1) if columns else np.zeros((len(per_query), 0))
     low, high = bootstrap_intervals(values, per_query["query"].to_numpy(), seed=seed)
     summary = {}
     for i, name in enumerate(columns):
         found = values[~np.isnan(values[:, i]), i]
-        mean, std = (found.mean(), found.std()) if len(found) else (math.nan, math.nan)
+        mean = found.mean() if len(found) else math.nan
+        std = found.std(ddof=1) if len(found) > 1 else math.nan
         summary[name] = _line(mean, std, low[i], high[i], len(found))
     for name, (value, n) in of_set.items():
         summary[name] = _line(value, math.nan, math.nan, math.nan, n)
@@ -196,7 +206,7 @@ def _line(mean: float, std: float, low: float, high: float, n: int) -> dict[str,
     return {"mean": float(mean), "std": float(std), "low": float(low), "high": float(high), "n": n}
 
 
-def _columns(per_query: pd.DataFrame) -> dict[str, FloatArray]:
+def averaged(per_query: pd.DataFrame) -> dict[str, FloatArray]:
     """Return what the means are over (answers,): NaN where an answer does not count."""
     valid = per_query["valid"].to_numpy() == 1
     columns: dict[str, FloatArray] = {}
@@ -213,7 +223,12 @@ def _columns(per_query: pd.DataFrame) -> dict[str, FloatArray]:
     return {**columns, **beside}
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a number as tables show it; nothing where it is not known.
+
+    >>> number(0.5), number(math.nan)
+    ('0.500', '')
+    """
     return "" if math.isnan(value) else f"{value:.3f}"
 
 

@@ -85,7 +85,7 @@ def bootstrap_intervals(
     return interval[0], interval[1]
 
 
-def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed: int = 0) -> pd.DataFrame:
+def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None, seed: int = 0) -> pd.DataFrame:
     """Compare two explainers on the same queries, by paired tests.
 
     Pairs are queries that both have answers to; several answers to one query count by their mean. Measures of the
@@ -96,7 +96,8 @@ def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed
     a, b
         Scores of explanations of the same queries towards the same targets.
     measures
-        Those to compare; None takes all that both have. The fewer, the less Holm's correction costs.
+        Those to compare, or the name of one; None takes all that both have. The fewer, the less Holm's correction
+        costs.
     seed
         Seed of the bootstrap.
 
@@ -105,7 +106,8 @@ def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed
     DataFrame
         One row per measure: the means ``a`` and ``b`` over the pairs, ``difference`` (a − b) with its 95 % bootstrap
         interval ``low`` to ``high``, ``test`` (``mcnemar``, exact, where all values are 0 or 1, otherwise ``wilcoxon``,
-        signed ranks), ``n`` pairs, its ``p``, and ``p_holm``, corrected for the number of measures.
+        signed ranks; empty without pairs), ``n`` pairs, its ``p``, and ``p_holm``, corrected for the number of
+        measures.
 
     Examples
     --------
@@ -120,19 +122,21 @@ def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed
     """
     import pandas as pd
 
-    from sparcets.evaluation.scores import SHAPE, measure_names
+    from sparcets.evaluation.scores import SHAPE, Scores
 
-    shared = [name for name in measure_names(a.per_query) if name in b.per_query]
-    unknown = [name for name in measures or () if name not in shared]
-    if unknown:
-        raise DataError(f"no measure {unknown[0]!r} in both scores. Known: {', '.join(shared)}.")
+    if not (isinstance(a, Scores) and isinstance(b, Scores)):
+        raise DataError(
+            f"compare takes two Scores, got {type(a).__name__} and {type(b).__name__}. "
+            "sp.evaluate(explanation, dataset) gives them."
+        )
+    chosen = _choose(a, b, [measures] if isinstance(measures, str) else measures)
     _check_same_queries(a, b)
     lines = []
-    for name in measures or shared:
+    for name in chosen:
         first, second = (_by_query(s.per_query, name, only_valid=name in SHAPE) for s in (a, b))
         pairs = pd.concat([first, second], axis=1, join="inner").dropna().to_numpy(dtype=np.float64)
         difference = pairs[:, 0] - pairs[:, 1]
-        binary = bool(np.isin(pairs, (0.0, 1.0)).all())
+        test = "mcnemar" if np.isin(pairs, (0.0, 1.0)).all() else "wilcoxon"
         low, high = bootstrap_interval(difference, seed=seed)
         means = pairs.mean(0) if len(pairs) else np.full(2, np.nan)
         lines.append(
@@ -143,9 +147,9 @@ def compare(a: Scores, b: Scores, *, measures: Sequence[str] | None = None, seed
                 "difference": means[0] - means[1],
                 "low": low,
                 "high": high,
-                "test": "mcnemar" if binary else "wilcoxon",
+                "test": test if len(pairs) else "",
                 "n": len(pairs),
-                "p": (mcnemar if binary else wilcoxon)(difference),
+                "p": (mcnemar if test == "mcnemar" else wilcoxon)(difference),
             }
         )
     frame: pd.DataFrame = pd.DataFrame(lines).set_index("measure")
@@ -199,6 +203,27 @@ def holm(p: FloatArray) -> FloatArray:
     return corrected
 
 
+def _choose(a: Scores, b: Scores, measures: Sequence[str] | None) -> list[str]:
+    """Return the measures to compare; those of the whole set have no value per query."""
+    from sparcets.evaluation.scores import averaged, measure_names
+
+    shared = [name for name in measure_names(a.per_query) if name in b.per_query]
+    if measures is None:
+        return shared
+    if not len(measures):
+        raise DataError(f"measures is empty. Leave it out to compare all, or choose from: {', '.join(shared)}.")
+    for name in measures:
+        if name in shared:
+            continue
+        if name in a.summary and name not in averaged(a.per_query):
+            raise DataError(
+                f"{name!r} is a measure of the whole set, one number for all queries, so there is nothing to pair. "
+                f"Known: {', '.join(shared)}."
+            )
+        raise DataError(f"no measure {name!r} in both scores. Known: {', '.join(shared)}.")
+    return list(measures)
+
+
 def _by_query(per_query: pd.DataFrame, name: str, *, only_valid: bool) -> pd.Series[float]:
     rows = per_query[per_query["valid"] == 1] if only_valid else per_query
     means: pd.Series[float] = rows.groupby("query")[name].mean()
@@ -211,7 +236,7 @@ def _check_same_queries(a: Scores, b: Scores) -> None:
     common = first.index.intersection(second.index)
     if not len(common):
         raise DataError("the two scores have no query in common; compare explanations of the same queries.")
-    for column, what in (("target", "targets"), ("row", "test series")):
+    for column, what in (("target", "targets"), ("row", "test series"), ("digest", "series")):
         if column not in first or column not in second:
             continue
         ours, theirs = first.loc[common, column].to_numpy(), second.loc[common, column].to_numpy()
@@ -223,3 +248,9 @@ def _check_same_queries(a: Scores, b: Scores) -> None:
                 f"({first.loc[differ[0], column]} and {second.loc[differ[0], column]}). "
                 "Explain the same queries, in the same order, towards the same targets."
             )
+    asked = [_by_query(s.per_query, "valid", only_valid=False).dropna().index for s in (a, b)]
+    if not len(asked[0].intersection(asked[1])):
+        raise DataError(
+            "there is no query that both were asked: those of the one were in the target class already for the other. "
+            "Compare explanations of the same classifier."
+        )

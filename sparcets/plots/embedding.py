@@ -114,7 +114,9 @@ def plot_embedding(points: Mapping[str, Points]) -> Figure:
             axes = figure.add_subplot(grid[i // n_columns, i % n_columns])
             for (kind, look), xy in zip(LOOKS.items(), places, strict=True):
                 x, y = np.asarray(xy).T
-                axes.scatter(x, y, s=13, c=look.colour, marker=look.marker, lw=0.9, alpha=0.75, label=kind)
+                # Counterfactuals lie on their queries where little changed: small enough to leave both to be seen.
+                size = 8 if kind == "counterfactuals" else 22
+                axes.scatter(x, y, s=size, c=look.colour, marker=look.marker, lw=0.9, alpha=0.75, label=kind)
             axes.set_title(style.plain(method), loc="left")
             axes.set(xticks=[], yticks=[], xlabel="t-SNE 1 (no unit)")
             if i % n_columns == 0:

@@ -85,7 +85,7 @@ def plot_heatmaps(
             axes[1, i].set_xlim(times[0], times[-1])
         axes[0, 0].set_ylabel(time)
         axes[1, 0].set_title(style.plain(f"▼ {name}"), loc="left")
-        axes[1, 0].set_ylabel(f"({unit})".replace(" ", "\n"))
+        axes[1, 0].set_ylabel(f"value\n({unit})".replace("standard deviations", "standard\ndeviations"))
         figure.colorbar(image, ax=axes[0].tolist(), fraction=0.05, pad=0.02, label=f"value ({unit})")
     return figure
 

@@ -9,11 +9,15 @@ import csv
 import io
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 
 from sparcets.errors import ShapeError
 from sparcets.storage import atomic_path
+
+MISSING = "–"  # in the place of a number
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`(.+?)`")
@@ -130,6 +134,20 @@ class Table:
                 temporary.write_text(text + "\n", encoding="utf-8")
             written.append(path)
         return written
+
+
+def number(values: Sequence[float]) -> str:
+    """Write a mean, with its standard deviation where there are several values.
+
+    >>> number([0.2, 0.24]), number([0.0074]), number([])
+    ('0.22 ± 0.03', '0.007', '–')
+    """
+    if not values:
+        return MISSING
+    mean = fmean(values)
+    digits = 3 if abs(mean) < 0.1 else 2
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean:.{digits}f}{spread}"
 
 
 def _markdown_row(cells: tuple[str, ...]) -> str:

@@ -30,14 +30,15 @@ CAPTIONS = {
     "figure2": "Figure 2. The architecture, drawn from the networks of the paper's preset.",
     **{
         f"figure3_{name}": f"Figure 3, {described.title}. t-SNE of queries, real series of the target class and "
-        "counterfactuals."
+        "counterfactuals; each panel is an embedding of its own."
         for name, described in DATASETS.items()
     },
     "figure4": "Figure 4. Moving Box: three queries, what is truly salient, and the size of each method's change; "
     "exact zeros are white.",
     "figure5": "Figure 5. Moving Box: ROC curves of the size of the change against what is truly salient, for both "
-    "targets, with bands of one standard deviation over repetitions.",
-    "figure6": "Figure 6. Catching: distances between body points in originals and counterfactuals.",
+    "targets, with bands of one standard deviation over repetitions, where there are several.",
+    "figure6": "Figure 6. Catching: distances between body points in originals and in the valid counterfactuals of the "
+    "first repetition.",
     "figure7": "Figure 7. Moving Box: four more queries.",
 }
 
@@ -201,7 +202,7 @@ def _figure6(kept: Kept) -> Figure:
         raise DataNotFoundError(
             f"no arms among the features {', '.join(first.feature_names)}, so none can be measured."
         )
-    series = {"originals": first.query, **{label: e.counterfactual for label, e in made.items()}}
+    series = {"originals": first.query, **{label: e.counterfactual[e.valid] for label, e in made.items()}}
     lengths = {who: limb_lengths(X, skeleton) for who, X in series.items()}
     return plot_distances(
         {f"{a}–{b}": {who: found[f"{a}–{b}"] for who, found in lengths.items()} for a, b in CATCHING_ARMS}

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from sparcets.benchmark.published import DATASETS
-from sparcets.benchmark.store import ResultStore
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.load import load_dataset
 from sparcets.errors import ConfigError, DataNotFoundError
@@ -20,7 +19,7 @@ from sparcets.registry import unknown_name
 from sparcets.report.tables import Table
 from sparcets.reproduce.figures import draw_figures
 from sparcets.reproduce.measured import Row
-from sparcets.reproduce.page import RESULTS, RUN, make_page
+from sparcets.reproduce.page import RUN, make_page
 from sparcets.reproduce.plans import SCALES, WHAT, plan
 from sparcets.reproduce.tables import make_tables
 from sparcets.storage import atomic_path, read_json, write_json
@@ -69,6 +68,7 @@ def reproduce(
     seed: int = 0,
     progress: bool | None = None,
     on_note: Callable[[str], None] | None = None,
+    on_row: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Reproduction:
     """Run the paper's experiments, or a part of them, and put the results beside the paper's.
 
@@ -96,22 +96,24 @@ def reproduce(
         Whether to draw a bar; None draws it where a person is looking.
     on_note
         Called with each line a user should know before the work starts.
+    on_row
+        Called with the row of every run that was finished now.
     """
     started = time.perf_counter()
     folder, sources = Path(out), dict(sources or {})
-    run = _begin(folder, what, scale, repetitions, sources)
+    run = _begin(folder, what, scale, repetitions, sources, seed)
+    sources, seed = run["sources"], run["seed"]
     for name, why in run["left_out"].items():
         if on_note is not None:
             on_note(f"{name} is left out: {why}")
     chosen: dict[str, Any] = {"datasets": tuple(run["datasets"]), "sources": sources, "seed": seed}
     planned = plan(what, scale, run["repetitions"], **chosen)
-    before = ResultStore(folder / RESULTS).done(retry_errors=True)
-    missing = [cell for cell in planned.cells if cell.key not in before]
     write_json(folder / RUN, run)
 
-    from sparcets.benchmark.runner import collect, run_plan  # brings torch
+    from sparcets.benchmark.runner import collect, left_to_do, run_plan  # brings torch
 
-    run_plan(planned, folder, workers=workers, device=device, progress=progress, retry_errors=True)
+    missing = left_to_do(planned, folder)
+    run_plan(planned, folder, workers=workers, device=device, progress=progress, on_row=on_row)
     # The page is about all parts that the folder holds, this one and those of earlier calls.
     rows = collect(plan("all", scale, run["repetitions"], **chosen), folder)
 
@@ -154,14 +156,16 @@ def describe(dataset: Dataset, name: str) -> dict[str, Any]:
     }
 
 
-def _begin(folder: Path, what: str, scale: str, repetitions: int | None, sources: Mapping[str, str]) -> dict[str, Any]:
+def _begin(
+    folder: Path, what: str, scale: str, repetitions: int | None, sources: Mapping[str, str], seed: int
+) -> dict[str, Any]:
     """Check what was asked for and join it to what the folder holds; mistakes show before any work."""
     plan(what, scale, repetitions, datasets=())
     for name in sources:
         if name not in DATASETS:
             raise unknown_name("data set of the paper", name, DATASETS)
     run: dict[str, Any] = {"scale": scale, "repetitions": 0, "asked": [], "datasets": {}}
-    run |= {"figures_left_out": {}, "seconds": 0.0}
+    run |= {"figures_left_out": {}, "seconds": 0.0, "sources": {}, "seed": seed}
     if (folder / RUN).exists():
         run |= read_json(folder / RUN, "a reproduction")
         if run["scale"] != scale:
@@ -169,6 +173,13 @@ def _begin(folder: Path, what: str, scale: str, repetitions: int | None, sources
                 f"{folder} holds a reproduction at scale {run['scale']}, but scale {scale} was asked for. Give another "
                 f"folder with --out, or --scale {run['scale']}."
             )
+        if run["seed"] != seed:
+            raise ConfigError(
+                f"{folder} holds runs from seed {run['seed']} on, but seed {seed} was asked for. Give another folder "
+                f"with --out, or --seed {run['seed']}."
+            )
+    # What was loaded from a file stays so: the runs that are there are about that file.
+    run["sources"] = sources = {**run["sources"], **sources}
     run["repetitions"] = max(run["repetitions"], repetitions or SCALES[scale].repetitions)
     run["asked"] = [part for part in WHAT if part in {*run["asked"], what}]
     run["left_out"] = {}

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.networks.pooling import blank_padding
 from sparcets.training.loop import Batch
 
 
@@ -19,11 +20,16 @@ class ClassifierStep:
     network
         Takes (batch, time, features) and lengths, returns logits (batch, classes).
     x, y, lengths
-        All series, labels and (for padded series) lengths, on the network's device.
+        All series, labels (series,) or probabilities (series, classes) to be met, and (for padded series) lengths, on
+        the network's device.
     train_rows, validation_rows
         Rows to learn from, and to watch.
     lr
         Learning rate.
+    noise
+        Standard deviation of the Gaussian noise that is added to the series of a step, never to those watched.
+    label_smoothing
+        Share of each label that the loss of a step spreads over all classes; the watched loss is plain.
     """
 
     names: tuple[str, ...] = ("loss",)
@@ -38,15 +44,20 @@ class ClassifierStep:
         train_rows: Tensor,
         validation_rows: Tensor,
         lr: float,
+        noise: float = 0.0,
+        label_smoothing: float = 0.0,
     ) -> None:
         self.network = network
         self.x, self.y, self.lengths = x, y, lengths
         self.train_rows, self.validation_rows = train_rows, validation_rows
+        self.noise, self.label_smoothing = noise, label_smoothing
         self.optimiser = torch.optim.Adam(network.parameters(), lr=lr)
 
-    def _logits(self, rows: Tensor) -> Tensor:
-        lengths = None if self.lengths is None else self.lengths[rows]
-        logits: Tensor = self.network(self.x[rows], lengths)
+    def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
+        x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
+        if noise > 0:  # otherwise nothing is drawn: the same seed gives the weights it always gave
+            x = x + noise * blank_padding(torch.randn_like(x), lengths)
+        logits: Tensor = self.network(x, lengths)
         return logits
 
     def update(self, batch: Batch) -> Tensor:
@@ -57,7 +68,8 @@ class ClassifierStep:
             for module in self.network.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
-        loss = F.cross_entropy(self._logits(rows), self.y[rows])
+        logits = self._logits(rows, self.noise)
+        loss = F.cross_entropy(logits, self.y[rows], label_smoothing=self.label_smoothing)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         # Recurrent networks now and then meet a cliff; one clipped step is better than a lost training.
@@ -73,5 +85,5 @@ class ClassifierStep:
         y = self.y[self.validation_rows]
         return {
             "validation_loss": float(F.cross_entropy(logits, y)),
-            "validation_error": float((logits.argmax(1) != y).float().mean()),
+            "validation_error": float((logits.argmax(1) != (y if y.ndim == 1 else y.argmax(1))).float().mean()),
         }

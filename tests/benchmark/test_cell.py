@@ -1,6 +1,7 @@
 """One cell: its row says what the library would say, and what goes wrong is in the row."""
 
 import json
+import os
 import threading
 import time
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 import sparcets as sp
 from sparcets.benchmark import cell as cells
 from sparcets.benchmark.cell import Workplace, find_classifier, load_data, run_cell
-from sparcets.benchmark.plan import Cell
+from sparcets.benchmark.plan import Cell, file_digest
 from sparcets.benchmark.store import to_plain
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.files import save_dataset
@@ -80,6 +81,7 @@ def test_the_row_says_what_made_it(cell: Cell, row: dict[str, Any]) -> None:
     }
     assert row["config"]["classifier"] == ClassifierConfig(**TINY, device="cpu").to_dict()  # type: ignore[arg-type]
     assert row["config"]["explainer"] == sp.NearestConfig(device="cpu").to_dict()
+    assert row["data"]["digest"] == file_digest(cell) and len(row["data"]["digest"]) == 16
     assert row["device"] == "cpu" and row["versions"]["sparcets"] == sp.__version__
     assert set(row["versions"]) == {"sparcets", "torch", "numpy", "python"}
     assert row["git"] is None or len(row["git"]) == 40
@@ -213,6 +215,31 @@ def test_two_at_once_train_one_classifier(
     changed = replace(data, X_train=data.X_train + np.float32(1e-3))
     find_classifier(cell, changed, place)
     assert trained == [0, 1, 0, 0]
+
+
+def test_judges_are_shared_by_all_folders(
+    cell: Cell, place: Workplace, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sparcets.evaluation import judges
+
+    assert "error" not in row and not (place.folder / "judges").exists()
+    kept = list(Path(os.environ["XDG_CACHE_HOME"], "sparcets").glob("judges*"))
+    assert {path.name for path in kept} >= {"judges"} and any(path.suffix == ".lock" for path in kept)
+    trained: list[str] = []
+    fit = sp.TorchClassifier.fit
+    monkeypatch.setattr(sp.TorchClassifier, "fit", lambda s, *a, **k: trained.append(s.architecture) or fit(s, *a, **k))
+    monkeypatch.setattr(judges, "_trained", {})  # as in another process
+    again = run_cell(cell, Workplace(tmp_path, "cpu"))
+    assert trained == ["bilstm"] and again["judges"] == row["judges"]
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_a_cache_that_cannot_be_written_to_stops_nothing(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert "error" not in run_cell(cell, Workplace(tmp_path / "runs", "cpu"))
 
 
 def test_a_damaged_classifier_is_trained_anew(cell: Cell, own_data: str, tmp_path: Path) -> None:

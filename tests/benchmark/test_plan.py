@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparcets.benchmark.plan import Cell, Plan, registry_of
-from sparcets.errors import ConfigError
+from sparcets.benchmark.plan import Cell, Plan, check_plan, file_digest, registry_of
+from sparcets.errors import ConfigError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.peers import PEERS
 
@@ -20,7 +21,7 @@ OTHER: dict[str, Any] = {
     "classifier_config": {"epochs": 3},
     "method": "ics",
     "preset": "paper",
-    "settings": ("seed=3",),
+    "settings": ("steps=3",),
     "target": "ups",
     "seed": 1,
     "label": "another name",
@@ -53,7 +54,7 @@ def test_the_key_stays_the_same_from_version_to_version() -> None:
 def test_a_cell_survives_json() -> None:
     cell = Cell(**OTHER)
     back = Cell.from_dict(json.loads(json.dumps(cell.to_dict())))
-    assert back == cell and back.key == cell.key and back.settings == ("seed=3",)
+    assert back == cell and back.key == cell.key and back.settings == ("steps=3",)
 
 
 def test_the_label_is_the_method_by_default() -> None:
@@ -67,7 +68,9 @@ def test_the_label_is_the_method_by_default() -> None:
         ({"queries": 0}, "'queries' must be >= 1 or None, got 0"),
         ({"seconds_per_query": 0}, "'seconds_per_query' must be > 0"),
         ({"keep": -1}, "'keep' must be >= 0"),
-        ({"settings": "seed=1"}, "'settings' must be a list of texts"),
+        ({"settings": "steps=1"}, "'settings' must be a list of texts"),
+        ({"settings": ["seed=1"]}, "'settings' must not hold seed=1: the seed is the cell's own (--seed)"),
+        ({"settings": ["steps=1", " device = cpu"]}, "must not hold  device = cpu: "),
         ({"options": [1]}, "'options' must be a dictionary"),
         ({"target": 1}, "'target' must be text, got 1"),
         ({"dataset": ""}, "'dataset' must be a name"),
@@ -102,6 +105,63 @@ def test_targets_may_differ_by_data_set() -> None:
 def test_a_plan_file_of_another_form_is_told(data: Any) -> None:
     with pytest.raises(ConfigError, match="a plan is a dictionary with a list of cells"):
         Plan.from_dict(data)
+
+
+def test_an_empty_plan_file_is_told() -> None:
+    with pytest.raises(ConfigError, match="no cells"):
+        Plan.from_dict({"cells": []})
+
+
+def test_settings_may_be_for_one_method_alone() -> None:
+    settings = ["batch_size=8", "sparce:train.epochs=1", "cfts:comte:seconds_per_query=2"]
+    plan = Plan.grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)
+    assert {cell.method: cell.settings for cell in plan.cells} == {
+        "sparce": ("batch_size=8", "train.epochs=1"),
+        "nearest": ("batch_size=8",),
+        "cfts:comte": ("batch_size=8", "seconds_per_query=2"),
+    }
+    with pytest.raises(ConfigError, match=r"'sparse', which is not measured here\. Did you mean 'sparce'\?"):
+        Plan.grid(["catching"], methods=["sparce"], settings=["sparse:train.epochs=1"])
+    with pytest.raises(ConfigError, match="must not hold seed=3"):
+        Plan.grid(["catching"], methods=["sparce"], settings=["sparce:seed=3"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"dataset": "catchin"}, "Did you mean 'catching'?"),
+        ({"dataset": "no/such/file.npz"}, "no file no/such/file.npz"),
+        ({"source": "/no/such/file.npz"}, "no file /no/such/file.npz"),
+        ({"method": "sparse"}, "Did you mean 'sparce'?"),
+        ({"classifier": "lstm"}, "Did you mean 'bilstm'?"),
+        ({"classifier_config": {"epoch": 1}}, "did you mean 'epochs'?"),
+        ({"preset": "paper"}, "sparce: the paper trains for one target class"),
+        ({"method": "nearest", "preset": "paper", "target": "a"}, "has no preset 'paper'"),
+        ({"settings": ("train.epoch=1",)}, "did you mean 'epochs'?"),
+    ],
+)
+def test_what_no_run_could_end_well_with_is_told_before(changes: dict[str, Any], words: str) -> None:
+    fine = Cell(dataset="catching")
+    check_plan(Plan(cells=(fine, dataclasses.replace(fine, dataset="NATOPS", preset="paper", target="1"))))
+    with pytest.raises(SparcetsError) as caught:
+        check_plan(Plan(cells=(fine, dataclasses.replace(fine, **changes))))
+    assert words in str(caught.value)
+
+
+def test_a_setting_that_one_of_several_methods_has_not_is_told_with_the_way_out() -> None:
+    plan = Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
+    with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* like sparce:train\.epochs=5"):
+        check_plan(plan)
+    check_plan(Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
+
+
+def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"abc")
+    by_name, by_source = Cell(dataset=str(tmp_path / "a.npz")), Cell(dataset="x", source=str(tmp_path / "a.npz"))
+    assert file_digest(by_name) == file_digest(by_source) == "ba7816bf8f01cfea"  # of SHA-256's own test vector
+    (tmp_path / "a.npz").write_bytes(b"abd")
+    assert file_digest(by_name) not in (None, "ba7816bf8f01cfea")
+    assert file_digest(Cell(dataset="catching")) is None is file_digest(Cell(dataset="gone.npz"))
 
 
 def test_names_with_a_colon_are_peers() -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from sparcets.benchmark import cell as cells
 from sparcets.benchmark.plan import Cell, Plan
-from sparcets.benchmark.runner import collect, run_plan
+from sparcets.benchmark.runner import collect, left_to_do, run_plan
 from sparcets.benchmark.store import RESULTS, ResultStore
+from sparcets.errors import SparcetsError
 from sparcets.testing.data import make_series
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 10, "lr": 0.01}
@@ -51,8 +52,7 @@ def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_networks_of(folder: Path, new: Path) -> Path:
-    for name in ("classifiers", "judges"):
-        shutil.copytree(folder / name, new / name)
+    shutil.copytree(folder / "classifiers", new / "classifiers")
     return new
 
 
@@ -144,7 +144,7 @@ def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
         assert results(rows[row["method"]]) == results(row)  # as if nothing had happened beside them
 
 
-def test_errors_are_kept_unless_asked_to_try_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_failed_is_tried_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
     good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
@@ -153,10 +153,56 @@ def test_errors_are_kept_unless_asked_to_try_again(base: Cell, tmp_path: Path, m
     rows = run_plan(plan, tmp_path / "runs", device="cpu")
     assert rows[0]["error"].startswith("DataNotFoundError") and "'lr' must be > 0" in rows[1]["error"]
     assert "error" not in rows[2]  # though it shares its data with one that failed
-    again = run_plan(plan, tmp_path / "runs", device="cpu")
-    assert [row["started"] for row in again] == [row["started"] for row in rows]
-    retried = run_plan(plan, tmp_path / "runs", device="cpu", retry_errors=True)
+    retried = run_plan(plan, tmp_path / "runs", device="cpu")
     assert [a["started"] == b["started"] for a, b in zip(retried, rows, strict=True)] == [False, False, True]
+
+
+def test_a_file_that_has_changed_is_measured_again(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+    own, other = tmp_path / "own.npz", tmp_path / "other.npz"
+    for path in (own, other):
+        shutil.copy(str(base.source), path)
+    plan = Plan(cells=tuple(replace(base, method="nearest", source=str(path)) for path in (own, other)))
+    first = run_plan(plan, tmp_path / "runs", device="cpu")
+    with np.load(own) as stored:
+        parts = dict(stored)
+    np.savez(own, **{**parts, "X": parts["X"] * np.linspace(0.8, 1.2, 10)[:, None]})
+    assert [cell.source for cell in left_to_do(plan, tmp_path / "runs")] == [str(own)]
+    second = run_plan(plan, tmp_path / "runs", device="cpu")
+    assert [record.getMessage() for record in caplog.records if record.name == "sparcets.benchmark.runner"] == [
+        f"{own} has changed since it was measured; its runs are done again"
+    ]
+    assert [a["started"] == b["started"] for a, b in zip(first, second, strict=True)] == [False, True]
+    assert first[0]["measures"]["l2"] != second[0]["measures"]["l2"]  # of the new data, not of those in memory
+    assert left_to_do(plan, tmp_path / "runs") == []
+    own.unlink()  # what is gone has not changed
+    assert left_to_do(plan, tmp_path / "runs") == []
+
+
+def test_results_from_before_there_was_a_digest_stay(base: Cell, tmp_path: Path) -> None:
+    cell = replace(base, method="nearest")
+    ResultStore(tmp_path / RESULTS).append({"key": cell.key, "data": {"name": "own"}})
+    assert left_to_do(Plan(cells=(cell,)), tmp_path) == []
+
+
+def test_a_device_that_is_not_there_is_told_before_any_work(base: Cell, tmp_path: Path) -> None:
+    with pytest.raises(SparcetsError, match="no device 'tpu9'"):
+        run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_preparation_is_logged(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+    caplog.set_level("INFO", logger="sparcets.benchmark")
+    cell, gone = replace(base, method="nearest"), replace(base, dataset="gone", source="/no/such/file.npz")
+    run_plan(Plan(cells=(cell, replace(cell, seed=1), gone)), tmp_path, device="cpu")
+    told = [record.getMessage() for record in caplog.records if record.name == "sparcets.benchmark.runner"]
+    assert told[0] == "own: preparing classifier and judges" and told[2] == "gone: preparing classifier and judges"
+    assert told[1].startswith("own: classifier and judges are ready after ") and len(told) == 3
 
 
 def test_networks_are_trained_before_the_cells_and_once(

@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.benchmark.store import ResultStore, brief, locked, to_plain
+from sparcets.benchmark.cell import describe
+from sparcets.benchmark.plan import Cell
+from sparcets.benchmark.store import ResultStore, brief, locked, to_plain, variant
 from sparcets.errors import FileFormatError, StorageError
 
 ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
@@ -48,7 +50,7 @@ def test_a_cell_that_was_run_again_counts_once(store: ResultStore) -> None:
     for row in ({"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}):
         store.append(row)
     assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}]
-    assert store.done() == {"a", "b"} and store.done(retry_errors=True) == {"a"}
+    assert store.done() == {"a"}
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -175,6 +177,25 @@ def test_a_row_in_a_line() -> None:
         "catching Sparce → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
     )
     assert brief({**row, "target": None, "error": "DataError: no"}) == "catching Sparce, seed 3: DataError: no"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"options": {"n": 3, "m": 2}}, ("m=2", "n=3")),
+        ({"source": "copy.npz"}, ("source=copy.npz",)),
+        ({"classifier_config": {"epochs": 3}}, ("classifier.epochs=3",)),
+        ({"preset": "tiny", "settings": ("a=1", "b=2")}, ("preset=tiny", "a=1", "b=2")),
+        ({"queries": 5, "seconds_per_query": 1.5}, ("queries=5", "seconds_per_query=1.5")),
+        ({"curve": True, "stability": True}, ("curve=True", "stability=True")),
+        ({"method": "ics"}, ()),  # its label says so
+        ({"method": "ics", "label": "A"}, ("method=ics",)),
+        ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, or nothing that matters
+    ],
+)
+def test_what_tells_a_measurement_from_others_of_its_name(changes: dict[str, Any], words: tuple[str, ...]) -> None:
+    row = to_plain({**describe(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
+    assert variant(row) == words
 
 
 def test_plain_values_stay() -> None:

@@ -55,6 +55,45 @@ def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, 
     assert {row["config"]["classifier"]["hidden"] for row in rows} == {8}  # of the preset tiny
 
 
+def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [*quick(own_data, out), "-m", "ics"]
+    for more in ([], ["--seed", "1"], ["--set", "steps=3"], ["--set-classifier", "epochs=4", "--set", "steps=3"]):
+        assert run(capsys, *command, *more)[0] == 0
+    assert run(capsys, *command, "--queries", "2", "-m", "nearest")[0] == 0
+    header, *lines = [line.split("\t") for line in run(capsys, "show", str(out))[1].splitlines()]
+    shown = [(line[header.index("method")], line[-1]) for line in lines]
+    assert shown == [
+        ("ics [classifier.epochs=5, queries=4]", "2"),
+        ("ics [classifier.epochs=5, steps=3, queries=4]", "1"),
+        ("ics [classifier.epochs=4, steps=3, queries=4]", "1"),
+        ("ics [classifier.epochs=5, queries=2]", "1"),
+        ("nearest", "1"),
+    ]
+
+
+def test_a_setting_for_one_method_alone(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+    command = [*quick(own_data, tmp_path / "out"), "-m", "nearest", "-m", "ics", "--json"]
+    code, out, _ = run(capsys, *command, "--set", "ics:steps=3", "--set", "batch_size=9")
+    configs = {row["method"]: row["config"]["explainer"] for row in json.loads(out)}
+    assert code == 0 and configs["ics"]["steps"] == 3
+    assert configs["ics"]["batch_size"] == configs["nearest"]["batch_size"] == 9
+
+
+def test_where_all_fails_the_exit_code_says_so(
+    capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path
+) -> None:
+    command = [*quick(own_data, tmp_path / "out"), "-m", "nearest"]
+    code, _, told = run(capsys, *command, "-t", "wild")  # with "brisk": none of them fails
+    assert code == 0
+    wrong = [argument if argument != "brisk" else "brusk" for argument in command]
+    for _ in range(2):  # what failed is tried again
+        code, table, told = run(capsys, *wrong)
+        assert code == 1 and "Did you mean 'brisk'?" in told and "1 of 1 runs failed" in told
+        assert table.splitlines()[1].endswith("0 + 1 failed")
+    assert run(capsys, *wrong, "--json")[0] == 1
+
+
 def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     tiny = {"epochs": 3, "hidden": 8}
     cell = {"dataset": own_data, "method": "nearest", "classifier": "fcn", "classifier_config": tiny, "queries": 2}
@@ -79,7 +118,17 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
         (["run", "-d", "catching", "--out", "x", "--preset", "best"], "'preset' must be one of"),
         (["run", "-d", "catching", "--out", "x", "--set-classifier", "epoch=3"], "did you mean 'epochs'?"),
         (["run", "-d", "catching", "--out", "x", "--workers", "0"], "--workers"),
-        (["run", "-d", "catching", "--out", "x", "--plan", "plan.json"], "--plan says what is measured"),
+        (["run", "-d", "catching", "--out", "x", "--plan", "plan.json"], "leave --dataset out"),
+        (
+            ["run", "--out", "x", "--plan", "p.json", "--seed-count", "2", "--queries", "3", "--preset", "tiny"],
+            "--plan says all of what is measured: leave --preset, --seed-count, --queries out",
+        ),
+        (["run", "-d", "catchin", "--out", "x"], "Did you mean 'catching'?"),
+        (["run", "-d", "no/such.npz", "--out", "x"], "no file no/such.npz"),
+        (["run", "-d", "catching", "--out", "x", "--preset", "paper"], "give it with --target"),
+        (["run", "-d", "catching", "--out", "x", "--set", "seed=1"], "must not hold seed=1"),
+        (["run", "-d", "catching", "--out", "x", "--set", "ics:steps=3"], "'ics', which is not measured here"),
+        (["run", "-d", "catching", "--out", "x", "--device", "tpu9"], "no device 'tpu9'"),
         (["run", "--out", "x", "--plan", "/no/such/plan.json"], "not a plan file"),
         (["show", "/no/such/folder"], "holds no results.jsonl"),
     ],
@@ -88,6 +137,12 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], arguments: li
     code, out, err = run(capsys, *arguments)
     assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
     assert words in err and "Traceback" not in err
+
+
+def test_an_empty_plan_is_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"cells": []}')
+    code, _, told = run(capsys, "run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))
+    assert code == 2 and "no cells" in told and not (tmp_path / "out").exists()
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,44 @@ def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], plac
     assert list(scores.judges) == ["bigru", "resnet", "tcn"]  # the model's own architecture, fcn, does not judge
 
 
+def test_judges_are_named_and_what_is_not_known_is_left_blank(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(place / "model"))
+    lines = {line.split("\t")[0]: line.split("\t") for line in text.splitlines() if "\t" in line}
+    assert code == 0 and lines["coverage"][:5] == ["coverage", "1.000", "", "", ""]
+    assert "nan" not in text
+    (told,) = [line for line in text.splitlines() if line.startswith("judges and their test accuracy: ")]
+    assert [part.split()[0] for part in told.split(": ")[1].split(", ")] == ["bigru", "resnet", "tcn"]
+
+
+def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
+    own, model, answers = str(place / "own.npz"), str(tmp_path / "m5"), str(tmp_path / "run.npz")
+    assert (
+        main(["fit", "-d", own, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--seed", "5", "--out", model]) == 0
+    )
+    assert main(["explain", model, "-t", "brisk", "--rows", "0:12", "--out", answers]) == 0
+    for name in (own, str(place / ".." / place.name / "own.npz")):
+        code, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", name)
+        assert code == 0 and "test part" not in text
+    _, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", own, "-o", "seed=0")  # as asked for
+    assert "queries are not in the test part of" in text and "in its training part" in text
+
+
+def test_another_data_set_of_the_same_shape_is_warned_of(
+    capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
+) -> None:
+    X, y = make_series(90, seed=1)
+    np.savez(tmp_path / "other.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-d", str(tmp_path / "other.npz"))
+    assert code == 0 and "\nwarning: none of the 12 queries is in the test part of 'other'" in text
+
+
+def test_another_model_is_a_mistake(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
+    other = ["-d", str(place / "own.npz"), "-m", "nearest", "-c", "bigru", "--preset", "tiny"]
+    assert main(["fit", *other, "--out", str(tmp_path / "other")]) == 0
+    code, _, err = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(tmp_path / "other"))
+    assert code == 2 and "is not the classifier that was explained" in err and len(err.strip().splitlines()) == 1
+
+
 def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], place: Path) -> None:
     code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-d", str(place / "own.npz"), "--json")
     found = json.loads(text)

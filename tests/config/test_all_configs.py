@@ -77,6 +77,8 @@ NEVER_NEGATIVE = {
     "candidates",
     "steps",
     "beta1",
+    "noise",
+    "label_smoothing",
 }
 
 

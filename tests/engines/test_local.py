@@ -80,11 +80,20 @@ def test_what_cannot_travel_is_told_in_words() -> None:
     assert isinstance(next(map_unordered(eval, [f"(_ for _ in ()).throw({odd})"], workers=2))[1], Exception)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_beginning_of_each_piece_of_work_is_told(workers: int) -> None:
+    begun: list[float] = []
+    answers = map_unordered(math.sqrt, [4, 9, 16, 25], workers=workers, on_start=begun.append)
+    for finished, (item, _) in enumerate(answers):
+        assert item in begun and len(begun) <= finished + workers  # not all of them at once
+    assert begun == [4, 9, 16, 25]
+
+
 def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
-    answer = next(map_unordered(os.getenv, ["OMP_NUM_THREADS"], workers=2, threads_per_worker=3))
-    assert answer[1] == "3" and os.environ["OMP_NUM_THREADS"] == "64"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
+    answer = next(map_unordered(os.getenv, ["OMP_NUM_THREADS"], workers=2))
+    assert answer[1] == "8" and os.environ["OMP_NUM_THREADS"] == "64"
     assert [share_of_cores(n) for n in (1, 4, 100)] == [16, 4, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert share_of_cores(4) == 2

@@ -115,7 +115,7 @@ def test_means_are_over_the_right_answers():
     assert mean(s, "linf_all") == pytest.approx((2 + 1 + 4) / 3)
     assert mean(s, "segment_length") == pytest.approx((1 + 2) / 2)
     assert [s.summary[name]["n"] for name in ("valid", "sparsity", "sparsity_all")] == [3, 2, 3]
-    assert s.summary["sparsity"]["std"] == pytest.approx(1 / 6)
+    assert s.summary["sparsity"]["std"] == pytest.approx(math.sqrt(2) / 6)  # of a sample: divided by n - 1
     assert s.summary["seconds"]["mean"] == 2.5 and math.isnan(s.summary["seconds"]["low"])
 
 
@@ -190,11 +190,11 @@ def test_queries_that_are_not_there_are_noted():
     s = sp.evaluate(replace(e, query=query, counterfactual=e.counterfactual + 0.5), small_data(), judges={})
     assert s.per_query["row"].tolist() == [2, 2, 1, -1]
     assert s.summary["oracle"]["n"] == 2 and math.isnan(s.per_query.loc[3, "oracle"])
-    assert any("1 of 4 answers are to queries that are not in the test part" in note for note in s.notes)
+    assert "1 of the 3 queries" in s.notes[0] and "what is salient and what is true is not known" in s.notes[0]
     none = sp.evaluate(replace(e, query=e.query + 0.5), small_data(), judges={})
     assert "oracle" not in none.summary and "saliency_auc" not in none.summary
     real = sp.evaluate(replace(e, query=e.query + 0.5), small_data(oracle=None, salient_test=None), judges={})
-    assert not any("not in the test part" in note for note in real.notes)
+    assert "none of the 3 queries" in real.notes[0] and "salient" not in real.notes[0]
 
 
 def test_rows_say_where_changed_queries_come_from():
@@ -250,12 +250,11 @@ def test_other_names_are_refused_but_no_names_are_fine():
     sp.evaluate(named, small_data(), judges={})
 
 
-def test_nothing_to_evaluate_is_refused_and_nothing_asked_is_told():
+def test_nothing_to_evaluate_is_refused():
     with pytest.raises(DataError, match="no answers to evaluate"):
         sp.evaluate(by_hand()[[]])
-    s = sp.evaluate(by_hand()[[2]], small_data())
-    assert s.summary["valid"]["n"] == 0 and math.isnan(mean(s, "valid")) and math.isnan(mean(s, "coverage"))
-    assert "1 of 1 answers" in s.notes[0] and s.judges == {}
+    with pytest.raises(DataError, match="nothing to measure: all 1 answers are 'unchanged'"):
+        sp.evaluate(by_hand()[[2]], small_data())
 
 
 def test_names_that_are_taken_are_refused():
@@ -341,6 +340,12 @@ def test_padding_does_not_count():
     assert all(len(given) and (given == 15).all() for given in seen)
 
 
+def test_every_answer_carries_its_querys_digest():
+    frame = sp.evaluate(by_hand()).per_query
+    first, again, other, last = frame["digest"]
+    assert first == again and len({first, other, last}) == 3 and "digest" not in measure_names(frame)
+
+
 def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
     asked = []
 
@@ -349,11 +354,12 @@ def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
         return {"yes": Says(1)}
 
     monkeypatch.setattr("sparcets.evaluation.evaluate.find_judges", find)
-    clf = sp.TorchClassifier("fcn")
-    assert mean(sp.evaluate(answers, DATA, classifier=clf, device="cpu"), "transfer") == 1.0
-    assert asked == [(DATA, clf, "cpu")]
+    assert mean(sp.evaluate(answers, DATA, classifier=MODEL, device="cpu"), "transfer") == 1.0
+    assert asked == [(DATA, MODEL, "cpu")]
     assert any("architecture is not known" in n for n in sp.evaluate(answers, DATA, classifier=MODEL).notes)
-    assert not any("architecture is not known" in n for n in sp.evaluate(answers, DATA, classifier=clf).notes)
+    clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(DATA)
+    e = sp.Nearest(clf).fit(DATA).explain(DATA.X_test, target=1)
+    assert not any("architecture is not known" in n for n in sp.evaluate(e, DATA, classifier=clf).notes)
 
 
 def test_fitted_plausibility_is_used_again(answers, monkeypatch):

@@ -135,7 +135,7 @@ def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
     assert len(list((tmp_path / "sparcets" / "judges").glob("*/weights.safetensors"))) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert module._cache_folder() == tmp_path / "home" / ".cache" / "sparcets" / "judges"
+    assert module.judges_folder() == tmp_path / "home" / ".cache" / "sparcets" / "judges"
 
 
 def test_padded_series_are_judged_within_their_lengths(tmp_path):
@@ -164,8 +164,26 @@ def test_about_equally_many_steps_whatever_the_size(monkeypatch):
         steps = config.epochs * np.ceil((1 - config.validation) * n / config.batch_size)
         assert 0.9 * module.STEPS <= steps <= module.STEPS
         assert config.epochs // 6 <= config.patience < config.epochs
-    assert judge_config(50).epochs == module.JUDGE_CONFIG.epochs  # few steps, but many epochs
+    assert judge_config(100).epochs == module.JUDGE_CONFIG.epochs  # few steps, but many epochs
+    assert judge_config(40).epochs == 5 * module.JUDGE_CONFIG.epochs  # and more, where two batches are an epoch
     assert judge_config(10**6).epochs == 10  # many steps, but a series is seen more than once
+
+
+def test_from_few_series_those_who_learnt_most_are_called(tmp_path, monkeypatch):
+    losses = {"fcn": 0.3, "bigru": 1.2, "resnet": 0.1, "tcn": 0.2, "transformer": 0.9}
+
+    def fit(self, dataset, progress=None):
+        self.history_ = {"validation_loss": [9.0, losses[self.architecture], float("nan")]}
+        return self
+
+    monkeypatch.setattr(module, "_trained", {})
+    monkeypatch.setattr(sp.TorchClassifier, "fit", fit)
+    monkeypatch.setattr(sp.TorchClassifier, "save", lambda self, folder: None)
+    few = sp.Dataset.from_arrays(*make_series(50))
+    assert list(find_judges(few, n=3, cache=tmp_path)) == ["fcn", "resnet", "tcn"]
+    assert list(find_judges(few, sp.TorchClassifier("resnet"), n=2, cache=tmp_path)) == ["fcn", "tcn"]
+    many = sp.Dataset.from_arrays(*make_series(120))
+    assert list(find_judges(many, n=3, cache=tmp_path)) == ["fcn", "bigru", "resnet"]  # the others cost time
 
 
 def test_judges_know_their_trade(tmp_path, monkeypatch):
@@ -186,5 +204,5 @@ def test_accuracy_by_hand():
 
 
 def test_the_suite_keeps_out_of_the_users_cache():
-    assert module._cache_folder().is_relative_to(os.environ["XDG_CACHE_HOME"])
-    assert Path.home() not in module._cache_folder().parents or "pytest" in os.environ["XDG_CACHE_HOME"]
+    assert module.judges_folder().is_relative_to(os.environ["XDG_CACHE_HOME"])
+    assert Path.home() not in module.judges_folder().parents or "pytest" in os.environ["XDG_CACHE_HOME"]

@@ -12,12 +12,15 @@ from scipy.stats import wilcoxon as scipy_wilcoxon
 import sparcets as sp
 from sparcets.errors import DataError, ShapeError
 from sparcets.evaluation.statistics import bootstrap_interval, bootstrap_intervals, compare, holm, mcnemar, wilcoxon
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
 
 
-def scores(valid, *, target="b", row=None, **measures) -> sp.Scores:
+def scores(valid, *, target="b", row=None, digest=None, **measures) -> sp.Scores:
     """Return scores with one answer per query, as far as compare looks at them."""
     n = len(valid)
     labels = {"query": np.arange(n), "answer": 0, "row": np.arange(n) if row is None else row, "target": target}
+    labels |= {} if digest is None else {"digest": digest}
     frame = pd.DataFrame(labels | {"status": "generated", "valid": np.array(valid, dtype=float)} | measures)
     return sp.Scores(per_query=frame, summary={}, judges={})
 
@@ -172,3 +175,57 @@ def test_what_cannot_be_paired_is_refused():
         compare(one, other)
     with pytest.raises(DataError, match="no measure 'sparsty' in both"):
         compare(one, one, measures=["sparsty"])
+
+
+def test_other_queries_are_refused_whatever_is_known_of_their_rows():
+    one = scores([1, 1], row=[-1, -1], digest=["ab", "cd"])
+    with pytest.raises(DataError, match=r"query 1 has other series \(cd and ef\)"):
+        compare(one, scores([1, 1], row=[-1, -1], digest=["ab", "ef"]))
+    compare(one, scores([1, 1], row=[0, -1], digest=["ab", "cd"]))
+    compare(one, scores([1, 1]))  # scores that were saved without digests
+    assert compare(one, one).index.tolist() == ["valid"]
+
+
+def test_other_queries_are_refused_without_a_data_set():
+    X, y = make_series(60)
+    ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    first, second = (sp.evaluate(ex.explain(X[y == k], target=1)) for k in (0, 2))
+    with pytest.raises(DataError, match="query 0 has other series"):
+        compare(first, second)
+
+
+def test_one_measure_may_be_named_without_a_list_and_none_is_not_all():
+    one = scores([1, 1], sparsity=np.ones(2))
+    assert compare(one, one, measures="valid").index.tolist() == ["valid"]
+    with pytest.raises(DataError, match="no measure 'vald' in both"):
+        compare(one, one, measures="vald")
+    for empty in ([], ()):
+        with pytest.raises(DataError, match="measures is empty"):
+            compare(one, one, measures=empty)
+
+
+@pytest.mark.parametrize("name", ["coverage", "universality", "seconds"])
+def test_measures_of_the_whole_set_cannot_be_paired(name):
+    X, y = make_series(60)
+    s = sp.evaluate(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0], target=1))
+    with pytest.raises(DataError, match=f"{name!r} is a measure of the whole set"):
+        compare(s, s, measures=[name])
+    with pytest.raises(DataError, match="no measure 'sparsity_all' in both"):
+        compare(s, s, measures=["sparsity_all"])
+
+
+def test_what_are_no_scores_is_refused():
+    X, y = make_series(60)
+    e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0], target=1)
+    with pytest.raises(DataError, match=r"compare takes two Scores, got Explanation and Explanation.*sp\.evaluate"):
+        compare(e, e)
+    with pytest.raises(DataError, match="got Scores and Explanation"):
+        compare(sp.evaluate(e), e)
+
+
+def test_no_pair_is_no_test():
+    a, b = scores([1, 0], sparsity=np.ones(2)), scores([0, 1], sparsity=np.ones(2))
+    found = compare(a, b).loc["sparsity"]  # no query to which both have a valid answer
+    assert (found["test"], found["n"]) == ("", 0) and math.isnan(found["p"])
+    with pytest.raises(DataError, match="no query that both were asked"):
+        compare(scores([1, math.nan]), scores([math.nan, 1]))

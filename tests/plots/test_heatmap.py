@@ -67,7 +67,7 @@ def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> No
     assert [line.get_ydata().tolist() for line in left.lines] == [QUERY[:, 1].tolist()]
     assert [line.get_ydata().tolist() for line in right.lines] == [QUERY[:, 1].tolist(), changed[:, 1].tolist()]
     assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a mark over its column"
-    assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "(standard\ndeviations)"
+    assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "value\n(standard\ndeviations)"
     assert colors.same_color(right.lines[1].get_color(), style.METHODS["sparce"].colour)
 
 

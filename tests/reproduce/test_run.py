@@ -19,9 +19,9 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Let runs take no time; return the keys of those that were run."""
     keys: list[str] = []
 
-    def fake(plan: Plan, folder: Path, *, retry_errors: bool, **other: Any) -> list[dict[str, Any]]:
+    def fake(plan: Plan, folder: Path, **other: Any) -> list[dict[str, Any]]:
         store = ResultStore(folder / "results.jsonl")
-        done = store.done(retry_errors=retry_errors)
+        done = store.done()
         for cell in plan.cells:
             if cell.key not in done:
                 keys.append(cell.key)
@@ -77,6 +77,14 @@ def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) ->
     assert "motionsense" not in made.left_out
     assert {row["source"] for row in made.rows if row["dataset"] == "motionsense"} == {make_file}
     assert made.tables["datasets"].rows[1][1] == "40 / 7,544"
+    again = reproduce("table1", out=tmp_path, repetitions=1)  # the runs that are there are about that file
+    assert again.computed == 0 and len(again.rows) == len(made.rows)
+
+
+def test_one_folder_holds_one_first_seed(ran: list[str], tmp_path: Path) -> None:
+    reproduce("table1", out=tmp_path, repetitions=1, seed=3)
+    with pytest.raises(ConfigError, match="holds runs from seed 3 on, but seed 0 was asked for"):
+        reproduce("table1", out=tmp_path, repetitions=1)
 
 
 @pytest.fixture

@@ -114,7 +114,13 @@ def test_datasets_by_hand(facts) -> None:
 
 
 def test_saliency_by_hand(make_row, facts) -> None:
-    areas = {"saliency_auc_pooled": 0.8, "saliency_auc_all": 0.7, "saliency_auc": 0.1, "oracle": 0.25}
+    areas = {
+        "saliency_auc_pooled_all": 0.8,
+        "saliency_auc_pooled": 0.2,
+        "saliency_auc_all": 0.7,
+        "saliency_auc": 0.1,
+        "oracle": 0.25,
+    }
     rows = [make_row("moving_box", "GAN", target="0", **areas), make_row("moving_box", "ICS", error="E: x")]
     tables = make_tables(rows, {"moving_box": facts["catching"]}, ["figures"])
     assert list(tables) == ["datasets", "saliency"]
@@ -127,6 +133,21 @@ def test_saliency_by_hand(make_row, facts) -> None:
         "–",
     ]
     assert cell(found, "AUC, pooled", "1", "ICS") == "E: x"
+
+
+def test_the_data_come_with_the_accuracies_of_those_who_judge(make_row, facts) -> None:
+    rows = [make_row(error="E: x"), {**make_row(seed=1), "accuracy": 0.91, "judges": {"fcn": 0.9, "bigru": 0.8}}]
+    assert make_tables(rows, facts, [])["datasets"].rows[0][-2:] == ("0.910", "fcn 0.900, bigru 0.800")
+    assert make_tables([], facts, [])["datasets"].rows[0][-2:] == ("–", "–")
+
+
+def test_both_spreads_count(make_row, facts) -> None:
+    def similarity(*values):
+        rows = [make_row(label="GAN", seed=seed, similarity_all=v) for seed, v in enumerate(values)]
+        return cell(make_tables(rows, facts, ["table1"])["table1"], "similarity", "Catching (simulated)", "GAN")
+
+    assert similarity(0.17) == "**0.17** / 0.22 ± 0.02"
+    assert similarity(0.09, 0.25) == "0.17 ± 0.11 / 0.22 ± 0.02"
 
 
 def test_geometry_by_hand(make_row, facts) -> None:

@@ -1,13 +1,18 @@
 """One supervised step: what it learns from, what it reports, what it leaves alone."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.config.models import ClassifierConfig
+from sparcets.errors import ConfigError
 from sparcets.networks.fcn import Fcn
+from sparcets.testing.data import make_series
 from sparcets.training.classifier_step import ClassifierStep
 
 X = torch.randn(6, 5, 2, generator=torch.Generator().manual_seed(0))
@@ -98,3 +103,98 @@ def test_a_lone_series_is_learnt_from_without_statistics_of_its_own(n_steps):
     assert all(torch.equal(before[k], after[k]) for k in before if "running" in k)
     s.update(rows(torch.tensor([0, 1])))  # with company, the statistics are those of the batch again
     assert not torch.equal(before["blocks.0.norm.running_mean"], network.state_dict()["blocks.0.norm.running_mean"])
+
+
+def spying(network):
+    """Keep what the network is given."""
+    seen = []
+    network.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().clone()))
+    return seen
+
+
+def noisy(network, **settings):
+    parts = {"train_rows": torch.arange(4), "validation_rows": torch.tensor([4, 5])}
+    return ClassifierStep(network, X, settings.pop("y", Y), settings.pop("lengths", None), lr=0.1, **parts, **settings)
+
+
+def test_noise_is_gaussian_of_the_size_asked_for_and_drawn_with_the_seed_alone():
+    network = LastStep()
+    seen, s = spying(network), noisy(network, noise=0.5)
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        s.update(rows(torch.tensor([2, 0])))
+    torch.manual_seed(1)
+    torch.testing.assert_close(seen[0], X[[2, 0]] + 0.5 * torch.randn(2, 5, 2))
+    assert torch.equal(seen[0], seen[1]) and not torch.equal(seen[0], seen[2])
+
+
+def test_noise_leaves_padding_and_what_is_watched_alone():
+    network, lengths = LastStep(), torch.tensor([1, 2, 3, 4, 5, 1])
+    seen, s = spying(network), noisy(network, noise=0.5, lengths=lengths)
+    s.update(rows(torch.arange(4)))
+    s.validate()
+    for i, end in enumerate(lengths[:4]):
+        assert torch.equal(seen[0][i, end:], X[i, end:]) and (seen[0][i, :end] != X[i, :end]).all()
+    assert torch.equal(seen[1], X[[4, 5]])
+
+
+def test_without_noise_nothing_is_drawn():
+    s, state = noisy(LastStep()), torch.get_rng_state()
+    s.update(rows(torch.arange(4)))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_label_smoothing_by_hand_and_only_in_training():
+    # Two classes and a share s: the label counts 1 - s / 2, the other class s / 2.
+    network = LastStep()
+    p = network(X[:4]).log_softmax(1).detach()
+    right, wrong = p[torch.arange(4), Y[:4]], p[torch.arange(4), 1 - Y[:4]]
+    plain = noisy(LastStep(), label_smoothing=0.2).validate()
+    assert plain == noisy(LastStep()).validate()
+    loss = noisy(network, label_smoothing=0.2).update(rows(torch.arange(4)))
+    assert loss.item() == pytest.approx(-(0.9 * right + 0.1 * wrong).mean().item())
+
+
+def test_probabilities_are_met_in_place_of_labels():
+    soft = torch.tensor([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0], [0.5, 0.5], [0.9, 0.1], [0.4, 0.6]])
+    network = LastStep()
+    p, watched = network(X[:4]).log_softmax(1).detach(), network(X[4:]).log_softmax(1).detach()
+    s = noisy(network, y=soft)
+    values = s.validate()
+    assert values["validation_loss"] == pytest.approx(-(soft[4:] * watched).sum(1).mean().item())
+    assert values["validation_error"] == (watched.argmax(1) != torch.tensor([0, 1])).double().mean().item()
+    assert s.update(rows(torch.arange(4))).item() == pytest.approx(-(soft[:4] * p).sum(1).mean().item())
+
+
+def test_labels_and_their_certain_probabilities_train_alike():
+    labels, certain = LastStep(), LastStep()
+    for network, y in ((labels, Y), (certain, F.one_hot(Y).float())):
+        s = noisy(network, y=y, label_smoothing=0.1)
+        for _ in range(5):
+            s.update(rows(torch.arange(4)))
+    torch.testing.assert_close(labels.head.weight, certain.head.weight)
+
+
+@pytest.mark.parametrize("architecture", ["fcn", "bigru"])
+def test_the_settings_reach_the_training_and_the_same_seed_gives_the_same_weights(architecture):
+    series, labels = make_series(40, n_steps=12)
+
+    def weights(**changes):
+        config = replace(ClassifierConfig.tiny(), device="cpu", epochs=2, **changes)
+        return TorchClassifier(architecture, config).fit(series, labels)._network.state_dict()
+
+    def same(a, b):
+        return all(torch.equal(v, b[k]) for k, v in a.items())
+
+    plain, loud, soft = weights(), weights(noise=0.5), weights(label_smoothing=0.3)
+    assert same(loud, weights(noise=0.5)) and same(plain, weights(noise=0.0, label_smoothing=0.0))
+    assert not same(plain, loud) and not same(plain, soft)
+
+
+def test_sizes_that_cannot_be():
+    with pytest.raises(ConfigError, match=r"2 problems.*'noise' must be >= 0, got -1.0; 'label_smoothing' must be in"):
+        ClassifierConfig(noise=-1, label_smoothing=1.0)
+    with pytest.raises(ConfigError, match="'label_smoothing' must be in"):
+        ClassifierConfig(label_smoothing=-0.1)
+    ClassifierConfig(noise=0, label_smoothing=0)
+    assert ClassifierConfig(batch_size=2).sized(10).batch_size == 1

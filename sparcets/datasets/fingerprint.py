@@ -1,0 +1,42 @@
+"""Digests: short names made from content, by which data and series are found again."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from sparcets.datasets.base import Dataset
+
+
+def dataset_digest(dataset: Dataset) -> str:
+    """Return 64 letters that name the training part: series, labels, lengths and class names.
+
+    What was learnt from the data is kept under this name, so that a file that changed is not taken for the old one.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> one, two = (Dataset.from_arrays(*make_series(30), name=name) for name in ("mine", "yours"))
+    >>> dataset_digest(one) == dataset_digest(two)
+    True
+    """
+    digest = hashlib.sha256(repr((dataset.X_train.shape, dataset.class_names)).encode())
+    for array in (dataset.X_train, dataset.y_train, dataset.lengths_train):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def series_digests(X: Any) -> list[str]:
+    """Return 32 letters per series (batch, time, features), by its values as float32: the type of data sets.
+
+    Examples
+    --------
+    >>> first, second, again = series_digests([[[1.0], [2.0]], [[1.0], [3.0]], [[1.0], [2.0]]])
+    >>> first == again, first == second
+    (True, False)
+    """
+    return [
+        hashlib.blake2b(np.ascontiguousarray(series, dtype=np.float32).data, digest_size=16).hexdigest() for series in X
+    ]

@@ -1,0 +1,75 @@
+"""Queries and test series: what rows= says is held against the content, and what is not found is told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.errors import DataError
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
+
+DATA = sp.Dataset.from_arrays(*make_series(90), name="small")
+QUERIES = np.flatnonzero(DATA.y_test != 1)
+EXPLAINER = sp.Nearest(sp.wrap(mean_proba)).fit(DATA)
+
+
+def score(X, data=DATA, **options) -> sp.Scores:
+    return sp.evaluate(EXPLAINER.explain(X, target=1), data, judges={}, **options)
+
+
+def test_rows_that_name_other_series_than_the_queries_are_refused():
+    X = DATA.X_test[QUERIES]
+    first, last = QUERIES[0], QUERIES[-1]
+    with pytest.raises(DataError, match=rf"query 0 stems from test series {last}, but it is test series {first}"):
+        score(X, rows=QUERIES[::-1])
+    assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
+
+
+def test_one_query_that_is_another_test_series_is_enough():
+    X = DATA.X_test[QUERIES] + np.float32(0.01)  # derived from test series, except for one
+    X[2] = DATA.X_test[QUERIES[3]]
+    with pytest.raises(DataError, match="query 2 stems from"):
+        score(X, rows=QUERIES)
+    X[2] = DATA.X_test[QUERIES[2]]
+    assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
+
+
+def test_any_of_equal_test_series_may_be_named():
+    twice = replace(DATA, X_test=np.tile(DATA.X_test, (2, 1, 1)), y_test=np.tile(DATA.y_test, 2))
+    later = QUERIES + len(DATA.X_test)
+    assert score(DATA.X_test[QUERIES], twice, rows=later).per_query["row"].tolist() == later.tolist()
+
+
+def test_what_is_not_in_the_test_part_is_always_told_first():
+    X = DATA.X_test[QUERIES].copy()
+    assert not any("test part" in note for note in score(X).notes)
+    X[:2] += 0.5
+    notes = score(X).notes
+    assert notes[0].startswith(f"2 of the {len(X)} queries are not in the test part of 'small'")
+    assert "warning" not in repr(score(X))
+    notes = score(X, rows=QUERIES).notes  # told, but not reproached
+    assert notes[0].startswith("2 of the") and "rows= names the test series they stem from" in notes[0]
+
+
+def test_another_data_set_of_the_same_shape_is_a_warning():
+    other = sp.Dataset.from_arrays(*make_series(90, seed=1), name="other")
+    s = score(DATA.X_test[QUERIES], other)
+    expected = f"warning: none of the {len(QUERIES)} queries is in the test part of 'other'"
+    assert s.notes[0].startswith(expected) and expected in repr(s) and expected.capitalize() in s.to_markdown()
+    assert "training part" not in s.notes[0]
+
+
+def test_several_answers_to_one_query_are_one_query():
+    X = DATA.X_test[QUERIES[:4]].copy()
+    X[0] += 0.5
+    s = sp.evaluate(EXPLAINER.explain(X, target=1, n=3), DATA, judges={})
+    assert s.notes[0].startswith("1 of the 4 queries is not")
+
+
+def test_queries_from_the_training_part_are_told():
+    X = np.concatenate([DATA.X_train[DATA.y_train != 1][:3], DATA.X_test[QUERIES[:2]]])
+    note = score(X).notes[0]
+    assert note.startswith("3 of the 5 queries are not") and "3 of them are in its training part" in note
+    assert score(X[:3]).notes[0].startswith("warning: none of the 3 queries")
