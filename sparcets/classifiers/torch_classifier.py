@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,12 +213,11 @@ class TorchClassifier(DifferentiableClassifier):
         state = "not fitted" if self._network is None else f"{self.n_features} features, {self.n_classes} classes"
         return f"TorchClassifier({self.architecture!r}, {state})"
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write weights (safetensors) and description (JSON) into a folder."""
-        network = self._fitted()
+    def header(self) -> dict[str, Any]:
+        """Return all that makes it but its weights, as plain values."""
+        self._fitted()
         assert self._scaler is not None
-        weights = {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()}
-        header = {
+        return {
             "format": FORMAT,
             "architecture": self.architecture,
             "config": self.config.to_dict(),
@@ -227,6 +227,24 @@ class TorchClassifier(DifferentiableClassifier):
             "scaler": self._scaler.to_dict(),
             "history": history_to_plain(self.history_),
         }
+
+    @classmethod
+    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
+        """Return the classifier of a :meth:`header` with its weights."""
+        config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        classifier = cls(header["architecture"], config)
+        names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
+        classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
+        network = classifier._fitted()
+        network.load_state_dict(dict(weights))
+        network.eval()
+        classifier.history_ = history_from_plain(header["history"])
+        return classifier
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write weights (safetensors) and description (JSON) into a folder."""
+        weights = {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
+        header = self.header()
         # The weights take their place only once the header was written: a full disk never mixes two classifiers.
         with atomic_path(Path(folder) / WEIGHTS) as temporary:
             temporary.write_bytes(safetensors.torch.save(weights))
@@ -257,14 +275,8 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     try:
         if header["format"] != FORMAT:
             raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
-        config = ClassifierConfig.from_dict({**header["config"], "device": device})
-        classifier = TorchClassifier(header["architecture"], config)
-        names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
-        classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
-        network = classifier._fitted()
-        network.load_state_dict(safetensors.torch.load_file(Path(folder) / WEIGHTS))
-        network.eval()
-        classifier.history_ = history_from_plain(header["history"])
+        weights = safetensors.torch.load_file(Path(folder) / WEIGHTS)
+        return TorchClassifier.rebuild(header, weights, device=device)
     except (
         AttributeError,
         KeyError,
@@ -277,4 +289,3 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
-    return classifier

@@ -20,7 +20,7 @@ from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 from sparcets.validation import check_labels, check_lengths, check_series
 
-WITNESSES = ("fcn", "bigru", "tcn", "resnet")  # the order in which they are called, and again from the start
+WITNESSES = ("fcn", "tcn", "resnet", "bigru")  # the order in which they are called, and again from the start
 # More epochs than data of some hundred series need, since patience grows with them: a handful of series to watch tell
 # little about the progress of a network, and one that was stopped by chance would be a bad witness.
 WITNESS_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)
@@ -33,8 +33,10 @@ def train_witnesses(
     lengths: Any = None,
     class_names: Sequence[str] | None = None,
     n: int = 3,
+    skip: int = 0,
     noise: float = 0.3,
     seed: int = 0,
+    steps: int = 1500,
     device: str = "auto",
     progress: bool | None = None,
 ) -> list[TorchClassifier]:
@@ -50,10 +52,12 @@ def train_witnesses(
         True lengths of padded series.
     class_names
         Names of all classes by index, where they are known; of some there may be no series.
-    n
-        How many.
+    n, skip
+        How many, and how many before them are left out.
     noise
         Standard deviation, in standardised units, of the noise they learn with.
+    steps
+        Of optimisation for each, at most.
     seed, device
         Same seed and device, same witnesses; the first ones are the same whatever ``n`` is.
     progress
@@ -72,10 +76,10 @@ def train_witnesses(
     X = check_series(X)
     labels, names = check_labels(y, n_samples=len(X), class_names=class_names, complete=class_names is None)
     checked = check_lengths(lengths, X)
-    config = replace(WITNESS_CONFIG.sized(len(X)), noise=noise, device=device)
+    config = replace(WITNESS_CONFIG.sized(len(X), steps=steps), noise=noise, device=device)
     return [
         TorchClassifier(WITNESSES[i % len(WITNESSES)], replace(config, seed=spawn(seed, f"witness {i}")))._learn(
             X, labels, checked, names, named=class_names is not None, progress=progress
         )
-        for i in range(n)
+        for i in range(skip, skip + n)
     ]

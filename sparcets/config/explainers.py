@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sparcets.config.base import Config
 from sparcets.config.models import DiscriminatorConfig, GeneratorConfig
@@ -80,7 +80,15 @@ class AdversarialConfig(TargetedConfig):
         """Say in words what is wrong with the values."""
         training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
         found = TargetedConfig.problems(self)
+        if not self.sizes_itself:
+            sizes = {"generator.hidden": self.generator.hidden, "train.epochs": self.train.epochs}
+            found += [f"{name!r} must be a number here, got None" for name, value in sizes.items() if value is None]
         return found if training else [*found, "without 'trains_sparsity', a weight other than 'sparsity' must be > 0"]
+
+    @property
+    def sizes_itself(self) -> bool:
+        """Whether sizes that are None are taken from the data."""
+        return False
 
     @classmethod
     def paper(cls, target: int | str) -> Self:
@@ -114,9 +122,69 @@ class AdversarialConfig(TargetedConfig):
         )
 
 
+def _true_weights() -> LossWeights:
+    # All voices must be convinced first; then few entries, whatever their size: a small change is not a true one.
+    return LossWeights(adversarial=1.0, classification=3.0, similarity=0.3, sparsity=2.0, smoothness=0.3)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SparceConfig(AdversarialConfig):
-    """Settings of :class:`~sparcets.Sparce`."""
+    """Settings of :class:`~sparcets.Sparce`: by default the recipe for true answers, with ``paper()`` the paper's."""
+
+    recipe: Literal["true", "paper"] = "true"
+    generator: GeneratorConfig = field(default_factory=lambda: GeneratorConfig(hidden=None))
+    discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=32, layers=3))
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=32))
+    weights: LossWeights = field(default_factory=_true_weights)
+    witnesses: int = 2  # small classifiers that must be convinced as well; 0: the explained one alone
+    noise: float = 0.3  # on what they hear, in standard deviations; leaves adversarial noise no room
+    gate: Literal["none", "feature", "entry"] = "feature"  # what can be shut: nothing, features, or single entries too
+    guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
+    weakest: float = 0.3  # smallest and
+    strongest: float = 3.0  # largest factor of the sparsity term that the generator learns to serve
+    ramp: float = 0.33  # share of the training over which the sparsity term comes in
+    agreement: float = 0.9  # probability of the target that all voices keep when an answer is cut deepest
+
+    @property
+    def sizes_itself(self) -> bool:
+        """Whether sizes that are None are taken from the data."""
+        return self.recipe == "true"
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (0 <= self.witnesses <= 3, f"'witnesses' must be 0 to 3, got {self.witnesses}"),
+            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
+            (0 < self.weakest <= self.strongest, f"'weakest' must be > 0 and <= 'strongest', got {self.weakest}"),
+            (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
+            (0 < self.agreement < 1, f"'agreement' must be between 0 and 1, got {self.agreement}"),
+        ]
+        return AdversarialConfig.problems(self) + [message for fine, message in checks if not fine]
+
+    @classmethod
+    def paper(cls, target: int | str) -> SparceConfig:
+        """Return the paper's settings, for one target class; see :meth:`AdversarialConfig.paper`."""
+        made = AdversarialConfig.paper(target)
+        return cls(
+            recipe="paper",
+            target=target,
+            generator=made.generator,
+            discriminator=made.discriminator,
+            train=made.train,
+            weights=LossWeights(),
+            trains_sparsity=False,
+        )
+
+    @classmethod
+    def tiny(cls) -> SparceConfig:
+        """Return settings for tests: seconds on a CPU."""
+        return cls(
+            generator=GeneratorConfig(hidden=24, layers=1),
+            discriminator=DiscriminatorConfig(hidden=16, layers=2),
+            train=TrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
+            witnesses=1,
+            guide="never",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -77,14 +77,14 @@ class GeneratorConfig(Config):
     """The generator: a bidirectional backbone and a dense layer per step (the paper's section 2)."""
 
     backbone: Literal["lstm", "gru", "tcn"] = "lstm"
-    hidden: int = 64  # the paper's 256 are for a GPU; minutes become hours on a CPU
+    hidden: int | None = 64  # the paper's 256 are for a GPU; None: by the size of the data
     layers: int = 2
     dropout: float = 0.1
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
-            (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
+            (self.hidden is None or self.hidden >= 1, f"'hidden' must be >= 1 or None, got {self.hidden}"),
             (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
             (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
         ]

@@ -11,7 +11,7 @@ from sparcets.config.base import Config
 class TrainConfig(Config):
     """How generator and discriminator are trained."""
 
-    epochs: int = 40  # one epoch sees every query once
+    epochs: int | None = 40  # one epoch sees every query once; None: by the size of the data
     batch_size: int = 64
     lr: float = 1e-3
     beta1: float = 0.5  # of Adam; the usual choice for GANs
@@ -23,7 +23,7 @@ class TrainConfig(Config):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
-            (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
+            (self.epochs is None or self.epochs >= 1, f"'epochs' must be >= 1 or None, got {self.epochs}"),
             (self.batch_size >= 1, f"'batch_size' must be >= 1, got {self.batch_size}"),
             (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
             (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),

@@ -16,7 +16,7 @@ EXPLAINERS = Registry(
         "gan": "generator of whole series, trained against a discriminator",
         "ics": "search by gradient descent, one query at a time in one batch (after Wachter et al.)",
         "nearest": "nearest real series of the target class that the classifier accepts; needs no training",
-        "sparce": "generator of sparse residuals, trained against a discriminator (the paper's)",
+        "sparce": "generator of sparse residuals that must convince witnesses too; with paper() the paper's method",
     },
     entry_point_group="sparcets.explainers",
 )

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import torch
@@ -90,6 +90,8 @@ class AdversarialExplainer(TargetedExplainer[A]):
 
     def _train(self, job: FitJob, attempt: int) -> None:
         config, device = self.config.train, resolve_device(self.config.device)
+        epochs = config.epochs
+        assert epochs is not None  # checked with the settings
         seed = spawn(self.config.seed, f"attempt {attempt}")
         step = self._build_step(job, seed, device)
         pairing = Pairing(
@@ -101,7 +103,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
             device=device,
         )
         history = History()
-        stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
+        stopping = EarlyStopping("generator", config.patience or epochs + 1)
         callbacks: list[Callback] = [history, Health(), stopping]
         start = 0
         if job.checkpoint is not None:
@@ -109,21 +111,21 @@ class AdversarialExplainer(TargetedExplainer[A]):
             start = checkpoint.resume()
             for epoch, value in enumerate(history.values.get("generator", [])):
                 stopping.on_epoch_end(epoch, {"generator": value})
-            start = config.epochs if stopping.stop else start
+            start = epochs if stopping.stop else start
             callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
-        with progress_bar(f"training {self.method}", config.epochs, show=job.progress) as bar:
+        with progress_bar(f"training {self.method}", epochs, show=job.progress) as bar:
             bar.advance(start)
             train(
                 CapturedStep(step, device),
                 pairing,
-                epochs=config.epochs,
+                epochs=epochs,
                 seed=spawn(seed, "dropout"),
                 device=device,
                 callbacks=[*callbacks, Progress(bar)],
                 start=start,
                 check_every=config.check_every,
             )
-        self._generator = step.generator.eval()
+        self._generator = cast("Generator", step.generator.eval())
         self.history_ = history.values
         self._look_at_the_result(job, pairing.queries, self._own_target(job.info))
 
@@ -178,6 +180,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
 
     def _build_generator(self, info: SeriesInfo, mutable: list[int], *, low: Tensor, high: Tensor) -> Generator:
         config = self.config
+        assert config.generator.hidden is not None  # checked with the settings
         return Generator(
             n_features=info.n_features,
             mutable=mutable,

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.config.runs import TrainConfig
-from sparcets.networks.discriminators import Discriminator
-from sparcets.networks.generators import Generator
 from sparcets.training import losses
 from sparcets.training.loop import Batch
 from sparcets.training.objective import Candidate, Objective
@@ -43,8 +41,8 @@ class GanStep:
 
     def __init__(
         self,
-        generator: Generator,
-        discriminator: Discriminator,
+        generator: nn.Module,
+        discriminator: nn.Module,
         projection: Projection,
         objective: Objective,
         log_proba: Callable[[Tensor], Tensor],
@@ -63,7 +61,7 @@ class GanStep:
             "generator": _adam(generator, config, x.device),
             "discriminator": _adam(discriminator, config, x.device),
         }
-        self.networks = {"generator": generator, "discriminator": discriminator}
+        self.networks: dict[str, nn.Module] = {"generator": generator, "discriminator": discriminator}
         extra = [
             "generator",
             *(["discriminator"] if objective.needs_discriminator else []),
@@ -79,7 +77,7 @@ class GanStep:
         told = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        delta = self.projection(query, self.generator(query, told))
+        delta = self.projection(query, self._residual(query, told, real))
         counterfactual = query + delta
         candidate = self._judge(query, counterfactual, delta, target, told)
         total, values = self.objective(candidate)
@@ -87,14 +85,25 @@ class GanStep:
         optimiser.zero_grad(set_to_none=True)
         total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
         optimiser.step()
+        self._follow()
 
         report = [values, total.detach()[None]]
         if self.objective.needs_discriminator:
             report.append(self._train_discriminator(real, counterfactual.detach(), told)[None])
         if candidate.log_proba is not None:
-            report.append((candidate.log_proba.detach().argmax(1) == target).float().mean()[None])
+            said = candidate.log_proba.detach()
+            said = said if said.ndim == 2 else said[0]
+            report.append((said.argmax(1) == target).float().mean()[None])
         report.append(losses.count_changed(delta.detach(), self.objective.n_mutable).mean()[None])
         return torch.cat(report)
+
+    def _residual(self, query: Tensor, told: Tensor, real: Tensor) -> Tensor:
+        """Return the generator's residuals (batch, time, features); ``real`` are series of the wanted classes."""
+        residual: Tensor = self.generator(query, told)
+        return residual
+
+    def _follow(self) -> None:
+        """Do what follows a step of the generator."""
 
     def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
         raw = counterfactual * self.scale + self.center
@@ -109,7 +118,7 @@ class GanStep:
 
     def _train_discriminator(self, real: Tensor, fake: Tensor, told: Tensor) -> Tensor:
         logits = self.discriminator(torch.cat([real, fake]), torch.cat([told, told]))  # one pass for both
-        loss = losses.discriminator(*logits.chunk(2)).mean()
+        loss = self.objective.discriminator(*logits.chunk(2))
         optimiser = self.optimisers["discriminator"]
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -17,6 +17,11 @@ def adversarial(logit: Tensor) -> Tensor:
     return F.softplus(-logit)
 
 
+def hinge_adversarial(logit: Tensor) -> Tensor:
+    """−D(x_cf), the generator's side of the hinge loss (batch,)."""
+    return -logit
+
+
 def classification(log_proba: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy of C(x_cf), as log-probabilities (batch, classes), with the target class (batch,)."""
     return F.nll_loss(log_proba, target, reduction="none")
@@ -56,3 +61,8 @@ def smoothness(delta: Tensor) -> Tensor:
 def discriminator(real: Tensor, fake: Tensor) -> Tensor:
     """½ · (BCE(D(target), 1) + BCE(D(x_cf), 0)), from logits (batch,), per pair."""
     return (F.softplus(-real) + F.softplus(fake)) / 2
+
+
+def hinge_discriminator(real: Tensor, fake: Tensor) -> Tensor:
+    """max(0, 1 − D(target)) + max(0, 1 + D(x_cf)), from logits (batch,), per pair."""
+    return F.relu(1 - real) + F.relu(1 + fake)

@@ -42,11 +42,14 @@ class Candidate:
     target
         Wanted classes (batch,).
     log_proba
-        The classifier's log-probabilities (batch, classes); None where nobody asks for them.
+        The classifier's log-probabilities (batch, classes), or those of several voices (voices, batch, classes), the
+        classifier's first; None where nobody asks for them.
     logit
         The discriminator's logits (batch,); None where nobody asks for them.
     query_raw, counterfactual_raw
         In the data's own units, for the user's terms.
+    sparsity_weight
+        How much a changed entry costs more than usual, per query (batch,); None where all are usual.
     """
 
     delta: Tensor
@@ -55,6 +58,7 @@ class Candidate:
     logit: Tensor | None
     query_raw: Tensor
     counterfactual_raw: Tensor
+    sparsity_weight: Tensor | None = None
 
 
 class Objective:
@@ -70,6 +74,8 @@ class Objective:
         Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
     extra
         The user's own terms by name.
+    hinge
+        Whether generator and discriminator play for the hinge loss instead of the paper's cross-entropy.
     """
 
     def __init__(
@@ -79,6 +85,7 @@ class Objective:
         n_mutable: int,
         trains_sparsity: bool,
         extra: Mapping[str, LossTerm] | None = None,
+        hinge: bool = False,
     ) -> None:
         own = dict(extra or {})
         for name, term in own.items():
@@ -88,6 +95,7 @@ class Objective:
                 raise ConfigError(f"{name!r} is the name of another value in the history; give your term another name.")
             if not isinstance(term, LossTerm):
                 raise ConfigError(f"the term {name!r} must be a LossTerm(weight, function), got {type(term).__name__}.")
+        self.hinge = hinge
         self.n_mutable = n_mutable
         self.trains_sparsity = trains_sparsity
         self.extra = {name: term for name, term in own.items() if term.weight != 0}
@@ -107,9 +115,16 @@ class Objective:
 
     def __call__(self, candidate: Candidate) -> tuple[Tensor, Tensor]:
         """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
-        values = [self._term(name, candidate).mean() for name in self.names]
-        total = torch.stack([w * v for w, v in zip(self.weights.values(), values, strict=True)]).sum()
-        return total, torch.stack([v.detach() for v in values])
+        values = {name: self._term(name, candidate) for name in self.names}
+        costs = dict(values)
+        if candidate.sparsity_weight is not None and "sparsity" in costs:
+            costs["sparsity"] = costs["sparsity"] * candidate.sparsity_weight
+        total = torch.stack([weight * costs[name].mean() for name, weight in self.weights.items()]).sum()
+        return total, torch.stack([value.detach().mean() for value in values.values()])
+
+    def discriminator(self, real: Tensor, fake: Tensor) -> Tensor:
+        """Return the discriminator's loss, from logits (batch,), averaged."""
+        return (losses.hinge_discriminator if self.hinge else losses.discriminator)(real, fake).mean()
 
     def _term(self, name: str, c: Candidate) -> Tensor:
         if name in self.extra:
@@ -122,10 +137,12 @@ class Objective:
             return value
         if name == "adversarial":
             assert c.logit is not None
-            return losses.adversarial(c.logit)
+            return losses.hinge_adversarial(c.logit) if self.hinge else losses.adversarial(c.logit)
         if name == "classification":
             assert c.log_proba is not None
-            return losses.classification(c.log_proba, c.target)
+            if c.log_proba.ndim == 2:
+                return losses.classification(c.log_proba, c.target)
+            return torch.stack([losses.classification(voice, c.target) for voice in c.log_proba]).mean(0)
         if name == "similarity":
             return losses.similarity(c.delta)
         if name == "smoothness":

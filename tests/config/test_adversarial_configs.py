@@ -45,14 +45,14 @@ def test_the_paper_needs_a_target():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("train.epochs=0", "'epochs' must be >= 1, got 0"),
+        ("train.epochs=0", "'epochs' must be >= 1 or None, got 0"),
         ("train.lr=0", "'lr' must be > 0, got 0"),
         ("train.beta1=1", r"'beta1' must be in \[0, 1\), got 1"),
         ("train.beta2=-0.1", r"'beta2' must be in \[0, 1\), got -0.1"),
         ("train.patience=-1", "'patience' must be >= 0, got -1"),
         ("train.check_every=0", "'check_every' must be >= 1, got 0"),
         ("generator.dropout=1", r"'dropout' must be in \[0, 1\), got 1"),
-        ("generator.hidden=0", "'hidden' must be >= 1, got 0"),
+        ("generator.hidden=0", "'hidden' must be >= 1 or None, got 0"),
         ("generator.backbone=lstn", "lstm"),
         ("discriminator.layers=0", "'layers' must be >= 1, got 0"),
         ("weights.sparsity=-1", "'sparsity' must be >= 0, got -1"),

@@ -19,7 +19,13 @@ from sparcets.training.objective import LossTerm
 X, Y = make_series(24, n_steps=8)
 # Two layers, so that dropout acts; three steps in an epoch.
 CONFIG = sp.SparceConfig.tiny().override(
-    "generator.hidden=6", "generator.layers=2", "generator.dropout=0.4", "train.epochs=5", "train.batch_size=8"
+    "recipe=paper",
+    "discriminator.layers=1",
+    "generator.hidden=6",
+    "generator.layers=2",
+    "generator.dropout=0.4",
+    "train.epochs=5",
+    "train.batch_size=8",
 )
 
 DIES = """

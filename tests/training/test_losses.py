@@ -82,3 +82,16 @@ def test_sparsity_pushes_small_changes_most():
 
 def test_the_plain_count_has_no_gradient():
     assert not losses.count_changed(DELTA.clone().requires_grad_(True), 2).requires_grad
+
+
+def test_the_hinge_loss_by_hand():
+    logits = torch.tensor([-2.0, 0.5, 3.0])
+    close(losses.hinge_adversarial(logits), [2.0, -0.5, -3.0])
+    # Real beyond 1 and fake below -1 cost nothing.
+    close(losses.hinge_discriminator(logits, logits.flip(0)), [3.0 + 4.0, 0.5 + 1.5, 0.0 + 0.0])
+
+
+def test_the_hinge_loss_leaves_alone_what_is_told_apart():
+    real, fake = torch.tensor([2.0, 0.0], requires_grad=True), torch.tensor([-2.0, 0.0], requires_grad=True)
+    losses.hinge_discriminator(real, fake).sum().backward()
+    assert real.grad.tolist() == [0.0, -1.0] and fake.grad.tolist() == [0.0, 1.0]

@@ -1,6 +1,7 @@
 """The weighted sum, the user's own terms, and limb lengths."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -27,8 +28,9 @@ def candidate():
     )
 
 
-def objective(*, trains_sparsity=True, extra=None, **weights):
-    return Objective(LossWeights(**(NONE | weights)), n_mutable=2, trains_sparsity=trains_sparsity, extra=extra)
+def objective(*, trains_sparsity=True, extra=None, hinge=False, **weights):
+    chosen = LossWeights(**(NONE | weights))
+    return Objective(chosen, n_mutable=2, trains_sparsity=trains_sparsity, extra=extra, hinge=hinge)
 
 
 def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
@@ -51,6 +53,41 @@ def test_a_weight_of_0_leaves_the_term_out():
     assert of.names == ("similarity",)
     assert not of.needs_classifier and not of.needs_discriminator
     assert objective(classification=1).needs_classifier and objective(adversarial=1).needs_discriminator
+
+
+def test_generator_and_discriminator_play_for_the_same_loss():
+    real, fake = torch.tensor([0.5, 3.0]), torch.tensor([0.5, -3.0])
+    logit = torch.tensor([0.5, -1.5])
+    plain, hinge = objective(adversarial=1), objective(adversarial=1, hinge=True)
+    judged = replace(candidate(), logit=logit)
+    torch.testing.assert_close(hinge(judged)[0], torch.tensor(0.5))  # minus the mean logit
+    torch.testing.assert_close(hinge.discriminator(real, fake), torch.tensor((0.5 + 1.5) / 2))
+    entropy = [math.log(1 + math.exp(-v)) for v in (0.5, -1.5)]
+    torch.testing.assert_close(plain(judged)[0], torch.tensor(sum(entropy) / 2))
+    halves = [math.log(1 + math.exp(-v)) / 2 for v in (0.5, 3.0, -0.5, 3.0)]
+    torch.testing.assert_close(plain.discriminator(real, fake), torch.tensor(sum(halves) / 2))
+
+
+def test_several_voices_are_heard_alike():
+    of = objective(classification=1)
+    one = candidate()
+    other = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+    total, values = of(replace(one, log_proba=torch.stack([one.log_proba, other])))
+    expected = (math.log(2) + math.log(4) + math.log(10) + math.log(2)) / 4
+    torch.testing.assert_close(total, torch.tensor(expected))
+    torch.testing.assert_close(values, torch.tensor([expected]))
+    torch.testing.assert_close(of(replace(one, log_proba=one.log_proba[None]))[0], of(one)[0])  # one voice is itself
+
+
+def test_the_weight_of_sparsity_is_each_query_s_own_and_the_report_is_without_it():
+    of = objective(similarity=3, sparsity=4)
+    total, values = of(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))
+    torch.testing.assert_close(values, torch.tensor([11 / 12, 5 / 12]))
+    torch.testing.assert_close(total, torch.tensor(3 * 11 / 12 + 4 * (0.5 * 3 / 6 + 3 * 2 / 6) / 2))
+    without = objective(similarity=3)
+    torch.testing.assert_close(
+        without(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))[0], without(candidate())[0]
+    )
 
 
 def test_own_terms_are_in_the_data_s_units_and_a_weight_of_0_never_calls_them():

@@ -10,8 +10,9 @@ from sparcets.training.pairing import Pairing
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
 
 
-def pairing(y=LABELS, *, target=None, batch_size=4, balance=False, seed=0):
-    return Pairing(y, target=target, batch_size=batch_size, balance=balance, seed=seed, device=torch.device("cpu"))
+def pairing(y=LABELS, *, target=None, batch_size=4, balance=False, seed=0, **kwargs):
+    cpu = torch.device("cpu")
+    return Pairing(y, target=target, batch_size=batch_size, balance=balance, seed=seed, device=cpu, **kwargs)
 
 
 def columns(pairs, epoch=0):
@@ -73,6 +74,22 @@ def test_an_epoch_is_the_same_whenever_it_is_drawn_and_others_differ():
     assert all((later[name] == again[name]).all() for name in later)
     assert (columns(pairs, 6)["query"] != later["query"]).any()
     assert (columns(pairing(seed=1), 5)["query"] != later["query"]).any()
+
+
+@pytest.mark.parametrize(("at_least", "batches"), [(1, 3), (3, 3), (4, 4), (25, 25)])
+def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(at_least, batches):
+    pairs = pairing(at_least=at_least)
+    c = columns(pairs)
+    assert len(pairs) == batches and c["query"].shape == (batches, 4)
+    times = np.bincount(c["query"].ravel(), minlength=11)
+    assert times.max() - times.min() <= 1  # all queries equally often
+    assert (c["target"] != LABELS[c["query"]]).all() and (LABELS[c["real"]] == c["target"]).all()
+
+
+def test_a_query_that_comes_again_is_sent_elsewhere_too():
+    c = columns(pairing(at_least=60))
+    wanted = {q: set(c["target"][c["query"] == q].tolist()) for q in range(11)}
+    assert all(len(classes) == 2 for classes in wanted.values())
 
 
 def test_no_query_is_an_error():

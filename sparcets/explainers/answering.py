@@ -1,0 +1,233 @@
+"""Answering with the default recipe: generated, else refined, else from a real neighbour, else a reason in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.classifiers.base import Classifier
+from sparcets.enforcement import BoundConstraints
+from sparcets.explainers.recipe import NEAREST, UNCUT, Place, Recipe
+from sparcets.explainers.refining import refine
+from sparcets.explainers.request import Answers, Request
+from sparcets.training.projection import Projection
+
+
+def answer(request: Request, recipe: Recipe, classifier: Classifier, place: Place) -> Answers:
+    """Answer a batch of queries; whatever is offered, the user's own classifier decides whether it is taken.
+
+    Parameters
+    ----------
+    request
+        The queries.
+    recipe
+        What was fitted.
+    classifier
+        The user's.
+    place
+        Where on the trade-off the answers should be.
+    """
+    search = _Search(request, recipe, classifier, place)
+    for status, rows, proposal in search.proposals():
+        search.board.offer(rows, proposal, status)
+    return search.board.answers()
+
+
+class _Board:
+    """The answers found so far: up to ``n`` distinct valid ones per query, else the best attempt."""
+
+    def __init__(self, request: Request, classifier: Classifier) -> None:
+        self.request, self.classifier = request, classifier
+        B, n = len(request), request.n
+        self.found = np.zeros(B, dtype=np.int64)
+        self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
+        self.status = np.full((B, n), "not_found", dtype="<U9")
+        self.changes = np.zeros((B, n), dtype=np.int64)
+        self.attempt = request.X.copy()
+        self.reached = np.full(B, -1.0)
+        self.needed = np.full(B, -1, dtype=np.int64)  # changes of an answer that was valid before the cap cut it
+
+    def open_rows(self) -> IntArray:
+        """Return the queries that lack an answer."""
+        return np.flatnonzero(self.found < self.request.n)
+
+    def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
+        """Take what is valid and new among proposals (rows, time, features) in the data's own units."""
+        request = self.request
+        admitted = request.admit(proposal, rows)
+        lengths = None if request.lengths is None else request.lengths[rows]
+        proba = self.classifier.predict_proba(admitted, lengths)
+        target = request.target[rows]
+        p = proba[np.arange(len(rows)), target]
+        valid = proba.argmax(1) == target
+        for i, row in enumerate(rows):
+            if not valid[i]:
+                if p[i] > self.reached[row]:
+                    self.reached[row], self.attempt[row] = p[i], admitted[i]
+                continue
+            place = self.found[row]
+            if place == request.n or any(np.array_equal(admitted[i], s) for s in self.series[row, :place]):
+                continue
+            self.series[row, place], self.status[row, place] = admitted[i], status
+            self.changes[row, place] = (admitted[i] != request.X[row]).sum()
+            self.found[row] += 1
+
+    def answers(self) -> Answers:
+        """Return the answers, those that change least first, and a reason where there is none."""
+        B, n = len(self.request), self.request.n
+        reason = np.full((B, n), "", dtype=object)
+        for row in range(B):
+            have = int(self.found[row])
+            order = np.argsort(self.changes[row, :have], kind="stable")
+            self.series[row, :have] = self.series[row, :have][order]
+            self.status[row, :have] = self.status[row, :have][order]
+            if not have:
+                self.series[row, 0] = self.attempt[row]
+            only = "only 1 answer was found" if have == 1 else f"only {have} different answers were found"
+            reason[row, have:] = only if have else self._reason(row)
+        shape = self.request.X.shape[1:]
+        return Answers(
+            counterfactual=self.series.reshape(B * n, *shape),
+            status=self.status.reshape(-1),
+            reason=reason.reshape(-1).astype(str),
+        )
+
+    def _reason(self, row: int) -> str:
+        request = self.request
+        name = request.info.class_names[int(request.target[row])]
+        limits = []
+        if request.at_most is not None:
+            entries = max(1, int(request.mutable_entries()[row]))
+            limits.append(f"at most {int(request.at_most[row])} of {entries} entries changed")
+            if self.needed[row] > request.at_most[row]:
+                limits[-1] += f" ({self.needed[row] / entries:.2f} of them were enough without that limit)"
+        limits += _limits(request.constraints)
+        within = f" within the constraints ({'; '.join(limits)})" if limits else ""
+        reached = max(float(self.reached[row]), 0.0)
+        return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"
+
+
+class _Search:
+    """What is proposed, in which order."""
+
+    def __init__(self, request: Request, recipe: Recipe, classifier: Classifier, place: Place) -> None:
+        self.request, self.recipe, self.level = request, recipe, place.level
+        # A descent and a whole real series change everything at first: they are always cut.
+        self.deep = min(place.level, max(level for level in recipe.levels if level < UNCUT))
+        self.board = _Board(request, classifier)
+        info = request.info
+        self.x = torch.as_tensor(info.scaler.transform(request.X).astype(np.float32), device=recipe.device)
+        self.target = torch.as_tensor(request.target, device=recipe.device)
+        self.projection = Projection(request.constraints, info.scaler).to(recipe.device)
+        # The usual strength first, then its neighbours on the ladder.
+        self.strengths = sorted(recipe.strengths, key=lambda s: abs(s - place.strength))
+        self.near = recipe.nearest_guides(self.x, request.target, NEAREST)
+        self.last = torch.zeros_like(self.x)  # the generator's residuals, as far as they were asked for
+
+    def proposals(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
+        """Yield status, rows and series in the data's own units; only for queries that still lack an answer."""
+        yield from self._generated()
+        yield from self._refined()
+        yield from self._neighbours()
+
+    def _generated(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
+        ways = range(NEAREST if self.recipe.generator.guided else 1)
+        tries = [(strength, way) for strength in self.strengths for way in ways]
+        for number, (strength, way) in enumerate(tries):
+            rows = self.board.open_rows()
+            if not len(rows):
+                return
+            x, target = self.x[rows], self.target[rows]
+            guide = None
+            if self.recipe.generator.guided:
+                guide = self.recipe.guide_tensors(self.near[rows, way], x)
+            delta = self._held(rows, self.recipe.propose(x, target, strength, guide))
+            if number == 0:
+                self.last[rows] = delta
+            yield "generated", rows, self._series(rows, self._cut(rows, delta))
+            left = np.intersect1d(self.board.open_rows(), rows[self.board.found[rows] == 0])
+            if len(left) and self.request.at_most is None:  # perhaps the cut went too far for the constraints
+                kept = delta[np.isin(rows, left)]
+                yield "generated", left, self._series(left, kept)
+
+    def _refined(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
+        for elsewhere in (False, True):
+            rows = self.board.open_rows()
+            if elsewhere:  # without an earlier answer, it would be the same descent again
+                rows = rows[self.board.found[rows] > 0]
+            if not len(rows):
+                return
+            free = torch.as_tensor(self._editable(rows, elsewhere=elsewhere), device=self.x.device)
+            x, target = self.x[rows], self.target[rows]
+            delta = refine(self.recipe, self.projection, x, self.last[rows], target, free)
+            yield "refined", rows, self._series(rows, self._cut(rows, delta, self.deep))
+
+    def _neighbours(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
+        for way in range(NEAREST):
+            rows = self.board.open_rows()
+            rows = rows[self.near[rows, way] >= 0]
+            if not len(rows):
+                return
+            x = self.x[rows]
+            delta = self._held(rows, self.recipe.guide_tensors(self.near[rows, way], x) - x)
+            yield "neighbour", rows, self._series(rows, self._cut(rows, delta, self.deep))
+            left = rows[self.board.found[rows] == 0]
+            if len(left) and self.request.at_most is None:
+                yield "neighbour", left, self._series(left, delta[np.isin(rows, left)])
+
+    def _held(self, rows: IntArray, delta: Tensor) -> Tensor:
+        """Return residuals within the constraints."""
+        with torch.no_grad():
+            held: Tensor = self.projection(self.x[rows], delta)
+        return held
+
+    def _cut(self, rows: IntArray, delta: Tensor, level: float | None = None) -> Tensor:
+        at_most = None
+        if self.request.at_most is not None:
+            at_most = torch.as_tensor(self.request.at_most[rows], device=delta.device)
+            self._note_what_is_needed(rows, delta)
+        return self.recipe.shorten(self.x[rows], delta, self.target[rows], level or self.level, at_most)
+
+    def _note_what_is_needed(self, rows: IntArray, delta: Tensor) -> None:
+        """Remember how many changes would have been enough, for the reason of those that the cap leaves out."""
+        unknown = np.flatnonzero(self.board.needed[rows] < 0)
+        if not len(unknown):
+            return
+        some = rows[unknown]
+        free = self.recipe.shorten(self.x[some], delta[unknown], self.target[some], min(self.recipe.levels))
+        agrees = self.recipe.agreement(self.x[some] + free, self.target[some]).cpu().numpy() > 0.5
+        count = (free != 0).sum((1, 2)).cpu().numpy()
+        self.board.needed[some] = np.where(agrees, count, -1)
+
+    def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
+        """Return series in the data's own units; where nothing changes, the query's own bits."""
+        moved = delta.cpu().numpy()
+        query = self.request.X[rows]
+        scale = self.request.info.scaler.scale.astype(query.dtype)
+        return np.where(moved == 0, query, query + moved * scale)
+
+    def _editable(self, rows: IntArray, *, elsewhere: bool) -> BoolArray:
+        """Return the entries that may change (rows, time, features); ``elsewhere``: not those of earlier answers."""
+        free: BoolArray = np.broadcast_to(self.request.constraints.editable, self.x[rows].shape).copy()
+        if elsewhere:
+            for i, row in enumerate(rows):
+                for answer in self.board.series[row, : self.board.found[row]]:
+                    free[i] &= answer == self.request.X[row]
+        return free
+
+
+def _limits(constraints: BoundConstraints) -> list[str]:
+    """Name the kinds of constraints that are in force."""
+    kinds = {
+        "immutable features": not constraints.mutable.all(),
+        "frozen steps": not constraints.editable[:, constraints.mutable].all(),
+        "ranges": bool(np.isfinite(constraints.low).any() or np.isfinite(constraints.high).any()),
+        "largest steps": bool(np.isfinite(constraints.limit).any()),
+        "directions": bool((constraints.sign != 0).any()),
+        "groups": len(constraints.groups) > 0,
+    }
+    return [kind for kind, there in kinds.items() if there]

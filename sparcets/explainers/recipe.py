@@ -1,0 +1,203 @@
+"""The default recipe of Sparce: what is trained, in which order, and how its place on the trade-off is chosen."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.datasets.scaling import Scaler
+from sparcets.explainers.cutting import cut, keep_first, rank_changes
+from sparcets.networks.gated import GatedGenerator
+
+log = logging.getLogger(__name__)
+LADDER = 5  # strengths tried, from the weakest to the strongest
+NEAREST = 5  # guides tried per query
+PRICE = 0.8  # of changing everything, against a share of answers that are not true: decides the knee
+UNCUT = 1.0  # the level at which nothing is cut
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What a fit leaves behind.
+
+    Attributes
+    ----------
+    generator
+        The averaged generator.
+    voices
+        The explained classifier, or the student of a black box, then the witnesses.
+    guides, guide_class
+        Real training series (n, time, features), standardised, that are labelled and predicted as their class.
+    strengths
+        Logarithms of the strengths it was trained for, from the weakest to the strongest.
+    levels
+        Probabilities of the target that all voices should give after a cut, from the deepest cut to none.
+    scaler
+        To the data's own units.
+    double
+        Whether the data are float64: what that tells apart, the voices should hear.
+    """
+
+    generator: GatedGenerator
+    voices: Sequence[DifferentiableClassifier]
+    guides: FloatArray
+    guide_class: IntArray
+    strengths: tuple[float, ...]
+    levels: tuple[float, ...]
+    scaler: Scaler
+    double: bool = False
+
+    @property
+    def device(self) -> torch.device:
+        """Where the generator lives."""
+        return next(self.generator.parameters()).device
+
+    @torch.no_grad()
+    def propose(self, x: Tensor, target: Tensor, strength: float, guide: Tensor | None = None) -> Tensor:
+        """Return the generator's residuals (batch, time, features), standardised."""
+        asked = torch.full((len(x),), strength, device=x.device)
+        residual: Tensor = self.generator(x, target, asked, guide)
+        return residual
+
+    def log_proba(self, x: Tensor) -> Tensor:
+        """Return what all voices say of standardised series (voices, batch, classes), with gradients."""
+        own = torch.float64 if self.double else torch.float32
+        scale, center = (
+            torch.as_tensor(v, dtype=own, device=x.device) for v in (self.scaler.scale, self.scaler.center)
+        )
+        raw = x.to(own) * scale + center
+        return torch.stack([voice.log_proba(raw.to(voice.device)).to(x.device).float() for voice in self.voices])
+
+    @torch.no_grad()
+    def agreement(self, x: Tensor, target: Tensor) -> Tensor:
+        """Return the least probability of the target over all voices (batch,)."""
+        said = self.log_proba(x)  # (V, B, K)
+        return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].amin(0).exp()
+
+    def shorten(self, x: Tensor, delta: Tensor, target: Tensor, level: float, at_most: Tensor | None = None) -> Tensor:
+        """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only."""
+        if level >= UNCUT:
+            return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
+        return cut(delta, lambda candidate: self.agreement(x + candidate, target), level, at_most)
+
+    def nearest_guides(self, x: Tensor, target: IntArray, n: int) -> IntArray:
+        """Return the rows of the ``n`` nearest guides of each query's target (batch, n); -1 where there are no more."""
+        rows = np.full((len(x), n), -1, dtype=np.int64)
+        series = x.reshape(len(x), -1)
+        for k in np.unique(target):
+            of_class = np.flatnonzero(self.guide_class == k)
+            asked = np.flatnonzero(target == k)
+            if not len(of_class):
+                continue
+            guides = torch.as_tensor(self.guides[of_class], device=x.device).reshape(len(of_class), -1)
+            apart = torch.cdist(series[torch.as_tensor(asked, device=x.device)].double(), guides.double())
+            order = apart.argsort(dim=1, stable=True)[:, :n].cpu().numpy()
+            rows[asked[:, None], np.arange(order.shape[1])[None]] = of_class[order]
+        return rows
+
+    def guide_tensors(self, rows: IntArray, x: Tensor) -> Tensor:
+        """Return guides by their rows; the query itself, which leads nowhere, where there is none."""
+        if not len(self.guides):  # a classifier that is wrong about everything leaves none
+            return x
+        found = torch.as_tensor(self.guides[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
+        return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place on the trade-off, measured on training series that were held out.
+
+    Attributes
+    ----------
+    strength, level
+        The logarithm of the one, and how deep the cut is.
+    valid, transfer, changed
+        Shares: of answers that the classifier accepts, that a witness accepts which had no part in the training, and of
+        mutable entries that changed.
+    """
+
+    strength: float
+    level: float
+    valid: float
+    transfer: float
+    changed: float
+
+    @property
+    def worth(self) -> float:
+        """What decides the default: true answers, at a price for every change."""
+        return min(self.valid, self.transfer) - PRICE * self.changed
+
+    def to_dict(self) -> dict[str, float]:
+        """Return plain values."""
+        return {
+            "strength": math.exp(self.strength),
+            "level": self.level,
+            "valid": self.valid,
+            "transfer": self.transfer,
+            "changed": self.changed,
+        }
+
+
+def walk_the_trade_off(
+    recipe: Recipe, classifier: Classifier, referee: TorchClassifier, X: FloatArray, target: IntArray, n_mutable: int
+) -> list[Place]:
+    """Measure every strength and depth of the cut on held-out series in the data's own units."""
+    x = torch.as_tensor(recipe.scaler.transform(X).astype(np.float32), device=recipe.device)
+    wanted = torch.as_tensor(target, device=recipe.device)
+    guide = None
+    if recipe.generator.guided:
+        guide = recipe.guide_tensors(recipe.nearest_guides(x, target, 1)[:, 0], x)
+    places = []
+    for strength in recipe.strengths:
+        whole = recipe.propose(x, wanted, strength, guide)
+        for level in recipe.levels:
+            delta = recipe.shorten(x, whole, wanted, level).cpu().numpy()
+            made = np.where(delta == 0, X, X + delta * recipe.scaler.scale.astype(X.dtype))
+            places.append(
+                Place(
+                    strength,
+                    level,
+                    valid=float((classifier.predict(made) == target).mean()),
+                    transfer=float((referee.predict(made) == target).mean()),
+                    changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),
+                )
+            )
+    return places
+
+
+def knee(places: Sequence[Place]) -> Place:
+    """Return the place of most worth; of equals, the one that changes least."""
+    return max(places, key=lambda place: (round(place.worth, 6), -place.changed))
+
+
+def ladder(weakest: float, strongest: float) -> tuple[float, ...]:
+    """Return the logarithms of the strengths that are tried.
+
+    >>> [round(math.exp(s), 2) for s in ladder(0.25, 4.0)]
+    [0.25, 0.5, 1.0, 2.0, 4.0]
+    """
+    return tuple(float(s) for s in np.linspace(math.log(weakest), math.log(strongest), LADDER))
+
+
+def describe(places: Sequence[Place], chosen: Place) -> str:
+    """Say in a line how good the default is, on held-out training series."""
+    span = f"{min(p.changed for p in places):.2f} to {max(p.changed for p in places):.2f}"
+    return (
+        f"On held-out training series, the default answer is valid for {chosen.valid:.2f} of the queries, convinces a "
+        f"witness that had no part in the training in {chosen.transfer:.2f}, and changes {chosen.changed:.2f} of the "
+        f"entries (the whole curve: {span})."
+    )
+
+
+def as_history(places: Sequence[Place]) -> Mapping[str, list[float]]:
+    """Return the trade-off as columns for ``history_``."""
+    return {f"trade_off_{name}": [p.to_dict()[name] for p in places] for name in places[0].to_dict()}

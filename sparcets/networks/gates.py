@@ -1,0 +1,21 @@
+"""Gates that are exactly open, exactly shut, or in between, and still have a gradient (Louizos et al. 2018)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+TEMPERATURE = 0.5
+LOW, HIGH = -0.1, 1.1  # a sigmoid stretched beyond 0 and 1 and cut off there: that is how exact zeros come about
+
+
+def hard_concrete(logits: Tensor, training: bool) -> Tensor:
+    """Return gates in [0, 1], shaped as their logits: noisy in training, the plain ones afterwards.
+
+    >>> hard_concrete(torch.tensor([-9.0, 0.0, 9.0]), training=False)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if training:
+        u = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
+        logits = (torch.log(u) - torch.log1p(-u) + logits) / TEMPERATURE
+    return (torch.sigmoid(logits) * (HIGH - LOW) + LOW).clamp(0, 1)

@@ -1,0 +1,129 @@
+"""One step of the default recipe: the paper's, with more voices than one, noise, and a generator for every strength."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from sparcets.config.runs import TrainConfig
+from sparcets.networks.critic import Critic
+from sparcets.networks.gated import GatedGenerator
+from sparcets.training.callbacks import Callback
+from sparcets.training.gan_step import GanStep
+from sparcets.training.objective import Candidate, Objective
+from sparcets.training.projection import Projection
+
+SLOWEST = 0.05  # of the learning rate, at the end
+AVERAGED = 0.02  # share of the training over which the generator is averaged
+
+
+class RecipeStep(GanStep):
+    """Trains a generator whose changes convince the classifier *and* witnesses, under noise, for every strength.
+
+    A change that only one network believes in is a trick on that network. Noise on what the voices hear leaves tricks
+    no room, either. The strength says how much a changed entry costs, and is drawn anew for every query: one generator
+    learns the whole trade-off. What is kept is the average of the generator's last states, which is steadier than any.
+
+    Parameters
+    ----------
+    generator, critic, projection, objective
+        As in :class:`~sparcets.training.gan_step.GanStep`.
+    voices
+        The explained classifier, then the witnesses: series in the data's own units to log-probabilities.
+    x, center, scale, config
+        As in :class:`~sparcets.training.gan_step.GanStep`.
+    noise
+        Standard deviation of what is added to the counterfactuals that the voices hear, in standardised units.
+    strengths
+        The smallest and the largest factor of the sparsity term.
+    ramp
+        Share of the training over which the sparsity term comes in.
+    n_steps
+        Of the whole training.
+    """
+
+    generator: GatedGenerator
+
+    def __init__(
+        self,
+        generator: GatedGenerator,
+        critic: Critic,
+        projection: Projection,
+        objective: Objective,
+        voices: Sequence[Callable[[Tensor], Tensor]],
+        *,
+        x: Tensor,
+        center: Tensor,
+        scale: Tensor,
+        config: TrainConfig,
+        noise: float,
+        strengths: tuple[float, float],
+        ramp: float,
+        n_steps: int,
+    ) -> None:
+        super().__init__(
+            generator,
+            critic,
+            projection,
+            objective,
+            self._hear,
+            x=x,
+            center=center,
+            scale=scale,
+            config=config,
+            conditional=True,
+        )
+        self.voices, self.noise, self.ramp_share, self.lr = tuple(voices), noise, ramp, config.lr
+        self.low, self.high = math.log(strengths[0]), math.log(strengths[1])
+        self.ramp = torch.ones((), device=x.device)
+        self.average = copy.deepcopy(generator).eval().requires_grad_(False)
+        self.networks["average"] = self.average
+        self.weight_of_new = 1 / max(1.0, AVERAGED * n_steps)
+        self._strength = torch.zeros(0)
+
+    def set_progress(self, share: float) -> None:
+        """Set what depends on how much of the training is done: the sparsity term comes in, the steps get smaller."""
+        self.ramp.fill_(min(1.0, share / self.ramp_share) if self.ramp_share else 1.0)
+        lr = self.lr * max(SLOWEST, min(1.0, 2 * (1 - share)))
+        for optimiser in self.optimisers.values():
+            for group in optimiser.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(lr)  # in place: a captured graph holds this very number
+                else:
+                    group["lr"] = lr
+
+    def _residual(self, query: Tensor, told: Tensor, real: Tensor) -> Tensor:
+        self._strength = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
+        residual: Tensor = self.generator(query, told, self._strength, real)
+        return residual
+
+    def _hear(self, raw: Tensor) -> Tensor:
+        """Return the log-probabilities of all voices for noisy series (voices, batch, classes)."""
+        heard = raw + self.noise * self.scale * torch.randn_like(raw) if self.noise else raw
+        return torch.stack([voice(heard).float() for voice in self.voices])
+
+    def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
+        candidate = super()._judge(query, counterfactual, delta, target, told)
+        return replace(candidate, sparsity_weight=self.ramp * self._strength.exp())
+
+    def _follow(self) -> None:
+        with torch.no_grad():
+            for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+                kept.lerp_(new, self.weight_of_new)
+
+
+class Schedule(Callback):
+    """Tells a step after every epoch how much of the training is done."""
+
+    def __init__(self, step: RecipeStep, epochs: int, start: int) -> None:
+        self.step, self.epochs = step, epochs
+        step.set_progress(start / epochs)
+
+    def on_epoch_end(self, epoch: int, logs: object) -> None:
+        """Take note."""
+        self.step.set_progress((epoch + 1) / self.epochs)
