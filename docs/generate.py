@@ -86,6 +86,31 @@ def gradient_table() -> str:
     return "\n".join(lines)
 
 
+def peer_table() -> str:
+    rows = [json.loads(line) for line in (RESULTS / "peers.jsonl").read_text().splitlines()]
+    names = {
+        "valid": "valid",
+        "transfer": "transfer",
+        "sparsity": "changed",
+        "segments": "segments",
+        "knn_ratio": "5-NN",
+    }
+    first = rows[0]
+    judges = ", ".join(f"{name} {accuracy:.2f}" for name, accuracy in first["judges"].items())
+    lines = [
+        f"{first['queries']} test queries of BasicMotions towards their runner-up class, explained classifier: bilstm "
+        f"({first['accuracy']:.2f}); judges: {judges}. Stored in `results/peers.jsonl`.",
+        "",
+        f"| method | ran | {' | '.join(names.values())} | s per query |",
+        "|---|---|" + "---|" * (len(names) + 1),
+    ]
+    for row in sorted(rows, key=lambda row: row["measures"]["sparsity"]):
+        ran = row.get("peer", {}).get("ran", row["queries"])
+        cells = " | ".join(f"{row['measures'][name]:.2f}" for name in names)
+        lines.append(f"| `{row['method']}` | {ran} | {cells} | {row['explain_s'] / row['queries']:.3f} |")
+    return "\n".join(lines)
+
+
 def between(page: str, name: str, text: str) -> str:
     """Return the page with what stands between the marks of ``name`` replaced."""
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
@@ -110,6 +135,8 @@ if __name__ == "__main__":
     page = (DOCS / "methods.md").read_text(encoding="utf-8")
     page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
     (DOCS / "methods.md").write_text(page, encoding="utf-8")
+    peers = (DOCS / "peers.md").read_text(encoding="utf-8")
+    (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():
         page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
         (DOCS / "reproduction.md").write_text(page, encoding="utf-8")
