@@ -10,7 +10,6 @@ import typer
 from sparcets.cli.explain import print_answers, save_pictures
 from sparcets.cli.options import Device, Json, Seed, print_json
 
-EPOCHS = 15
 PATIENTS = 4  # trials explained, half of them of each patient group
 
 
@@ -44,9 +43,7 @@ def demo(
     right = predicted == data.y_test
     patients = [np.flatnonzero(right & (data.y_test == k)) for k in range(data.n_classes) if k != control]
     series = np.concatenate([rows[: PATIENTS // len(patients)] for rows in patients])
-    # Half of the usual training: enough to see what it does, in the time one likes to wait for a demonstration.
-    config = SparceConfig(seed=seed, device=device).override(f"train.epochs={EPOCHS}")
-    explainer = Sparce(classifier, config).fit(data)
+    explainer = Sparce(classifier, SparceConfig(seed=seed, device=device)).fit(data)
     say("3. explainer   SPARCE, one generator for every class")
     answer = explainer.explain(data.X_test[series], "Control")
     say(f"4. explanation {answer!r}\n")
