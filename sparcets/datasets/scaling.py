@@ -51,6 +51,10 @@ class Scaler:
         """Return series in the data's own units."""
         return (X * self.scale + self.center).astype(_float_type(X), copy=False)
 
+    def move(self, X: FloatArray, delta: FloatArray) -> FloatArray:
+        """Return series in the data's own units, moved by standardised residuals; unmoved entries keep their bits."""
+        return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists for JSON."""
         return {"center": self.center.tolist(), "scale": self.scale.tolist()}

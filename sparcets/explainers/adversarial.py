@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -113,21 +113,35 @@ class AdversarialExplainer(TargetedExplainer[A]):
                 stopping.on_epoch_end(epoch, {"generator": value})
             start = epochs if stopping.stop else start
             callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
-        with progress_bar(f"training {self.method}", epochs, show=job.progress) as bar:
-            bar.advance(start)
-            train(
-                CapturedStep(step, device),
-                pairing,
-                epochs=epochs,
-                seed=spawn(seed, "dropout"),
-                device=device,
-                callbacks=[*callbacks, Progress(bar)],
-                start=start,
-                check_every=config.check_every,
-            )
+        self._run(job, step, pairing, callbacks, epochs=epochs, start=start, seed=spawn(seed, "dropout"))
         self._generator = cast("Generator", step.generator.eval())
         self.history_ = history.values
         self._look_at_the_result(job, pairing.queries, self._own_target(job.info))
+
+    def _run(
+        self,
+        job: FitJob,
+        step: GanStep,
+        pairing: Pairing,
+        callbacks: Sequence[Callback],
+        *,
+        epochs: int,
+        start: int,
+        seed: int,
+    ) -> None:
+        """Take all steps of a training, as one CUDA graph where there is a GPU, under a progress bar."""
+        with progress_bar(f"training {self.method}", epochs, show=job.progress) as bar:
+            bar.advance(start)
+            train(
+                CapturedStep(step, step.x.device),
+                pairing,
+                epochs=epochs,
+                seed=seed,
+                device=step.x.device,
+                callbacks=[*callbacks, Progress(bar)],
+                start=start,
+                check_every=self.config.train.check_every,
+            )
 
     def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
         config, info = self.config, job.info
@@ -246,7 +260,7 @@ class AdversarialExplainer(TargetedExplainer[A]):
     def _propose(self, X: FloatArray, target: IntArray, info: SeriesInfo) -> FloatArray:
         """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
         delta = self._residuals(X, target, info)
-        return np.where(delta == 0, X, X + delta * info.scaler.scale.astype(X.dtype))
+        return info.scaler.move(X, delta)
 
     def _explain(self, request: Request) -> Answers:
         admitted = request.admit(self._propose(request.X, request.target, request.info))

@@ -205,10 +205,7 @@ class _Search:
 
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
         """Return series in the data's own units; where nothing changes, the query's own bits."""
-        moved = delta.cpu().numpy()
-        query = self.request.X[rows]
-        scale = self.request.info.scaler.scale.astype(query.dtype)
-        return np.where(moved == 0, query, query + moved * scale)
+        return self.request.info.scaler.move(self.request.X[rows], delta.cpu().numpy())
 
     def _editable(self, rows: IntArray, *, elsewhere: bool) -> BoolArray:
         """Return the entries that may change (rows, time, features); ``elsewhere``: not those of earlier answers."""

@@ -14,9 +14,11 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.cutting import cut, keep_first, rank_changes
 from sparcets.networks.gated import GatedGenerator
+from sparcets.series_info import SeriesInfo
 
 log = logging.getLogger(__name__)
 LADDER = 5  # strengths tried, from the weakest to the strongest
@@ -104,6 +106,10 @@ class Recipe:
             rows[asked[:, None], np.arange(order.shape[1])[None]] = of_class[order]
         return rows
 
+    def first_guides(self, x: Tensor, target: IntArray) -> Tensor | None:
+        """Return the nearest guide of each query (batch, time, features); None where it follows none."""
+        return self.guide_tensors(self.nearest_guides(x, target, 1)[:, 0], x) if self.generator.guided else None
+
     def guide_tensors(self, rows: IntArray, x: Tensor) -> Tensor:
         """Return guides by their rows; the query itself, which leads nowhere, where there is none."""
         if not len(self.guides):  # a classifier that is wrong about everything leaves none
@@ -147,21 +153,35 @@ class Place:
         }
 
 
+def build_generator(
+    config: SparceConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, guided: bool
+) -> GatedGenerator:
+    """Return an untrained generator of the recipe for data like these."""
+    return GatedGenerator(
+        n_features=info.n_features,
+        mutable=mutable,
+        n_targets=info.n_classes,
+        backbone=config.generator.backbone,
+        hidden=hidden,
+        layers=config.generator.layers,
+        gate=config.gate,
+        guided=guided,
+    )
+
+
 def walk_the_trade_off(
     recipe: Recipe, classifier: Classifier, referee: TorchClassifier, X: FloatArray, target: IntArray, n_mutable: int
 ) -> list[Place]:
     """Measure every strength and depth of the cut on held-out series in the data's own units."""
     x = torch.as_tensor(recipe.scaler.transform(X).astype(np.float32), device=recipe.device)
     wanted = torch.as_tensor(target, device=recipe.device)
-    guide = None
-    if recipe.generator.guided:
-        guide = recipe.guide_tensors(recipe.nearest_guides(x, target, 1)[:, 0], x)
+    guide = recipe.first_guides(x, target)
     places = []
     for strength in recipe.strengths:
         whole = recipe.propose(x, wanted, strength, guide)
         for level in recipe.levels:
             delta = recipe.shorten(x, whole, wanted, level).cpu().numpy()
-            made = np.where(delta == 0, X, X + delta * recipe.scaler.scale.astype(X.dtype))
+            made = recipe.scaler.move(X, delta)
             places.append(
                 Place(
                     strength,

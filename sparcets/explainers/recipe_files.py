@@ -14,7 +14,7 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.errors import CapabilityError
-from sparcets.explainers.recipe import Place, Recipe
+from sparcets.explainers.recipe import Place, Recipe, build_generator
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.training.device import resolve_device
@@ -53,15 +53,8 @@ def recipe_from_arrays(
     """Return recipe, trade-off and silent features of :func:`recipe_to_arrays`' output."""
     about = json.loads(arrays[ABOUT].tobytes().decode())
     weights = _part(arrays, "generator")
-    generator = GatedGenerator(
-        n_features=info.n_features,
-        mutable=weights["mutable"].tolist(),
-        n_targets=info.n_classes,
-        backbone=config.generator.backbone,
-        hidden=int(about["hidden"]),
-        layers=config.generator.layers,
-        gate=config.gate,
-        guided=bool(about["guided"]),
+    generator = build_generator(
+        config, info, weights["mutable"].tolist(), hidden=int(about["hidden"]), guided=bool(about["guided"])
     )
     generator.load_state_dict(weights)
     voices: list[DifferentiableClassifier] = [

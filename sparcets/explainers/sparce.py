@@ -22,21 +22,28 @@ from sparcets.errors import CapabilityError
 from sparcets.explainers.adversarial import ENOUGH, AdversarialExplainer
 from sparcets.explainers.answering import answer
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.recipe import UNCUT, Place, Recipe, as_history, describe, knee, ladder, walk_the_trade_off
+from sparcets.explainers.recipe import (
+    UNCUT,
+    Place,
+    Recipe,
+    as_history,
+    build_generator,
+    describe,
+    knee,
+    ladder,
+    walk_the_trade_off,
+)
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.networks.critic import Critic
 from sparcets.networks.gated import GatedGenerator
-from sparcets.progress import progress_bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
-from sparcets.training.callbacks import Callback, History, Progress, TensorBoard
-from sparcets.training.capture import CapturedStep
+from sparcets.training.callbacks import Callback, History, TensorBoard
 from sparcets.training.checkpoint import forget
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.health import Health, TrainingFailure
-from sparcets.training.loop import train
 from sparcets.training.objective import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
@@ -172,7 +179,9 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         )
         epochs = config.train.epochs or -(-steps_for(len(learn)) // len(pairing))
         with seeded(spawn(seed, "weights"), device):
-            generator = self._build_gated(info, np.flatnonzero(job.constraints.mutable).tolist(), len(learn), guided)
+            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            hidden = config.generator.hidden or hidden_for(len(learn))
+            generator = build_generator(config, info, mutable, hidden=hidden, guided=guided)
             critic = Critic(
                 n_features=info.n_features,
                 n_targets=info.n_classes,
@@ -211,39 +220,15 @@ class Sparce(AdversarialExplainer[SparceConfig]):
             start = checkpoint.resume()
             callbacks += [checkpoint, TensorBoard(folder / "tensorboard")]
         callbacks.append(Schedule(step, epochs, start))
-        with progress_bar(f"training {self.method}", epochs, show=job.progress) as bar:
-            bar.advance(start)
-            train(
-                CapturedStep(step, device),
-                pairing,
-                epochs=epochs,
-                seed=spawn(seed, "noise"),
-                device=device,
-                callbacks=[*callbacks, Progress(bar)],
-                start=start,
-                check_every=config.train.check_every,
-            )
+        self._run(job, step, pairing, callbacks, epochs=epochs, start=start, seed=spawn(seed, "noise"))
         return step.average, history
-
-    def _build_gated(self, info: SeriesInfo, mutable: list[int], n_series: int, guided: bool) -> GatedGenerator:
-        config = self.config.generator
-        return GatedGenerator(
-            n_features=info.n_features,
-            mutable=mutable,
-            n_targets=info.n_classes,
-            backbone=config.backbone,
-            hidden=config.hidden or hidden_for(n_series),
-            layers=config.layers,
-            gate=self.config.gate,
-            guided=guided,
-        )
 
     def _look_at_the_recipe(self, job: FitJob, rows: IntArray, wanted: IntArray) -> None:
         """Notice a generator that changes nothing, features it never touches, and one that reaches little."""
         recipe = self._recipe
         assert recipe is not None
         x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=recipe.device)
-        guide = recipe.guide_tensors(recipe.nearest_guides(x, wanted, 1)[:, 0], x) if recipe.generator.guided else None
+        guide = recipe.first_guides(x, wanted)
         delta = recipe.propose(x, torch.as_tensor(wanted, device=recipe.device), recipe.strengths[0], guide)
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
