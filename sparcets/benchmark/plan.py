@@ -46,6 +46,8 @@ class Cell:
         Of the method.
     label, experiment
         What tables call it (the method's name if empty), and a free word to find it by.
+    sparsity
+        Largest share of entries that an answer may change; None leaves it to the method.
     queries
         Largest number of test series explained, the first ones; None explains all that are not labelled as the target.
     keep
@@ -65,6 +67,7 @@ class Cell:
     preset: str = "default"
     settings: tuple[str, ...] = ()
     target: str | None = None
+    sparsity: float | None = None
     seed: int = 0
     label: str = ""
     queries: int | None = None
@@ -91,6 +94,7 @@ class Cell:
             ),
             (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
             (self.target is None or isinstance(self.target, str), f"'target' must be text, got {self.target!r}"),
+            (self.sparsity is None or 0 < self.sparsity <= 1, f"'sparsity' must be a share, got {self.sparsity!r}"),
             (isinstance(self.seed, int), f"'seed' must be a whole number, got {self.seed!r}"),
             (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
             (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),
@@ -104,6 +108,8 @@ class Cell:
     def key(self) -> str:
         """Sixteen letters that name all that decides the result."""
         deciding = {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
+        if self.sparsity is None:
+            del deciding["sparsity"]  # what was measured before there was a limit is still the same
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:

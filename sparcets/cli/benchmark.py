@@ -47,6 +47,9 @@ def run(
         Many, typer.Option("--set-classifier", help="Setting of the classifiers, as key=value.")
     ] = None,
     option: DataOptions = None,
+    sparsity: Annotated[
+        float | None, typer.Option(help="Largest share of entries that an answer may change.", min=0.0, max=1.0)
+    ] = None,
     seed_count: Annotated[int, typer.Option(help="Repetitions, each with the next seed.", min=1)] = 1,
     queries: Annotated[int | None, typer.Option(help="Explain at most so many test series.", min=1)] = None,
     seconds_per_query: Annotated[float | None, typer.Option(help="Time a peer may spend on a query.")] = None,
@@ -77,6 +80,7 @@ def run(
             "classifier_config": _classifier_config(classifier_setting, preset),
             "preset": preset,
             "settings": setting or (),
+            "sparsity": sparsity,
             "queries": queries,
             "seconds_per_query": seconds_per_query,
             "keep": keep,

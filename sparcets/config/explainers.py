@@ -81,8 +81,17 @@ class AdversarialConfig(TargetedConfig):
         training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
         found = TargetedConfig.problems(self)
         if not self.sizes_itself:
-            sizes = {"generator.hidden": self.generator.hidden, "train.epochs": self.train.epochs}
+            sizes = {
+                "generator.hidden": self.generator.hidden,
+                "generator.layers": self.generator.layers,
+                "train.epochs": self.train.epochs,
+                "train.batch_size": self.train.batch_size,
+            }
             found += [f"{name!r} must be a number here, got None" for name, value in sizes.items() if value is None]
+            if self.generator.backbone == "mixer":
+                found.append(
+                    "'generator.backbone' must be lstm, gru or tcn here: a mixer serves Sparce's own recipe alone"
+                )
         return found if training else [*found, "without 'trains_sparsity', a weight other than 'sparsity' must be > 0"]
 
     @property
@@ -123,8 +132,12 @@ class AdversarialConfig(TargetedConfig):
 
 
 def _true_weights() -> LossWeights:
-    # All voices must be convinced first; then few entries, whatever their size: a small change is not a true one.
-    return LossWeights(adversarial=1.0, classification=3.0, similarity=0.3, sparsity=2.0, smoothness=0.3)
+    # All voices must be convinced, by few entries, whatever their size: a small change is not a true one.
+    return LossWeights(adversarial=2.0, classification=5.0, similarity=0.3, sparsity=8.0, smoothness=3.0)
+
+
+def _by_the_data() -> GeneratorConfig:
+    return GeneratorConfig(backbone="mixer", hidden=None, layers=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,13 +145,13 @@ class SparceConfig(AdversarialConfig):
     """Settings of :class:`~sparcets.Sparce`: by default the recipe for true answers, with ``paper()`` the paper's."""
 
     recipe: Literal["true", "paper"] = "true"
-    generator: GeneratorConfig = field(default_factory=lambda: GeneratorConfig(hidden=None))
-    discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=32, layers=3))
-    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=32))
+    generator: GeneratorConfig = field(default_factory=_by_the_data)
+    discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=64, layers=3))
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=2e-3))
     weights: LossWeights = field(default_factory=_true_weights)
-    witnesses: int = 2  # small classifiers that must be convinced as well; 0: the explained one alone
+    witnesses: int = 4  # small classifiers that must be convinced as well; 0: the explained one alone
     noise: float = 0.3  # on what they hear, in standard deviations; leaves adversarial noise no room
-    gate: Literal["none", "feature", "entry"] = "feature"  # what can be shut: nothing, features, or single entries too
+    gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
     guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
     weakest: float = 0.3  # smallest and
     strongest: float = 3.0  # largest factor of the sparsity term that the generator learns to serve
@@ -153,7 +166,7 @@ class SparceConfig(AdversarialConfig):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
-            (0 <= self.witnesses <= 3, f"'witnesses' must be 0 to 3, got {self.witnesses}"),
+            (0 <= self.witnesses <= 4, f"'witnesses' must be 0 to 4, got {self.witnesses}"),
             (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (0 < self.weakest <= self.strongest, f"'weakest' must be > 0 and <= 'strongest', got {self.weakest}"),
             (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
@@ -179,7 +192,7 @@ class SparceConfig(AdversarialConfig):
     def tiny(cls) -> SparceConfig:
         """Return settings for tests: seconds on a CPU."""
         return cls(
-            generator=GeneratorConfig(hidden=24, layers=1),
+            generator=GeneratorConfig(backbone="mixer", hidden=8, layers=2),
             discriminator=DiscriminatorConfig(hidden=16, layers=2),
             train=TrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
             witnesses=1,

@@ -74,18 +74,18 @@ class ClassifierConfig(Config):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratorConfig(Config):
-    """The generator: a bidirectional backbone and a dense layer per step (the paper's section 2)."""
+    """The generator: a backbone, bidirectional in the paper's section 2, and a dense layer on top of it."""
 
-    backbone: Literal["lstm", "gru", "tcn"] = "lstm"
+    backbone: Literal["lstm", "gru", "tcn", "mixer"] = "lstm"
     hidden: int | None = 64  # the paper's 256 are for a GPU; None: by the size of the data
-    layers: int = 2
+    layers: int | None = 2  # or blocks of a mixer; None: by the size of the data
     dropout: float = 0.1
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
             (self.hidden is None or self.hidden >= 1, f"'hidden' must be >= 1 or None, got {self.hidden}"),
-            (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
+            (self.layers is None or self.layers >= 1, f"'layers' must be >= 1 or None, got {self.layers}"),
             (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
         ]
         return [message for fine, message in checks if not fine]

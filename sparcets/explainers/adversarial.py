@@ -90,14 +90,15 @@ class AdversarialExplainer(TargetedExplainer[A]):
 
     def _train(self, job: FitJob, attempt: int) -> None:
         config, device = self.config.train, resolve_device(self.config.device)
-        epochs = config.epochs
-        assert epochs is not None  # checked with the settings
+        epochs, batch_size = config.epochs, config.batch_size
+        assert epochs is not None  # checked with the settings, like the next
+        assert batch_size is not None
         seed = spawn(self.config.seed, f"attempt {attempt}")
         step = self._build_step(job, seed, device)
         pairing = Pairing(
             job.y,
             target=self._own_target(job.info),
-            batch_size=config.batch_size,
+            batch_size=batch_size,
             balance=config.balance,
             seed=spawn(seed, "pairs"),
             device=device,
@@ -194,14 +195,16 @@ class AdversarialExplainer(TargetedExplainer[A]):
 
     def _build_generator(self, info: SeriesInfo, mutable: list[int], *, low: Tensor, high: Tensor) -> Generator:
         config = self.config
-        assert config.generator.hidden is not None  # checked with the settings
+        hidden, layers = config.generator.hidden, config.generator.layers
+        assert hidden is not None  # checked with the settings, like the next
+        assert layers is not None
         return Generator(
             n_features=info.n_features,
             mutable=mutable,
             n_targets=1 if self._own_target(info) is not None else info.n_classes,
             backbone=config.generator.backbone,
-            hidden=config.generator.hidden,
-            layers=config.generator.layers,
+            hidden=hidden,
+            layers=layers,
             dropout=config.generator.dropout,
             head=self.head,
             low=low.cpu(),

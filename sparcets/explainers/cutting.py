@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
+STRETCHES = 5  # a change is judged with this part of its feature around it
 SLACK = 1e-4  # probabilities this close are the same
 
 
@@ -20,7 +21,7 @@ def rank_changes(delta: Tensor) -> Tensor:
     """
     B, T, n_features = delta.shape
     size = delta.abs()
-    width = max(3, T // 12) | 1  # odd
+    width = max(3, T // STRETCHES) | 1  # odd
     smooth = F.avg_pool1d(size.transpose(1, 2), width, stride=1, padding=width // 2, count_include_pad=False)
     score = torch.where(size > 0, smooth.transpose(1, 2), -1.0).reshape(B, T * n_features)
     order = score.argsort(dim=1, descending=True, stable=True)

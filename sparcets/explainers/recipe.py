@@ -154,7 +154,7 @@ class Place:
 
 
 def build_generator(
-    config: SparceConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, guided: bool
+    config: SparceConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, layers: int, guided: bool
 ) -> GatedGenerator:
     """Return an untrained generator of the recipe for data like these."""
     return GatedGenerator(
@@ -163,7 +163,7 @@ def build_generator(
         n_targets=info.n_classes,
         backbone=config.generator.backbone,
         hidden=hidden,
-        layers=config.generator.layers,
+        layers=layers,
         gate=config.gate,
         guided=guided,
     )

@@ -15,7 +15,6 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.errors import CapabilityError
 from sparcets.explainers.recipe import Place, Recipe, build_generator
-from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.training.device import resolve_device
 
@@ -29,7 +28,8 @@ def recipe_to_arrays(
     own = [voice for voice in recipe.voices if voice is not classifier]
     assert all(isinstance(voice, TorchClassifier) for voice in own)
     about = {
-        "hidden": _hidden(recipe.generator),
+        "hidden": recipe.generator.hidden,
+        "layers": recipe.generator.layers,
         "guided": recipe.generator.guided,
         "strengths": recipe.strengths,
         "levels": recipe.levels,
@@ -54,7 +54,12 @@ def recipe_from_arrays(
     about = json.loads(arrays[ABOUT].tobytes().decode())
     weights = _part(arrays, "generator")
     generator = build_generator(
-        config, info, weights["mutable"].tolist(), hidden=int(about["hidden"]), guided=bool(about["guided"])
+        config,
+        info,
+        weights["mutable"].nonzero()[:, 0].tolist(),
+        hidden=int(about["hidden"]),
+        layers=int(about["layers"]),
+        guided=bool(about["guided"]),
     )
     generator.load_state_dict(weights)
     voices: list[DifferentiableClassifier] = [
@@ -79,14 +84,6 @@ def recipe_from_arrays(
         double=bool(about["double"]),
     )
     return recipe, tuple(Place(*values) for values in about["places"]), tuple(about["silent"])
-
-
-def _hidden(generator: GatedGenerator) -> int:
-    """Return the width that the generator was built with; it may have been chosen by the data."""
-    source = generator.entries if generator.entries is not None else generator.residual
-    first = next(iter(source.parameters())) if source is not None else None
-    assert first is not None
-    return int(first.shape[1]) // 2
 
 
 def _named(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray[Any, Any]]:

@@ -35,6 +35,7 @@ from sparcets.explainers.recipe import (
 )
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
 from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.sizing import chosen_sizes
 from sparcets.networks.critic import Critic
 from sparcets.networks.gated import GatedGenerator
 from sparcets.seeding import generator as random_generator
@@ -56,7 +57,7 @@ WATCHED = 512  # of them, at most
 GUIDES = 200  # real series kept per class
 GUIDED = "guided"  # folder of the second generator's checkpoint
 BATCHES = 25  # of an epoch, at least
-WITNESS_STEPS = 1500  # of optimisation, for each of them
+WITNESS_STEPS = 600  # of optimisation, for each of them
 GOOD = 0.9  # valid and true on held-out series; below it, advice is given
 ADVICE = (
     "To do better: train longer (train.epochs), allow more changes (weights.sparsity), or look at the classifier and "
@@ -147,9 +148,12 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         # No longer than the generator itself, for those who want it quick.
         steps = min(WITNESS_STEPS, (config.train.epochs or WITNESS_STEPS) * BATCHES)
         X, y = job.X[learn], job.y[learn]
-        witnesses = train_witnesses(X, y, n=config.witnesses, noise=config.noise, seed=seed, steps=steps, **shared)
-        # Like the judges that answers will meet, it learns without noise: those are harder to convince.
-        (referee,) = train_witnesses(X, y, n=1, skip=config.witnesses, noise=0.0, seed=seed, steps=steps, **shared)
+        # Noise teaches what is large and lasting; those that learn without it are like the judges that answers will
+        # meet, and harder to convince. So every other witness does, and so does the one that chooses.
+        *witnesses, referee = (
+            train_witnesses(X, y, n=1, skip=i, noise=noise, seed=seed, steps=steps, **shared)[0]
+            for i, noise in enumerate([*(config.noise * (i % 2 == 0) for i in range(config.witnesses)), 0.0])
+        )
         model = self.classifier
         if not isinstance(model, DifferentiableClassifier):
             model = distill(model, X, seed=spawn(seed, "student"), **shared)
@@ -168,20 +172,20 @@ class Sparce(AdversarialExplainer[SparceConfig]):
     ) -> tuple[GatedGenerator, History]:
         config, info, device = self.config, job.info, resolve_device(self.config.device)
         seed = spawn(spawn(config.seed, f"attempt {attempt}"), "guided" if guided else "free")
+        sizes = chosen_sizes(config, len(learn), on_gpu=device.type == "cuda")
         pairing = Pairing(
             job.y[learn],
             target=self._own_target(info),
-            batch_size=config.train.batch_size,
+            batch_size=sizes.batch_size,
             balance=False,
             seed=spawn(seed, "pairs"),
             device=device,
             at_least=BATCHES,
         )
-        epochs = config.train.epochs or -(-steps_for(len(learn)) // len(pairing))
+        epochs = config.train.epochs or -(-sizes.steps // len(pairing))
         with seeded(spawn(seed, "weights"), device):
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
-            hidden = config.generator.hidden or hidden_for(len(learn))
-            generator = build_generator(config, info, mutable, hidden=hidden, guided=guided)
+            generator = build_generator(config, info, mutable, hidden=sizes.hidden, layers=sizes.layers, guided=guided)
             critic = Critic(
                 n_features=info.n_features,
                 n_targets=info.n_classes,
@@ -277,24 +281,6 @@ class Sparce(AdversarialExplainer[SparceConfig]):
             return
         stored = recipe_from_arrays(state, self.classifier, info, self.config)
         self._recipe, self.trade_off_, self.silent_features_ = stored
-
-
-def hidden_for(n_series: int) -> int:
-    """Return the width of a generator for so much data.
-
-    >>> [hidden_for(n) for n in (40, 1_580, 14_080)]
-    [32, 64, 128]
-    """
-    return 32 if n_series < 500 else 64 if n_series < 3000 else 128
-
-
-def steps_for(n_series: int) -> int:
-    """Return how long a generator is trained for so much data.
-
-    >>> [steps_for(n) for n in (40, 1_580, 14_080)]
-    [714, 1253, 5628]
-    """
-    return min(6000, 700 + round(0.35 * n_series))
 
 
 def _held_out(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:

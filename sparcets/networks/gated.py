@@ -1,25 +1,29 @@
-"""GatedGenerator: which features at all, where, and by how much; for any target class and any wish for sparsity."""
+"""GatedGenerator: which features at all, when, and by how much; for any target class and any wish for sparsity."""
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.gates import hard_concrete
+from sparcets.networks.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
+PER_ENTRY = 8  # numbers per entry that a recurrent backbone is read out to
 OPEN = 1.0  # logits of the gates at first: what starts shut learns slowly
+STRETCHES = 5  # the gates of a feature are averaged over this part of the series
 
 
 class GatedGenerator(nn.Module):
     """Many-to-many: a query, the wanted class and a strength go in, residuals of the mutable features come out.
 
-    A gate per feature, from the states of all steps, decides which features may change at all; that is what makes the
-    answers few in features. What passes it is a residual through the paper's sparsity layer; or a plain one behind a
-    gate per entry, which makes fewer and longer stretches; or, where real series guide the way, the step from the query
-    towards a real series of the wanted class, behind a gate per entry.
+    A gate per feature, from the states of all steps, decides which features may change at all: that makes the answers
+    few in features. A gate per entry decides when. Its logits are averaged over neighbouring steps, so that it opens
+    and shuts for whole stretches: a person reads "elbow, 0.4 to 0.7 s", not eighty single points. What passes is a
+    residual of the generator's own; or, where real series guide the way, the step from the query towards one.
 
     Parameters
     ----------
@@ -29,11 +33,13 @@ class GatedGenerator(nn.Module):
         Indices of the features it may change; the rest of the residual is exactly 0.
     n_targets
         Number of classes.
-    backbone, hidden, layers
-        See :func:`~sparcets.networks.backbones.build_backbone`.
+    backbone
+        ``"mixer"``, or one of :func:`~sparcets.networks.backbones.build_backbone`.
+    hidden, layers
+        Its size.
     gate
-        ``"none"``: the sparsity layer alone; ``"feature"``: behind a gate per feature; ``"entry"``: a plain residual
-        behind gates per feature and entry.
+        ``"stretch"``: gates per feature and entry; ``"feature"``: the paper's sparsity layer behind gates per feature;
+        ``"none"``: the sparsity layer alone.
     guided
         Whether it is given a real series of the wanted class, and only learns where to follow it.
     """
@@ -53,23 +59,27 @@ class GatedGenerator(nn.Module):
         guided: bool,
     ) -> None:
         super().__init__()
-        outputs = len(mutable)
+        self.guided, self.hidden, self.layers = guided, hidden, layers
         self.wanted = nn.Embedding(n_targets, EMBEDDING)
-        inputs = n_features * (2 if guided else 1) + EMBEDDING + 1
-        self.backbone = build_backbone(backbone, inputs, hidden, layers, dropout=0.0)
-        self.guided = guided
-        self.residual: nn.Module | None = None
+        n_series, told = 2 if guided else 1, EMBEDDING + 1
+        self.states: nn.Module
+        if backbone == "mixer":
+            C = hidden
+            self.states = Mixer(n_series=n_series, n_features=n_features, told=told, channels=C, blocks=layers)
+        else:
+            C = PER_ENTRY
+            steps = build_backbone(backbone, n_series * n_features + told, hidden, layers, dropout=0.0)
+            self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
+        self.amount: nn.Module | None = None
         if not guided:
-            self.residual = nn.Linear(2 * hidden, outputs) if gate == "entry" else SparsityLayer(2 * hidden, outputs)
-        self.entries = nn.Linear(2 * hidden, outputs) if guided or gate == "entry" else None
+            self.amount = nn.Conv2d(C, 1, 1) if gate == "stretch" else SparsityLayer(C, 1)
+        self.entries = _opening(nn.Conv2d(C, 1, 1)) if guided or gate == "stretch" else None
         self.features = None
         if gate != "none":
-            last = nn.Linear(2 * hidden, outputs)
-            nn.init.constant_(last.bias, OPEN)
-            self.features = nn.Sequential(nn.Linear(4 * hidden, 2 * hidden), nn.ReLU(), last)
-        if self.entries is not None:
-            nn.init.constant_(self.entries.bias, OPEN)
-        self.register_buffer("mutable", torch.tensor(mutable))
+            self.features = nn.Sequential(nn.Conv1d(2 * C, C, 1), nn.ReLU(), _opening(nn.Conv1d(C, 1, 1)))
+        may_change = torch.zeros(n_features)
+        may_change[mutable] = 1.0
+        self.register_buffer("mutable", may_change)
 
     def forward(self, x: Tensor, target: Tensor, strength: Tensor, guide: Tensor | None = None) -> Tensor:
         """Return residuals (batch, time, features), standardised.
@@ -85,20 +95,38 @@ class GatedGenerator(nn.Module):
         guide
             Real series of the wanted classes (batch, time, features), where it was built for them.
         """
-        B, T, _ = x.shape
-        told = [self.wanted(target)[:, None].expand(B, T, EMBEDDING), strength[:, None, None].expand(B, T, 1)]
         series = [x, guide] if guide is not None and self.guided else [x]
-        h = self.backbone(torch.cat([*series, *told], dim=2))  # (B, T, 2H)
-        if self.residual is not None:
-            out = self.residual(h)  # (B, T, M)
-        else:
-            assert guide is not None
-            out = (guide - x).index_select(2, self.mutable)
+        told = torch.cat([self.wanted(target), strength[:, None]], dim=1)
+        h = self.states(torch.stack(series, dim=1), told)  # (B, C, F, T)
+        out = self._amount(h, x, guide)
         logits = []
         if self.features is not None:
-            logits.append(self.features(torch.cat([h.mean(1), h.amax(1)], dim=1))[:, None])  # (B, 1, M)
+            logits.append(self.features(torch.cat([h.mean(3), h.amax(3)], dim=1)).transpose(1, 2))  # (B, F, 1)
         if self.entries is not None:
-            logits.append(self.entries(h))  # (B, T, M)
+            logits.append(_over_stretches(self.entries(h)[:, 0]))  # (B, F, T)
         if logits:
-            out = out * hard_concrete(sum(logits[1:], logits[0]), self.training)
-        return torch.zeros_like(x).index_copy(2, self.mutable, out)  # (B, T, F)
+            out = out * hard_concrete(sum(logits[1:], logits[0]), self.training).transpose(1, 2)
+        return out * self.mutable
+
+    def _amount(self, h: Tensor, x: Tensor, guide: Tensor | None) -> Tensor:
+        """Return how far each entry goes if its gate is open (batch, time, features)."""
+        if self.amount is None:
+            assert guide is not None
+            return guide - x
+        if isinstance(self.amount, SparsityLayer):
+            sparse: Tensor = self.amount(h.permute(0, 3, 2, 1))[..., 0]
+            return sparse
+        plain: Tensor = self.amount(h)[:, 0].transpose(1, 2)
+        return plain
+
+
+def _over_stretches(logits: Tensor) -> Tensor:
+    """Return logits (batch, features, time) averaged over a stretch around each step."""
+    width = max(3, logits.shape[2] // STRETCHES) | 1  # odd
+    return F.avg_pool1d(logits, width, stride=1, padding=width // 2, count_include_pad=False)
+
+
+def _opening(layer: nn.Conv1d | nn.Conv2d) -> nn.Conv1d | nn.Conv2d:
+    assert layer.bias is not None
+    nn.init.constant_(layer.bias, OPEN)
+    return layer

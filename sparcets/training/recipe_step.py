@@ -38,7 +38,7 @@ class RecipeStep(GanStep):
     x, center, scale, config
         As in :class:`~sparcets.training.gan_step.GanStep`.
     noise
-        Standard deviation of what is added to the counterfactuals that the voices hear, in standardised units.
+        Largest standard deviation of what is added to the counterfactuals that the voices hear, in standardised units.
     strengths
         The smallest and the largest factor of the sparsity term.
     ramp
@@ -104,7 +104,11 @@ class RecipeStep(GanStep):
 
     def _hear(self, raw: Tensor) -> Tensor:
         """Return the log-probabilities of all voices for noisy series (voices, batch, classes)."""
-        heard = raw + self.noise * self.scale * torch.randn_like(raw) if self.noise else raw
+        heard = raw
+        if self.noise:
+            # From none to all of it: some voices learnt with noise, some without, and judges will hear none.
+            loudness = self.noise * torch.rand(len(raw), 1, 1, device=raw.device)
+            heard = raw + loudness * self.scale * torch.randn_like(raw)
         return torch.stack([voice(heard).float() for voice in self.voices])
 
     def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:

@@ -1,0 +1,58 @@
+"""How large a generator, and how long a training: by the data, and by what it runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparcets.config.explainers import SparceConfig
+
+MUCH = 1000  # series; with fewer, more than a small network and short training gains nothing
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the default recipe.
+
+    Attributes
+    ----------
+    hidden, layers
+        Of the generator.
+    batch_size, steps
+        Of its training.
+    """
+
+    hidden: int
+    layers: int
+    batch_size: int
+    steps: int
+
+
+def sizes_for(n_series: int, *, on_gpu: bool) -> Sizes:
+    """Return what suits so much data.
+
+    A GPU takes four times as many queries and a larger network in less time than a core needs for a small one.
+
+    Examples
+    --------
+    >>> [sizes_for(n, on_gpu=False).steps for n in (40, 1_580, 14_080)]
+    [605, 797, 2360]
+    >>> sizes_for(14_080, on_gpu=True)
+    Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
+    """
+    if on_gpu and n_series >= MUCH:
+        return Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
+    return Sizes(hidden=16, layers=4, batch_size=32, steps=min(3000, 600 + n_series // 8))
+
+
+def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:
+    """Return the sizes that the settings name, and where they name none, what suits so much data.
+
+    The number of steps is the data's; settings count epochs.
+    """
+    fitting = sizes_for(n_series, on_gpu=on_gpu)
+    return Sizes(
+        hidden=config.generator.hidden or fitting.hidden,
+        layers=config.generator.layers or fitting.layers,
+        batch_size=config.train.batch_size or fitting.batch_size,
+        steps=fitting.steps,
+    )
