@@ -19,7 +19,7 @@ LAYERS = [
     {"series_info", "segments", "skeletons"},
     {"enforcement"},
     {"constraints"},
-    {"explanation"},
+    {"explanation", "shards"},
     {"narrate", "plots", "metrics", "report"},
     {"networks"},
     {"training"},

@@ -89,7 +89,12 @@ class Recipe:
         """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only."""
         if level >= UNCUT:
             return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
-        return cut(delta, lambda candidate: self.agreement(x + candidate, target), level, at_most)
+
+        def agreement(candidates: Tensor) -> Tensor:  # (cuts * batch, time, features)
+            cuts = len(candidates) // len(x)
+            return self.agreement(x.repeat(cuts, 1, 1) + candidates, target.repeat(cuts))
+
+        return cut(delta, agreement, level, at_most)
 
     def nearest_guides(self, x: Tensor, target: IntArray, n: int) -> IntArray:
         """Return the rows of the ``n`` nearest guides of each query's target (batch, n); -1 where there are no more."""

@@ -82,7 +82,7 @@ def test_an_answer_below_the_level_keeps_what_it_has():
 
 
 def test_what_moves_nobody_is_dropped():
-    assert count(cut(torch.ones(2, 10, 3), lambda d: torch.full((2,), 0.1), level=0.9)) == [0, 0]
+    assert count(cut(torch.ones(2, 10, 3), lambda d: torch.full((len(d),), 0.1), level=0.9)) == [0, 0]
 
 
 def test_at_most_holds_whatever_it_costs():
