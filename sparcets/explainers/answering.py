@@ -183,7 +183,8 @@ class _Search:
     def _neighbours(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         for way in range(NEAREST):
             rows = self.board.open_rows()
-            rows = rows[self.near[rows, way] >= 0]
+            if len(rows):
+                rows = rows[self.near[rows, way] >= 0]
             if not len(rows):
                 return
             x = self.x[rows]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
 AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
+PARTS = 2**HALVINGS
 SLACK = 1e-4  # probabilities this close are the same
 
 
@@ -53,29 +54,32 @@ def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_m
         Number of changes that must not be exceeded (batch,), whatever that costs.
     """
     rank = rank_changes(delta)
-    high = (delta != 0).sum((1, 2))
+    whole = (delta != 0).sum((1, 2))
     if at_most is not None:
-        high = torch.minimum(high, at_most)
+        whole = torch.minimum(whole, at_most)
 
-    def agreed(numbers: Tensor) -> Tensor:  # (cuts, batch)
-        kept = torch.where(rank < numbers[:, :, None, None], delta, torch.zeros_like(delta))
-        return agreement(kept.flatten(0, 1)).reshape(numbers.shape)
+    def agreed(parts: Tensor) -> Tensor:  # (cuts, batch)
+        kept = torch.where(rank < (whole * parts // PARTS)[:, :, None, None], delta, 0.0)
+        return agreement(kept.flatten(0, 1)).reshape(len(parts), -1)
 
-    low, wanted = torch.zeros_like(high), None
+    few = torch.zeros_like(whole)  # so many parts are not enough; one part more than that will be, in the end
+    wanted, span = None, PARTS
     for halvings in _rounds(len(delta), delta.device.type):
-        tree = _middles(low, high, halvings)
-        asked = torch.cat([high[None], *tree] if wanted is None else tree)
-        # Many queries are asked about one cut at a time, few about all at once.
-        said = torch.cat([agreed(n[None]) for n in asked]) if halvings == 1 else agreed(asked)
+        span >>= halvings
+        grid = torch.arange(1, 2**halvings, device=delta.device)[:, None]
+        asked = few + span * grid  # (cuts, batch): all that these halvings may ask about
         if wanted is None:
-            wanted, said = said[0].clamp(max=level) - SLACK, said[1:]
-        node = torch.zeros_like(high)[None]  # where each query stands in its tree of halvings
-        for i, middles in enumerate(tree):
-            heard = said[2**i - 1 : 2 ** (i + 1) - 1]  # of the 2**i middles of this halving
-            middle, enough = middles.gather(0, node)[0], heard.gather(0, node)[0] >= wanted
-            high, low = torch.where(enough, middle, high), torch.where(enough, low, middle)
-            node = 2 * node + (~enough)[None]
-    return keep_first(delta, rank, high)
+            asked = torch.cat([asked, torch.full_like(asked[:1], PARTS)])
+        # Many queries are asked about one cut at a time, few about all at once.
+        said = torch.cat([agreed(parts[None]) for parts in asked]) if halvings == 1 else agreed(asked)
+        if wanted is None:
+            wanted = said[-1].clamp(max=level) - SLACK
+        missed = (said < wanted).long()
+        place = torch.zeros_like(whole)[None]
+        for step in reversed([2**i for i in range(halvings)]):
+            place = place + step * missed.gather(0, place + (step - 1))
+        few = few + span * place[0]
+    return keep_first(delta, rank, whole * (few + 1) // PARTS)
 
 
 def _rounds(batch: int, device: str) -> list[int]:
@@ -87,15 +91,3 @@ def _rounds(batch: int, device: str) -> list[int]:
     ahead = max(1, int(math.log2(max(1, AHEAD.get(device, 1) // batch))))
     rounds = -(-HALVINGS // ahead)
     return [HALVINGS // rounds + (i < HALVINGS % rounds) for i in range(rounds)]
-
-
-def _middles(low: Tensor, high: Tensor, halvings: int) -> list[Tensor]:
-    """Return all numbers (2**i, batch) that the next halvings may ask about, by how those before them end."""
-    lows, highs, tree = low[None], high[None], []
-    for _ in range(halvings):
-        middles = (lows + highs) // 2
-        tree.append(middles)
-        # Enough: the lower half goes on, else the upper; in turn, so that node i has the children 2i and 2i + 1.
-        lows = torch.stack([lows, middles], dim=1).flatten(0, 1)
-        highs = torch.stack([middles, highs], dim=1).flatten(0, 1)
-    return tree

@@ -28,7 +28,9 @@ def convolve(conv: nn.Conv1d, x: Tensor, before: int, after: int) -> Tensor:
     True
     """
     (dilation,), (kernel,) = conv.dilation, conv.kernel_size
-    if x.device.type != "cpu" or x.dtype != torch.float32:
+    # What is traced for ONNX must not depend on the size of the batch that it was traced with.
+    traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if traced or x.device.type != "cpu" or x.dtype != torch.float32:
         y = F.pad(x.transpose(1, 2), (before, after))  # (B, I, T)
         return F.conv1d(y, conv.weight, conv.bias, dilation=dilation).transpose(1, 2)
     padded = F.pad(x, (0, 0, before, after))  # (B, T', I), contiguous
