@@ -126,8 +126,10 @@ def _to_onnx(module: _Counterfactual, info: SeriesInfo) -> bytes:
     device = module.center.device
     given = {name: torch.tensor(v, device=device) for name, v in _inputs(module, info, 2).items()}
     made = io.BytesIO()
+    # The exporter that keeps an LSTM one node; before torch 2.5 it was the only one.
+    older: dict[str, Any] = {"dynamo": False} if "dynamo" in signature(torch.onnx.export).parameters else {}
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # that another exporter exists, which unrolls recurrences and takes minutes
+        warnings.simplefilter("ignore")  # it says that another exporter exists, which takes ten times as long
         torch.onnx.export(
             module,
             tuple(given.values()),
@@ -136,7 +138,7 @@ def _to_onnx(module: _Counterfactual, info: SeriesInfo) -> bytes:
             output_names=["counterfactual"],
             dynamic_axes={name: {0: "batch"} for name in (*given, "counterfactual")},
             opset_version=OPSET,
-            **({"dynamo": False} if "dynamo" in signature(torch.onnx.export).parameters else {}),  # new in torch 2.5
+            **older,
         )
     model = onnx.load_model_from_string(made.getvalue())
     model.producer_name = "sparcets"

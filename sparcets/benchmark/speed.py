@@ -1,0 +1,416 @@
+"""How fast it is: training, fitting, explaining, waiting for one answer, memory, and how time grows with size.
+
+Every row has a value and its unit, and beside it the same of a reference measured in the same run: a machine's clock is
+nobody else's. Answers are checked by the explained classifier, as always.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.benchmark.memory import memory_of_stream
+from sparcets.benchmark.plain_step import plain_step
+from sparcets.errors import ConfigError, SparcetsError
+from sparcets.storage import atomic_path
+
+Row = dict[str, Any]
+FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # of those that are valid throughout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    n_series: int = 800  # training series
+    shape: tuple[int, int] = (50, 50)  # steps, features
+    classifier_steps: int = 200
+    epochs: int = 4  # of the generator that explains; its quality has no part in the timing
+    steps: int = 20  # of training, timed
+    batches: tuple[int, ...] = (32, 256)  # of training
+    queries: int = 1024  # explained for a rate
+    explained: tuple[int, ...] = (1, 32, 256, 1024)  # batch sizes of explaining
+    singles: int = 200  # queries one by one
+    stream: int = 10_000  # queries from a memory map
+    decades: tuple[int, ...] = (5, 16, 50, 160, 500)  # sizes over which the growth of time is fitted
+
+    @classmethod
+    def quick(cls) -> Sizes:
+        """Return sizes that take seconds, to see whether everything runs."""
+        return cls(
+            n_series=60,
+            shape=(10, 4),
+            classifier_steps=100,
+            epochs=2,
+            steps=2,
+            batches=(8,),
+            queries=16,
+            explained=(1, 8),
+            singles=5,
+            stream=200,
+            decades=(4, 8, 16),
+        )
+
+
+def run_speed(
+    *,
+    device: str = "auto",
+    sizes: Sizes | None = None,
+    parts: tuple[str, ...] = (),
+    out: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Measure, and store after every row; a part that fails becomes a row that says so.
+
+    Parameters
+    ----------
+    device
+        Where networks are trained and asked.
+    sizes
+        How much is measured.
+    parts
+        Of ``PARTS``; empty means all.
+    out
+        JSONL file; one that is there is replaced, part by part where only some are measured.
+    seed
+        Of data and weights.
+    on_row
+        Told every row as it comes.
+    """
+    from sparcets.training.device import resolve_device
+
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise ConfigError(f"no part {unknown[0]!r} of the speed benchmark. Known: {', '.join(PARTS)}.")
+    resolve_device(device)
+    chosen = parts or tuple(PARTS)
+    bench = Bench(device=device, sizes=sizes or Sizes(), seed=seed)
+    kept = [row for row in read_rows(out) if row["part"] not in (*chosen, "machine")] if out and parts else []
+    rows: list[Row] = [{"part": "machine", **bench.machine()}]
+    for part in chosen:
+        try:
+            for row in PARTS[part](bench):
+                rows.append({"part": part, **row})
+                if on_row is not None:
+                    on_row(rows[-1])
+                _store(kept + rows, out)
+        except (SparcetsError, RuntimeError, MemoryError) as error:  # RuntimeError: what CUDA raises
+            rows.append({"part": part, "name": "failed", "error": f"{type(error).__name__}: {error}"})
+            if on_row is not None:
+                on_row(rows[-1])
+    _store(kept + rows, out)
+    return kept + rows
+
+
+def read_rows(path: str | os.PathLike[str]) -> list[Row]:
+    """Return the rows of a file; none where there is no file."""
+    file = Path(path)
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
+    if out is not None:
+        with atomic_path(out) as temporary:
+            temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+class Bench:
+    """Data, a classifier and an explainer, made once and shared by the parts."""
+
+    def __init__(self, *, device: str, sizes: Sizes, seed: int) -> None:
+        from sparcets.training.device import resolve_device
+
+        self.device, self.sizes, self.seed = resolve_device(device), sizes, seed
+        self.X, self.y = series(sizes.n_series, *sizes.shape, seed=seed)
+        self._made: dict[str, Any] = {}
+
+    def machine(self) -> Row:
+        """Return where and with what this is measured."""
+        import torch
+
+        from sparcets import __version__
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else None
+        return {
+            "name": gpu or platform.processor() or platform.machine(),
+            "device": self.device.type,
+            "cores": cores,
+            "threads": torch.get_num_threads(),
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "torch": torch.__version__,
+            "sparcets": __version__,
+            "steps": self.sizes.shape[0],
+            "features": self.sizes.shape[1],
+            "series": self.sizes.n_series,
+        }
+
+    def classifier(self) -> Any:
+        """Return the explained classifier: a bi-LSTM of the usual size."""
+        if "classifier" not in self._made:
+            self._made["classifier"] = train_classifier(self, self.X, self.y)
+        return self._made["classifier"]
+
+    def explainer(self) -> Any:
+        """Return a Sparce by the default recipe, briefly trained."""
+        if "explainer" not in self._made:
+            self._made["explainer"] = fit_sparce(self, self.classifier(), self.X, self.y)
+        return self._made["explainer"]
+
+    def queries(self, n: int) -> FloatArray:
+        """Return ``n`` series that are in class 0."""
+        some = self.X[self.classifier().predict(self.X) == 0]
+        return np.ascontiguousarray(np.resize(some if len(some) else self.X, (n, *self.X.shape[1:])))
+
+    @contextmanager
+    def timer(self) -> Iterator[Callable[[], float]]:
+        """Yield a function that gives the seconds since the start, the device's work done."""
+        import torch
+
+        def wait() -> None:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+
+        def seconds() -> float:
+            wait()
+            return time.perf_counter() - start
+
+        wait()
+        start = time.perf_counter()
+        yield seconds
+
+
+def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatArray, Any]:
+    """Return noise in two classes, of which one has half of its features lifted: (n, time, features) and labels.
+
+    Easy to learn in seconds: what is timed is a generator that answers, not what it takes to repair a bad one.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_steps, n_features)).astype(np.float32)
+    y = np.arange(n) % 2
+    X[y == 1, :, : (n_features + 1) // 2] += 1.0
+    return X, y
+
+
+def train_classifier(bench: Bench, X: FloatArray, y: Any) -> Any:
+    """Return a bi-LSTM of the usual size, briefly trained."""
+    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.config.models import ClassifierConfig
+
+    epochs = -(-32 * bench.sizes.classifier_steps // len(X))
+    config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(bench.device), seed=bench.seed)
+    return TorchClassifier("bilstm", config).fit(X, y, progress=False)
+
+
+def fit_sparce(bench: Bench, classifier: Any, X: FloatArray, y: Any) -> Any:
+    """Return a Sparce by the default recipe, briefly trained."""
+    from sparcets.config.explainers import SparceConfig
+    from sparcets.explainers.sparce import Sparce
+
+    brief = (f"train.epochs={bench.sizes.epochs}", "weights.sparsity=0.3", "guide=never")
+    usual = (*brief, f"device={bench.device}", f"seed={bench.seed}")
+    return Sparce(classifier, SparceConfig().override(*usual)).fit(X, y, progress=False)
+
+
+def training(bench: Bench) -> Iterator[Row]:
+    """Yield steps per second by method and batch, against the paper's step written plainly with batches of 32."""
+    from sparcets.config.explainers import CounterGanConfig, GanConfig, SparceConfig
+
+    plain = plain_step(bench.X, train_classifier(bench, bench.X, bench.y), 1, bench.device)
+    reference = _rate(bench, plain, bench.sizes.steps)
+    unit = "steps/s"
+    yield {"name": "the paper's step, plain", "batch": 32, "value": reference, "unit": unit}
+    kinds = (
+        ("sparce", "sparce", SparceConfig()),
+        ("sparce, paper", "sparce", SparceConfig.paper(target=1)),
+        ("countergan, paper", "countergan", CounterGanConfig.paper(target=1)),
+        ("gan, paper", "gan", GanConfig.paper(target=1)),
+    )
+    for name, method, config in kinds:
+        for batch in bench.sizes.batches:
+            rate = _training_rate(bench, method, config.override(f"train.batch_size={batch}"))
+            yield {
+                "name": name,
+                "batch": batch,
+                "value": rate,
+                "unit": unit,
+                "ratio": rate * batch / (reference * 32),  # of series per second: larger batches do more in a step
+                "reference": "the paper's step, plain",
+            }
+
+
+def _training_rate(bench: Bench, method: str, config: Any) -> float:
+    """Return the steps per second of a method's own training step, as its own training takes it."""
+    from sparcets.explainers import EXPLAINERS
+    from sparcets.training.capture import CapturedStep
+
+    kind = EXPLAINERS.load(method)
+    rates = []
+
+    def timed(self: Any, job: Any, step: Any, pairing: Any, *rest: Any, **settings: Any) -> None:
+        captured = CapturedStep(step, step.x.device)
+        batches = [batch for epoch in range(bench.sizes.steps) for batch in pairing(epoch)]
+        turn = iter(batches * (2 + 10 // len(batches)))
+        rates.append(_rate(bench, lambda: captured.update(next(turn)), min(bench.sizes.steps, len(batches))))
+        kind._run(self, job, step, pairing, *rest, **settings)
+
+    # The training as it is, and before it some steps on the clock.
+    watched = type(kind.__name__, (kind,), {"_run": timed})
+    short = config.override("train.epochs=1", f"device={bench.device}", f"seed={bench.seed}")
+    if method == "sparce" and config.recipe == "true":
+        short = short.override("guide=never")
+    watched(bench.classifier(), short).fit(bench.X, bench.y, progress=False)
+    return rates[0]
+
+
+def _rate(bench: Bench, call: Callable[[], Any], times: int) -> float:
+    """Return how often per second something can be done, once it is warm."""
+    for _ in range(5):  # a captured step takes three plain ones first
+        call()
+    with bench.timer() as seconds:
+        for _ in range(times):
+            call()
+        return times / seconds()
+
+
+def fitting(bench: Bench) -> Iterator[Row]:
+    """Yield the seconds that a whole fit takes by the default recipe, witnesses and all."""
+    from sparcets.config.explainers import SparceConfig
+    from sparcets.explainers.sparce import Sparce
+
+    classifier = bench.classifier()
+    config = SparceConfig().override(f"device={bench.device}", f"seed={bench.seed}")
+    if bench.sizes.epochs < Sizes.epochs:  # a quick look
+        config = config.override("train.epochs=1")
+    with bench.timer() as seconds:
+        Sparce(classifier, config).fit(bench.X, bench.y, progress=False)
+        yield {"name": "sparce", "value": seconds(), "unit": "s", "series": len(bench.X)}
+
+
+def explaining(bench: Bench) -> Iterator[Row]:
+    """Yield checked explanations per second by batch size, against ICS and the fastest valid peer."""
+    from sparcets.config.explainers import IcsConfig, NearestConfig
+    from sparcets.explainers.ics import Ics
+    from sparcets.explainers.nearest import Nearest
+
+    unit, rates = "explanations/s", {}
+    few = bench.queries(max(4, bench.sizes.queries // 16))
+    ics = Ics(bench.classifier(), IcsConfig(seed=bench.seed)).fit(bench.X, bench.y)
+    rates["ics"], valid = _explaining_rate(bench, ics, few)
+    yield {"name": "ics", "batch": len(few), "value": rates["ics"], "unit": unit, "valid": valid}
+    peer = _fastest_peer(bench, few[:8])
+    if peer is not None:
+        rates[peer["name"]] = peer["value"]
+        yield peer
+    nearest = Nearest(bench.classifier(), NearestConfig(seed=bench.seed)).fit(bench.X, bench.y)
+    sparce = bench.explainer()
+    for name, explainer in (("nearest", nearest), ("sparce", sparce)):
+        for batch in bench.sizes.explained:
+            explainer.config = explainer.config.override(f"batch_size={batch}")
+            queries = bench.queries(bench.sizes.queries if batch > 1 else bench.sizes.singles)
+            rate, valid = _explaining_rate(bench, explainer, queries)
+            for other, value in rates.items():
+                yield {
+                    "name": name,
+                    "batch": batch,
+                    "value": rate,
+                    "unit": unit,
+                    "valid": valid,
+                    "ratio": rate / value,
+                    "reference": other,
+                }
+
+
+def _explaining_rate(bench: Bench, explainer: Any, queries: FloatArray) -> tuple[float, float]:
+    explainer.explain(queries[: explainer.config.batch_size], target=1, progress=False)  # warm-up
+    with bench.timer() as seconds:
+        e = explainer.explain(queries, target=1, progress=False)
+        return len(queries) / seconds(), float(e.valid.mean())
+
+
+def _fastest_peer(bench: Bench, queries: FloatArray) -> Row | None:
+    """Return the row of the fastest peer that is valid throughout; None where the extra ``peers`` is not installed."""
+    if find_spec("cfts") is None:
+        return None
+    from sparcets.peers import PEERS
+
+    best: Row | None = None
+    for name in FASTEST_PEERS:
+        kind = PEERS.load(name)
+        try:
+            peer = kind(bench.classifier(), kind.config_class()).fit(bench.X, bench.y)
+            rate, valid = _explaining_rate(bench, peer, queries)
+        except SparcetsError:
+            continue  # a peer that cannot do these series is no reference
+        if valid == 1 and (best is None or rate > best["value"]):
+            best = {"name": name, "batch": 1, "value": rate, "unit": "explanations/s", "valid": valid}
+    return best
+
+
+def latency(bench: Bench) -> Iterator[Row]:
+    """Yield how long one query takes, after a warm-up."""
+    explainer, queries = bench.explainer(), bench.queries(bench.sizes.singles + 20)
+    taken = []
+    for query in queries:
+        with bench.timer() as seconds:
+            explainer.explain(query[None], target=1, progress=False)
+            taken.append(1e3 * seconds())
+    for percent in (50, 99):
+        yield {"name": f"one query, p{percent}", "value": float(np.percentile(taken[20:], percent)), "unit": "ms"}
+
+
+def memory(bench: Bench) -> Iterator[Row]:
+    """Yield the peak memory of explaining from a memory map into a folder, after a tenth and at the end."""
+    explainer = bench.explainer()
+    with tempfile.TemporaryDirectory() as folder:
+        yield from memory_of_stream(explainer, bench.queries(bench.sizes.queries), bench.sizes.stream, Path(folder))
+
+
+def scaling(bench: Bench) -> Iterator[Row]:
+    """Yield by which power of queries, features and steps the time to explain grows."""
+    sizes = bench.sizes
+    n = sizes.decades[-1] // 4
+
+    def seconds(explainer: Any, queries: FloatArray) -> float:
+        return min(len(queries) / _explaining_rate(bench, explainer, queries)[0] for _ in range(3))
+
+    def of_shape(n_steps: int, n_features: int) -> float:
+        X, y = series(120, n_steps, n_features, seed=bench.seed)
+        explainer = fit_sparce(bench, train_classifier(bench, X, y), X, y)
+        return seconds(explainer, np.resize(X[y == 0], (n, n_steps, n_features)))
+
+    explainer = bench.explainer()
+    grown: dict[str, Callable[[int], float]] = {
+        "queries": lambda size: seconds(explainer, bench.queries(20 * size)),
+        "features": lambda size: of_shape(20, size),
+        "steps": lambda size: of_shape(size, 20),
+    }
+    for name, measure in grown.items():
+        taken = [measure(size) for size in sizes.decades]
+        power = float(np.polyfit(np.log(sizes.decades), np.log(taken), 1)[0])
+        scale = 20 if name == "queries" else 1
+        measured = {scale * size: value for size, value in zip(sizes.decades, taken, strict=True)}
+        yield {"name": name, "value": power, "unit": "exponent", "seconds": measured}
+
+
+PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "training": training,
+    "fitting": fitting,
+    "explaining": explaining,
+    "latency": latency,
+    "memory": memory,
+    "scaling": scaling,
+}
