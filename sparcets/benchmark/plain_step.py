@@ -77,6 +77,6 @@ def plain_step(
         wrong.backward()  # type: ignore[no-untyped-call]
         judge.step()
         terms = (adversarial, reached, similarity, sparsity, smoothness, wrong)
-        return sum(float(term) for term in terms)
+        return sum(term.item() for term in terms)
 
     return step

@@ -36,8 +36,9 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
     """Write the generator of a fitted explainer as ONNX, having compared the two; return their largest difference.
 
     The file takes ``series`` (batch, time, features) float32 in the data's own units, and ``target`` (batch,) int64,
-    the wanted classes; a generator that follows real series also takes ``guide``, one of the wanted class for each. It
-    gives ``counterfactual`` (batch, time, features). Names of features and classes are in its metadata.
+    the wanted classes, but for a generator that was made for one class alone; one that follows real series also takes
+    ``guide`` (batch, time, features), one of the wanted class for each. It gives ``counterfactual`` (batch, time,
+    features). Names of features and classes are in its metadata.
 
     Parameters
     ----------
@@ -80,10 +81,10 @@ class _Counterfactual(nn.Module):
         self.register_buffer("center", torch.tensor(info.scaler.center, dtype=torch.float32))
         self.register_buffer("scale", torch.tensor(info.scaler.scale, dtype=torch.float32))
 
-    def forward(self, series: Tensor, target: Tensor, guide: Tensor | None = None) -> Tensor:
+    def forward(self, series: Tensor, target: Tensor | None = None, guide: Tensor | None = None) -> Tensor:
         x = (series - self.center) / self.scale
         if self.strength is None:
-            delta = self.generator(x, target if self.told else torch.zeros_like(target))
+            delta = self.generator(x, target)
         else:
             near = None if guide is None else (guide - self.center) / self.scale
             # From the series, so that the size of the batch stays free.
@@ -111,10 +112,9 @@ def _inputs(module: _Counterfactual, info: SeriesInfo, batch: int) -> dict[str, 
     """Return random series like those of the fit, by name."""
     rng = np.random.default_rng(batch)
     shape = (batch, info.n_steps, info.n_features)
-    given: dict[str, Any] = {
-        "series": info.scaler.inverse(rng.standard_normal(shape)).astype(np.float32),
-        "target": rng.integers(0, info.n_classes, batch),
-    }
+    given: dict[str, Any] = {"series": info.scaler.inverse(rng.standard_normal(shape)).astype(np.float32)}
+    if module.told:
+        given["target"] = rng.integers(0, info.n_classes, batch)
     if module.guided:
         given["guide"] = info.scaler.inverse(rng.standard_normal(shape)).astype(np.float32)
     return given

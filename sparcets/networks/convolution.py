@@ -33,7 +33,7 @@ def convolve(conv: nn.Conv1d, x: Tensor, before: int, after: int) -> Tensor:
     if traced or x.device.type != "cpu" or x.dtype != torch.float32:
         y = F.pad(x.transpose(1, 2), (before, after))  # (B, I, T)
         return F.conv1d(y, conv.weight, conv.bias, dilation=dilation).transpose(1, 2)
-    padded = F.pad(x, (0, 0, before, after))  # (B, T', I), contiguous
+    padded = F.pad(x, (0, 0, before, after)).contiguous()  # (B, T', I)
     B, T, inputs = padded.shape
     steps = T - (kernel - 1) * dilation
     if B * steps <= FEW and not torch.is_grad_enabled():

@@ -129,3 +129,24 @@ def test_a_cut_answer_is_part_of_the_whole_and_agrees_as_far(values, seed, level
     assert ((kept != 0).sum((1, 2)) <= most).all()
     before = agreement(keep_first(delta, rank_changes(delta), most))
     assert (agreement(kept) >= before.clamp(max=level) - 2 * SLACK).all()
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 8, 30])
+def test_looking_ahead_finds_the_same_cut(batch, monkeypatch):
+    """Few queries ask about several halvings at once; the answers are those of one halving after the other."""
+    torch.manual_seed(batch)
+    delta = torch.randn(batch, 20, 9) * (torch.rand(batch, 20, 9) < 0.7)
+    weight = torch.rand(batch, 20, 9) - 0.2  # more changes may convince less
+
+    def agreement(kept):
+        return torch.sigmoid((kept.abs() * weight.repeat(len(kept) // batch, 1, 1)).sum((1, 2)) / 5)
+
+    sizes = {}
+    found = {}
+    for ahead in (1, 2, 8, 64, 4096):
+        monkeypatch.setattr("sparcets.explainers.cutting.AHEAD", {"cpu": ahead * batch})
+        asked = []
+        found[ahead] = cut(delta, lambda kept, asked=asked: (asked.append(len(kept)), agreement(kept))[1], 0.9)
+        sizes[ahead] = len(asked)
+    assert all(torch.equal(found[1], other) for other in found.values())
+    assert [sizes[ahead] for ahead in (1, 2, 8, 64, 4096)] == [8, 8, 3, 2, 1]
