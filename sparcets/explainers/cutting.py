@@ -13,6 +13,7 @@ HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
 AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
 PARTS = 2**HALVINGS
 SLACK = 1e-4  # probabilities this close are the same
+Agreement = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def rank_changes(delta: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ def keep_first(delta: Tensor, rank: Tensor, n: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_most: Tensor | None = None) -> Tensor:
+def cut(delta: Tensor, agreement: Agreement, level: float, at_most: Tensor | None = None) -> Tensor:
     """Return residuals with as few changes as still convince.
 
     Parameters
@@ -47,7 +48,8 @@ def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_m
         Residuals (batch, time, features).
     agreement
         Of residuals like these, how far all voices agree. It is asked about several cuts of the whole batch at once:
-        (cuts * batch, time, features), the first cut of all queries first; gives (cuts * batch,).
+        (cuts * batch, time, features), the first cut of all queries first; gives (cuts * batch,). It is also told how
+        much would be enough (cuts * batch,), where that is known: less than that need not be exact.
     level
         Agreement to be kept; an answer that has less keeps what it has.
     at_most
@@ -58,22 +60,27 @@ def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_m
     if at_most is not None:
         whole = torch.minimum(whole, at_most)
 
-    def agreed(parts: Tensor) -> Tensor:  # (cuts, batch)
-        kept = torch.where(rank < (whole * parts // PARTS)[:, :, None, None], delta, 0.0)
-        return agreement(kept.flatten(0, 1)).reshape(len(parts), -1)
+    def agreed(parts: Tensor, enough: Tensor | None) -> Tensor:  # (cuts, batch)
+        kept = torch.where(rank < (whole * parts // PARTS)[:, :, None, None], delta, 0.0).flatten(0, 1)
+        return agreement(kept, None if enough is None else enough.repeat(len(parts))).reshape(len(parts), -1)
 
     few = torch.zeros_like(whole)  # so many parts are not enough; one part more than that will be, in the end
-    wanted, span = None, PARTS
+    every = torch.full_like(few, PARTS)[None]
+    wanted: Tensor | None = None
+    span = PARTS
     for halvings in _rounds(len(delta), delta.device.type):
         span >>= halvings
-        grid = torch.arange(1, 2**halvings, device=delta.device)[:, None]
-        asked = few + span * grid  # (cuts, batch): all that these halvings may ask about
-        if wanted is None:
-            asked = torch.cat([asked, torch.full_like(asked[:1], PARTS)])
-        # Many queries are asked about one cut at a time, few about all at once.
-        said = torch.cat([agreed(parts[None]) for parts in asked]) if halvings == 1 else agreed(asked)
-        if wanted is None:
-            wanted = said[-1].clamp(max=level) - SLACK
+        asked = few + span * torch.arange(1, 2**halvings, device=delta.device)[:, None]  # all that they may ask about
+        if wanted is None and halvings == 1:  # many queries are asked about one cut at a time
+            wanted = agreed(every, None)[0].clamp(max=level) - SLACK
+        if wanted is None:  # few about all at once, as if the whole convinced, which it mostly does
+            asked = torch.cat([asked, every])
+            said = agreed(asked, torch.full_like(few, level, dtype=delta.dtype) - SLACK)
+            if delta.device.type == "cpu" and bool((said[-1] < level).any()):
+                said = agreed(asked, None)
+            wanted, said = said[-1].clamp(max=level) - SLACK, said[:-1]
+        else:
+            said = agreed(asked, wanted)
         missed = (said < wanted).long()
         place = torch.zeros_like(whole)[None]
         for step in reversed([2**i for i in range(halvings)]):
