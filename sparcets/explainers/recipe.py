@@ -105,15 +105,14 @@ class Recipe:
         if enough is None or x.device.type != "cpu":  # a GPU would have to wait to know who is left
             said = self.log_proba(x)  # (V, B, K)
             return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].amin(0).exp()
-        least, left, raw = torch.ones(len(x)), torch.arange(len(x)), self._raw(x)
+        raw, least = self._raw(x), torch.ones(len(x))
         for voice in reversed(self.voices):  # the witnesses first: having learnt with noise, they are hard to convince
-            said = voice.log_proba(raw.to(voice.device)).float().to("cpu")
-            least[left] = torch.minimum(least[left], said.gather(1, target[left, None])[:, 0].exp())
-            convinced = least[left] >= enough[left]
-            if not convinced.all():
-                left, raw = left[convinced], raw[convinced]
+            left = torch.nonzero(least >= enough)[:, 0]
             if not len(left):
                 break
+            heard, wanted = (raw, target) if len(left) == len(x) else (raw[left], target[left])
+            said = voice.log_proba(heard.to(voice.device)).float().to("cpu").gather(1, wanted[:, None])[:, 0].exp()
+            least[left] = torch.minimum(least[left], said)
         return least
 
     def shorten(self, x: Tensor, delta: Tensor, target: Tensor, level: float, at_most: Tensor | None = None) -> Tensor:

@@ -45,7 +45,8 @@ class Recurrent(nn.Module):
         Backwards in time the last step is the first, so of the top layer's backward half one step is enough.
         """
         for layer in self.layers[:-1]:
-            x = F.dropout(layer(x)[0], self.dropout, self.training)  # (B, T, 2H)
+            x = layer(x)[0]  # (B, T, 2H)
+            x = F.dropout(x, self.dropout, True) if self.training else x
         top = self.layers[-1]
         assert isinstance(top, nn.RNNBase)
         return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
