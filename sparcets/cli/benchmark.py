@@ -151,7 +151,8 @@ def speed(
     """Measure how fast training and explaining are on this machine, beside references measured in the same run."""
     from dataclasses import replace
 
-    from sparcets.benchmark.speed import Sizes, run_speed
+    from sparcets.benchmark.speed import run_speed
+    from sparcets.benchmark.speed_setting import Sizes
     from sparcets.benchmark.speed_table import COLUMNS as SPEED_COLUMNS
     from sparcets.benchmark.speed_table import cells
     from sparcets.training.device import resolve_device

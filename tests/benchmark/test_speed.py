@@ -14,7 +14,8 @@ import torch
 from sparcets.__main__ import main
 from sparcets.benchmark import speed
 from sparcets.benchmark.plain_step import plain_step
-from sparcets.benchmark.speed import PARTS, Bench, Sizes, read_rows, run_speed
+from sparcets.benchmark.speed import PARTS, read_rows, run_speed
+from sparcets.benchmark.speed_setting import Bench, Sizes
 from sparcets.benchmark.speed_table import cells, short
 from sparcets.errors import ConfigError
 
