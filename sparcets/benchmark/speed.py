@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from sparcets.errors import ConfigError, SparcetsError
 from sparcets.storage import atomic_path
 
 Row = dict[str, Any]
+PATIENCE = 4.0  # seconds for one rate of training on a CPU
 FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # of those that are valid throughout
 
 
@@ -130,25 +132,37 @@ def _training_rate(bench: Bench, method: str, config: Any) -> float:
         batches = [batch for epoch in range(bench.sizes.steps) for batch in pairing(epoch)]
         turn = iter(batches * (2 + 10 // len(batches)))
         rates.append(_rate(bench, lambda: captured.update(next(turn)), min(bench.sizes.steps, len(batches))))
-        kind._run(self, job, step, pairing, *rest, **settings)
+        raise _MeasuredError
 
-    # The training as it is, and before it some steps on the clock.
+    # The training as it is prepared, then some steps on the clock instead of all.
     watched = type(kind.__name__, (kind,), {"_run": timed})
     short = config.override("train.epochs=1", f"device={bench.device}", f"seed={bench.seed}")
     if method == "sparce" and config.recipe == "true":
         short = short.override("guide=never")
-    watched(bench.classifier(), short).fit(bench.X, bench.y, progress=False)
+    with suppress(_MeasuredError):
+        watched(bench.classifier(), short).fit(bench.X, bench.y, progress=False)
     return rates[0]
 
 
+class _MeasuredError(Exception):
+    """Ends a training whose steps have been timed."""
+
+
 def _rate(bench: Bench, call: Callable[[], Any], times: int) -> float:
-    """Return how often per second something can be done, once it is warm."""
-    for _ in range(5):  # a captured step takes three plain ones first
-        call()
+    """Return how often per second something can be done, once it is warm; some seconds of it are enough."""
     with bench.timer() as seconds:
-        for _ in range(times):
+        for _ in range(5):  # a captured step takes three plain ones first
             call()
-        return times / seconds()
+            if bench.device.type == "cpu" and seconds() > PATIENCE / 2:
+                break
+    with bench.timer() as seconds:
+        done = 0
+        while done < times:
+            call()
+            done += 1
+            if bench.device.type == "cpu" and seconds() > PATIENCE:  # a GPU would have to be waited for
+                break
+        return done / seconds()
 
 
 def fitting(bench: Bench) -> Iterator[Row]:
