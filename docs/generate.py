@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from sparcets.benchmark.speed import read_rows
+from sparcets.benchmark.speed_table import COLUMNS, cells
 from sparcets.cli.main import app
 from sparcets.reproduce.page import RUN, folder_page
 
@@ -111,6 +113,27 @@ def peer_table() -> str:
     return "\n".join(lines)
 
 
+def speed_tables() -> str:
+    """Return a table for every stored run of the speed benchmark."""
+    lines = []
+    for file in sorted(RESULTS.glob("speed-*.jsonl")):
+        machine, *rows = read_rows(file)
+        where = f"{machine['cores']} cores, {machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+        busy = f", load {machine['load']:.1f} at the start" if machine["load"] is not None else ""
+        lines += [
+            f"### {machine['name']}: {where}",
+            "",
+            f"`{file.name}`: {machine['series']:,} training series of {machine['steps']} steps and "
+            f"{machine['features']} features, two classes; torch {machine['torch']}{busy}.",
+            "",
+            f"| {' | '.join(COLUMNS)} |",
+            "|" + "---|" * len(COLUMNS),
+            *(f"| {' | '.join(cells(row))} |" for row in rows if row["part"] != "machine"),
+            "",
+        ]
+    return "\n".join(lines).rstrip()
+
+
 def between(page: str, name: str, text: str) -> str:
     """Return the page with what stands between the marks of ``name`` replaced."""
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
@@ -137,6 +160,8 @@ if __name__ == "__main__":
     (DOCS / "methods.md").write_text(page, encoding="utf-8")
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
+    speed = (DOCS / "performance.md").read_text(encoding="utf-8")
+    (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():
         page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
         (DOCS / "reproduction.md").write_text(page, encoding="utf-8")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1  # raised whenever the file's layout changes
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
-_PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +73,7 @@ class Explanation:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        sizes = {name: len(getattr(self, name)) for name in _PER_ANSWER}
+        sizes = {name: len(getattr(self, name)) for name in PER_ANSWER}
         if self.lengths is not None:
             sizes["lengths"] = len(self.lengths)
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
@@ -132,8 +132,8 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Return the answers of one number, a slice, a mask or a list of numbers, as an Explanation."""
-        rows = _chosen(rows, len(self))
-        kept = {name: getattr(self, name)[rows] for name in _PER_ANSWER}
+        rows = chosen_rows(rows, len(self))
+        kept = {name: getattr(self, name)[rows] for name in PER_ANSWER}
         return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **kept)
 
     def __repr__(self) -> str:
@@ -183,9 +183,12 @@ class Explanation:
 
         return plot_answer(self[i])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one ``.npz`` file, whole or not at all; read it with :func:`load_explanation`."""
-        arrays = {name: getattr(self, name) for name in (*_PER_ANSWER, "mutable")}
+    def save(self, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+        """Write everything to one ``.npz`` file, whole or not at all; read it with :func:`load_explanation`.
+
+        ``compress=False`` makes a larger file in a tenth of the time.
+        """
+        arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
         if self.lengths is not None:
             arrays["lengths"] = self.lengths
         header = {
@@ -198,10 +201,11 @@ class Explanation:
             "seconds": self.seconds,
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+            write = np.savez_compressed if compress else np.savez
+            write(file, header=np.array(json.dumps(header)), **arrays)
 
 
-def _chosen(rows: Any, n: int) -> Any:
+def chosen_rows(rows: Any, n: int) -> Any:
     """Return a slice, a mask or numbers that pick from ``n`` answers."""
     if isinstance(rows, slice):
         return rows
@@ -221,8 +225,12 @@ def _chosen(rows: Any, n: int) -> Any:
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
-    """Read what :meth:`Explanation.save` wrote; nothing is unpickled."""
+    """Read what :meth:`Explanation.save` wrote, or a folder that ``explain(out=…)`` wrote; nothing is unpickled."""
     file = Path(path)
+    if file.is_dir():
+        from sparcets.shards import ExplanationFolder
+
+        return ExplanationFolder(file)
     if not file.is_file():
         raise FileFormatError(f"no file {file}. Give the .npz that Explanation.save wrote.")
     if not zipfile.is_zipfile(file):
@@ -253,6 +261,6 @@ def join(parts: list[Explanation]) -> Explanation:
     if not parts:
         raise DataError("no explanations to join; pass at least one.")
     first = parts[0]
-    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _PER_ANSWER}
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
     lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
     return replace(first, lengths=lengths, seconds=sum(p.seconds for p in parts), **arrays)

@@ -21,6 +21,8 @@ from sparcets.errors import (
 )
 from sparcets.registry import did_you_mean, unknown_name
 
+FINITE = 2**22  # entries looked at together
+
 
 def check_series(
     X: Any,
@@ -29,6 +31,7 @@ def check_series(
     owner: str = "this object",
     n_features: int | None = None,
     n_steps: int | None = None,
+    first: int = 0,
 ) -> FloatArray:
     """Return ``X`` as finite floats of shape (batch, time, features).
 
@@ -42,6 +45,8 @@ def check_series(
         What to call it in messages.
     owner, n_features, n_steps
         Who was fitted on how many features and steps, if that must match.
+    first
+        Number of the first series, for messages, where these are some of many.
     """
     array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
     if array.ndim != 3:
@@ -59,7 +64,7 @@ def check_series(
             f"{owner} was fitted on series of {n_steps} steps, {name} has {array.shape[1]}. "
             "Cut, pad (with lengths=) or resample the series to that length."
         )
-    _check_finite(array, name)
+    _check_finite(array, name, first)
     return array
 
 
@@ -87,17 +92,18 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
 
 
-def _check_finite(array: FloatArray, name: str) -> None:
-    finite = np.isfinite(array)
-    if finite.all():
+def _check_finite(array: FloatArray, name: str, first: int) -> None:
+    block = max(1, FINITE // array[0].size)  # not all at once: that would take a quarter of the memory again
+    starts = range(0, len(array), block)
+    if all(np.isfinite(array[start : start + block]).all() for start in starts):
         return
-    places = np.argwhere(~finite)
+    places = np.argwhere(~np.isfinite(array))
     where = tuple(int(i) for i in places[0])
-    value = array[where]
+    value, series = array[where], first + where[0]
     what = "NaN" if np.isnan(value) else "infinity"
     more = f"; {len(places)} such values in all" if len(places) > 1 else ""
     raise NonFiniteError(
-        f"{name} holds {what} at [{where[0]}, {where[1]}, {where[2]}] (series {where[0]}, step {where[1]}, "
+        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
         f"feature {where[2]}){more}. Fill or drop them first; pad unequal series with zeros and pass lengths=."
     )
 

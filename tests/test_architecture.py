@@ -19,7 +19,7 @@ LAYERS = [
     {"series_info", "segments", "skeletons"},
     {"enforcement"},
     {"constraints"},
-    {"explanation"},
+    {"explanation", "shards"},
     {"narrate", "plots", "metrics", "report"},
     {"networks"},
     {"training"},
@@ -40,7 +40,17 @@ UPWARD = {("explanation", "narrate"), ("explanation", "plots")}
 
 # Heavy or optional packages, and the parts of the package that may import them at module level.
 TORCH = {"networks", "training", "classifiers", "explainers", "evaluation", "peers", "testing"}
-NEVER_AT_MODULE_LEVEL = {"matplotlib", "plotly", "aeon", "pyarrow", "rich", "sklearn", "requests"}
+NEVER_AT_MODULE_LEVEL = {
+    "matplotlib",
+    "plotly",
+    "aeon",
+    "pyarrow",
+    "rich",
+    "sklearn",
+    "requests",
+    "onnx",
+    "onnxruntime",
+}
 
 
 def part(path: Path) -> str:

@@ -25,7 +25,12 @@ def test_readme_names_everything_that_is_registered() -> None:
 
 def test_code_in_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for page in (ROOT / "README.md", ROOT / "docs" / "methods.md", ROOT / "docs" / "configuration.md"):
+    for page in (
+        ROOT / "README.md",
+        ROOT / "docs" / "methods.md",
+        ROOT / "docs" / "configuration.md",
+        ROOT / "docs" / "performance.md",
+    ):
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
         assert blocks
         for block in blocks:
@@ -43,6 +48,14 @@ def test_the_command_line_page_is_up_to_date() -> None:
 
     page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["cli_page"]()
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page, "run: make docs"
+
+
+def test_the_speed_tables_are_those_of_the_stored_runs() -> None:
+    import runpy
+
+    made = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert made["between"](page, "speed", made["speed_tables"]()) == page, "run: make docs"
 
 
 def test_settings_are_described() -> None:

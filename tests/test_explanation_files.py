@@ -85,7 +85,7 @@ def test_nothing_in_the_file_is_pickled(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"no file .*run.npz. Give the .npz that Explanation.save wrote."):
         load_explanation(tmp_path / "run.npz")
-    with pytest.raises(FileFormatError, match="no file"):
+    with pytest.raises(FileFormatError, match="is not a folder of explanations"):
         load_explanation(tmp_path)
 
 

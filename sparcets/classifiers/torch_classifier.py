@@ -194,6 +194,8 @@ class TorchClassifier(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         network = self._fitted()
+        if not torch.is_grad_enabled() and not network.training:  # nothing to freeze; going through all parts costs
+            return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
         with frozen(network):
             return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
 

@@ -135,6 +135,50 @@ def show(
     _print_rows(rows)
 
 
+@app.command("speed")
+def speed(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File for the rows; default: results/speed-cpu.jsonl, or -cuda.")
+    ] = None,
+    part: Annotated[
+        Many,
+        typer.Option(
+            "--part", help="training, fitting, explaining, latency, memory or scaling; repeat it; default: all."
+        ),
+    ] = None,
+    queries: Annotated[int, typer.Option(help="Explained from a memory map, for the part memory.", min=10)] = 10_000,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: only to see whether it runs.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure how fast training and explaining are on this machine, beside references measured in the same run."""
+    from dataclasses import replace
+
+    from sparcets.benchmark.speed import run_speed
+    from sparcets.benchmark.speed_setting import Sizes
+    from sparcets.benchmark.speed_table import COLUMNS as SPEED_COLUMNS
+    from sparcets.benchmark.speed_table import cells
+    from sparcets.training.device import resolve_device
+
+    place = out if out is not None else Path("results") / f"speed-{resolve_device(device).type}.jsonl"
+    rows = run_speed(
+        device=device,
+        sizes=Sizes.quick() if quick else replace(Sizes(), stream=queries),
+        parts=tuple(part or ()),
+        out=place,
+        seed=seed,
+        on_row=lambda row: typer.echo("  ".join(cells(row)), err=True),
+    )
+    if json:
+        print_json(rows)
+        return
+    print_table(SPEED_COLUMNS, [cells(row) for row in rows if row["part"] != "machine"])
+    typer.echo(f"saved to {place}", err=True)
+    if any("error" in row for row in rows):
+        raise typer.Exit(1)
+
+
 def _classifier_config(settings: Many, preset: str) -> dict[str, Any]:
     from sparcets.config.models import ClassifierConfig
 

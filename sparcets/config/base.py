@@ -9,7 +9,7 @@ import math
 import numbers
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparcets.errors import ConfigError
@@ -40,8 +40,7 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -191,3 +190,12 @@ def _parse(text: str, hint: Any) -> Any:
         value = _WORDS.get(text.lower(), text)
     value = _as_declared(tuple(value) if isinstance(value, list) else value, hint)
     return text if _fits(text, hint) and not _fits(value, hint) else value
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it would come back from JSON."""
+    if isinstance(value, Config):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

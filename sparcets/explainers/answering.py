@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -47,7 +48,8 @@ class _Board:
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
         self.status = np.full((B, n), "not_found", dtype="<U9")
         self.changes = np.zeros((B, n), dtype=np.int64)
-        self.attempt = request.X.copy()
+        self.proba = np.full((B, n, request.info.n_classes), np.nan)
+        self.attempt, self.attempt_proba = request.X.copy(), np.full((B, request.info.n_classes), np.nan)
         self.reached = np.full(B, -1.0)
         self.needed = np.full(B, -1, dtype=np.int64)  # changes of an answer that was valid before the cap cut it
 
@@ -64,29 +66,36 @@ class _Board:
         target = request.target[rows]
         p = proba[np.arange(len(rows)), target]
         valid = proba.argmax(1) == target
-        for i, row in enumerate(rows):
-            if not valid[i]:
-                if p[i] > self.reached[row]:
-                    self.reached[row], self.attempt[row] = p[i], admitted[i]
-                continue
-            place = self.found[row]
-            if place == request.n or any(np.array_equal(admitted[i], s) for s in self.series[row, :place]):
-                continue
-            self.series[row, place], self.status[row, place] = admitted[i], status
-            self.changes[row, place] = (admitted[i] != request.X[row]).sum()
-            self.found[row] += 1
+        closer = ~valid & (p > self.reached[rows])
+        row = rows[closer]
+        self.reached[row], self.attempt[row], self.attempt_proba[row] = p[closer], admitted[closer], proba[closer]
+        place = self.found[rows]
+        new = valid & (place < request.n)
+        if place.any():
+            new &= ~self._already_there(rows, admitted)
+        row, place, taken = rows[new], place[new], admitted[new]
+        self.series[row, place], self.status[row, place], self.proba[row, place] = taken, status, proba[new]
+        self.changes[row, place] = (taken != request.X[row]).sum((1, 2))
+        self.found[row] += 1
+
+    def _already_there(self, rows: IntArray, admitted: FloatArray) -> BoolArray:
+        """Mark proposals that equal an answer to the same query."""
+        same = (admitted[:, None] == self.series[rows]).all((2, 3))  # (rows, n)
+        return np.asarray((same & (np.arange(self.request.n) < self.found[rows, None])).any(1))
 
     def answers(self) -> Answers:
         """Return the answers, those that change least first, and a reason where there is none."""
         B, n = len(self.request), self.request.n
+        if n > 1:
+            missing = np.arange(n) >= self.found[:, None]
+            order = np.argsort(np.where(missing, self.request.X[0].size + 1, self.changes), axis=1, kind="stable")
+            each = np.arange(B)[:, None]
+            self.series, self.status, self.proba = (v[each, order] for v in (self.series, self.status, self.proba))
+        none = self.found == 0
+        self.series[none, 0], self.proba[none, 0] = self.attempt[none], self.attempt_proba[none]
         reason = np.full((B, n), "", dtype=object)
-        for row in range(B):
+        for row in self.open_rows():  # those that lack an answer
             have = int(self.found[row])
-            order = np.argsort(self.changes[row, :have], kind="stable")
-            self.series[row, :have] = self.series[row, :have][order]
-            self.status[row, :have] = self.status[row, :have][order]
-            if not have:
-                self.series[row, 0] = self.attempt[row]
             only = "only 1 answer was found" if have == 1 else f"only {have} different answers were found"
             reason[row, have:] = only if have else self._reason(row)
         shape = self.request.X.shape[1:]
@@ -94,6 +103,7 @@ class _Board:
             counterfactual=self.series.reshape(B * n, *shape),
             status=self.status.reshape(-1),
             reason=reason.reshape(-1).astype(str),
+            proba=self.proba.reshape(B * n, -1),
         )
 
     def _reason(self, row: int) -> str:
@@ -125,8 +135,12 @@ class _Search:
         self.projection = Projection(request.constraints, info.scaler).to(recipe.device)
         # The usual strength first, then its neighbours on the ladder.
         self.strengths = sorted(recipe.strengths, key=lambda s: abs(s - place.strength))
-        self.near = recipe.nearest_guides(self.x, request.target, NEAREST)
         self.last = torch.zeros_like(self.x)  # the generator's residuals, as far as they were asked for
+
+    @cached_property
+    def near(self) -> IntArray:
+        """The nearest guides (batch, NEAREST); looked for only where somebody needs them."""
+        return self.recipe.nearest_guides(self.x, self.request.target, NEAREST)
 
     def proposals(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         """Yield status, rows and series in the data's own units; only for queries that still lack an answer."""
@@ -169,7 +183,8 @@ class _Search:
     def _neighbours(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         for way in range(NEAREST):
             rows = self.board.open_rows()
-            rows = rows[self.near[rows, way] >= 0]
+            if len(rows):
+                rows = rows[self.near[rows, way] >= 0]
             if not len(rows):
                 return
             x = self.x[rows]
@@ -211,9 +226,8 @@ class _Search:
         """Return the entries that may change (rows, time, features); ``elsewhere``: not those of earlier answers."""
         free: BoolArray = np.broadcast_to(self.request.constraints.editable, self.x[rows].shape).copy()
         if elsewhere:
-            for i, row in enumerate(rows):
-                for answer in self.board.series[row, : self.board.found[row]]:
-                    free[i] &= answer == self.request.X[row]
+            # Places without an answer hold the query itself, and so forbid nothing.
+            free &= (self.board.series[rows] == self.request.X[rows, None]).all(1)
         return free
 
 

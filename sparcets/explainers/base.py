@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
@@ -17,12 +18,20 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.constraints import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, ConstraintError, DataError, NotFittedError, TargetError
+from sparcets.errors import (
+    CapabilityError,
+    ConfigError,
+    ConstraintError,
+    DataError,
+    NotFittedError,
+)
 from sparcets.explainers.agreement import agreed_class_names, check_agreement
-from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.queries import Block, Queries
+from sparcets.explainers.request import Answers, FitJob, Question, Request
 from sparcets.explainers.saving import save_explainer
+from sparcets.explainers.streaming import explain_to, refuse_nothing_to_do
 from sparcets.explanation import Explanation, join
-from sparcets.progress import progress_bar
+from sparcets.progress import Bar, progress_bar
 from sparcets.series_info import SeriesInfo
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
@@ -106,7 +115,8 @@ class BaseExplainer(ABC, Generic[C]):
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
-        checked = self._check_lengths(lengths, X)
+        self._check_lengths_supported(lengths)
+        checked = check_lengths(lengths, X)
         names = agreed_class_names(model, X, y, source)
         labels, names = check_labels(y, n_samples=len(X), class_names=names)
         self.history_ = {}
@@ -146,7 +156,8 @@ class BaseExplainer(ABC, Generic[C]):
         Parameters
         ----------
         X
-            Queries (batch, time, features) in the data's own units.
+            Queries (batch, time, features) in the data's own units; also a memory map, or an iterator over series
+            (time, features) or batches of them, of which no more is held than is being worked on.
         target
             Class name, index, or one per query; None means the runner-up class of each query.
         constraints
@@ -158,7 +169,8 @@ class BaseExplainer(ABC, Generic[C]):
         lengths
             True lengths of padded queries.
         out
-            Not yet available: a folder for more answers than fit in memory.
+            A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
+            where it is looked at. The same call after a crash goes on after the last finished shard.
         progress
             Whether to draw a progress bar; None draws it on a terminal.
 
@@ -172,10 +184,16 @@ class BaseExplainer(ABC, Generic[C]):
         self._check_classifier()
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
-        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
-        checked = self._check_lengths(lengths, X)
-        if out is not None:
-            raise CapabilityError("out= is not supported yet; explain in parts and save each.")
+        self._check_lengths_supported(lengths)
+        queries = Queries(
+            X,
+            target,
+            lengths,
+            check=lambda part, first: check_series(
+                part, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps, first=first
+            ),
+            class_names=info.class_names,
+        )
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
         if sparsity is not None and not _is_share(sparsity):
@@ -186,21 +204,16 @@ class BaseExplainer(ABC, Generic[C]):
             raise ConstraintError(
                 "the constraints given to fit and to explain together leave nothing that may change; loosen one."
             )
-        before = self.classifier.predict_proba(X, checked)
-        check_agreement(self.classifier, info, f"this {type(self).__name__}")
-        targets = self._targets(target, before)
-        request = Request(X=X, target=targets, lengths=checked, constraints=bound, at_most=None, n=int(n), info=info)
-        if sparsity is not None:
-            # Floor with a hair of grace: 0.1 of 30 entries are 3, though the product is 3.0000000000000004 or 2.99….
-            request = replace(request, at_most=np.floor(request.mutable_entries() * sparsity + 1e-9).astype(np.int64))
-        parts = []
-        with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            for start in range(0, len(X), self.config.batch_size):
-                rows = np.arange(start, min(start + self.config.batch_size, len(X)))
-                parts.append(self._explain_batch(request, rows, before[rows]))
-                bar.advance(len(rows))
         said = {"fit": self.constraints_.to_dict(), "explain": asked.to_dict()}
-        return replace(join(parts), constraints=said, seconds=time.perf_counter() - started)
+        question = Question(constraints=bound, said=said, sparsity=sparsity, n=int(n))
+        with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
+            if out is not None:
+                return explain_to(self, out, queries, question, bar)
+            size = self.config.batch_size if queries.n is None else queries.n
+            parts = [part for block in queries.blocks(size) for part in self._explain_block(block, question, bar)]
+        whole = join(parts)
+        refuse_nothing_to_do([whole])
+        return replace(whole, seconds=time.perf_counter() - started)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -249,13 +262,42 @@ class BaseExplainer(ABC, Generic[C]):
 
     # Shared work.
 
-    def _explain_batch(self, request: Request, rows: IntArray, before: FloatArray) -> Explanation:
-        n, info = request.n, request.info
-        lengths = None if request.lengths is None else request.lengths[rows]
-        X, target = request.X[rows], request.target[rows]
-        counterfactual = np.repeat(X, n, axis=0)
-        status = np.full(len(rows) * n, "unchanged", dtype="<U9")
-        reason = np.full(len(rows) * n, "", dtype=object)
+    def _explain_block(self, block: Block, question: Question, bar: Bar) -> Iterator[Explanation]:
+        """Answer a block of queries batch by batch."""
+        for start in range(0, len(block.X), self.config.batch_size):
+            began = time.perf_counter()
+            rows = slice(start, start + self.config.batch_size)
+            X = block.X[rows]
+            lengths = None if block.lengths is None else block.lengths[rows]
+            before = self.classifier.predict_proba(X, lengths)
+            info = self._fitted()
+            check_agreement(self.classifier, info, f"this {type(self).__name__}")
+            request = Request(
+                X=X,
+                target=self._targets(None if block.target is None else block.target[rows], before),
+                lengths=lengths,
+                constraints=question.constraints,
+                at_most=None,
+                n=question.n,
+                info=info,
+            )
+            if question.sparsity is not None:
+                # Floor with a hair of grace: 0.1 of 30 entries are 3, though the product may be 2.99….
+                entries = request.mutable_entries() * question.sparsity
+                request = replace(request, at_most=np.floor(entries + 1e-9).astype(np.int64))
+            places = np.arange(block.first + start, block.first + start + len(X))
+            answers = self._explain_batch(request, places, before)
+            bar.advance(len(X))
+            yield replace(answers, constraints=question.said, seconds=time.perf_counter() - began)
+
+    def _explain_batch(self, request: Request, places: IntArray, before: FloatArray) -> Explanation:
+        n, info, lengths = request.n, request.info, request.lengths
+        X, target = request.X, request.target
+        query = np.repeat(X, n, axis=0)
+        counterfactual = query.copy()
+        status = np.full(len(X) * n, "unchanged", dtype="<U9")
+        reason = np.full(len(X) * n, "", dtype=object)
+        after = np.repeat(before, n, axis=0)  # of what is unchanged, the classifier has spoken
         open_rows = np.flatnonzero(before.argmax(1) != target)
         if len(open_rows):
             answers = self._explain(
@@ -264,33 +306,37 @@ class BaseExplainer(ABC, Generic[C]):
                     X=X[open_rows],
                     target=target[open_rows],
                     lengths=None if lengths is None else lengths[open_rows],
-                    at_most=None if request.at_most is None else request.at_most[rows][open_rows],
+                    at_most=None if request.at_most is None else request.at_most[open_rows],
                 )
             )
-            places = (open_rows[:, None] * n + np.arange(n)).ravel()
-            counterfactual[places] = answers.counterfactual
-            status[places] = answers.status
-            reason[places] = answers.reason
+            of_open = (open_rows[:, None] * n + np.arange(n)).ravel()
+            counterfactual[of_open] = answers.counterfactual
+            status[of_open] = answers.status
+            reason[of_open] = answers.reason
+            after[of_open] = np.nan if answers.proba is None else answers.proba
         repeated = None if lengths is None else np.repeat(lengths, n)
-        after = self.classifier.predict_proba(counterfactual, repeated)
+        unheard = np.flatnonzero(np.isnan(after).any(1))
+        if len(unheard):
+            steps = None if repeated is None else repeated[unheard]
+            after[unheard] = self.classifier.predict_proba(counterfactual[unheard], steps)
         wanted = np.repeat(target, n)
         valid = after.argmax(1) == wanted
         # The classifier's word, asked again, decides; a method that claimed too much is corrected here.
         for i in np.flatnonzero(~valid & (status != "not_found")):
             name, p = info.class_names[int(wanted[i])], after[i, wanted[i]]
             status[i] = "not_found"
-            cap = None if request.at_most is None else int(request.at_most[rows[i // n]])
+            cap = None if request.at_most is None else int(request.at_most[i // n])
             limits = "" if cap is None else f" within {cap} changed entries"
             reason[i] = f"the answer did not convince the classifier{limits}: p({name}) reached {p:.2f}"
             if (counterfactual[i] == X[i // n]).all():
                 reason[i] += "; the method changes nothing that may be changed here"
         return Explanation(
-            query=np.repeat(X, n, axis=0),
+            query=query,
             counterfactual=counterfactual,
             target=wanted,
             status=status,
             reason=reason.astype(str),
-            query_index=np.repeat(rows, n),
+            query_index=np.repeat(places, n),
             proba_before=np.repeat(before, n, axis=0),
             proba_after=after,
             info=info,
@@ -320,27 +366,19 @@ class BaseExplainer(ABC, Generic[C]):
                 "Wrap an nn.Module, or use sp.Nearest, which needs none."
             )
 
-    def _check_lengths(self, lengths: Any, X: FloatArray) -> IntArray | None:
+    def _check_lengths_supported(self, lengths: Any) -> None:
         if lengths is not None and not self.supports_lengths:
             raise CapabilityError(
                 f"{type(self).__name__} does not support series of unequal length yet. Cut them to one length, "
                 "or use Nearest."
             )
-        return check_lengths(lengths, X)
 
     def _targets(self, target: Any, before: FloatArray) -> IntArray:
         info = self._fitted()
         if target is None:
             # The first is argmax' choice, so that among equals the runner-up is never the prediction itself.
             return np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
-        targets = check_target(target, n_queries=len(before), class_names=info.class_names)
-        if (before.argmax(1) == targets).all():
-            wanted = info.class_names[int(targets[0])]
-            raise TargetError(
-                f"all {len(before)} queries are in their target class already (the first in {wanted!r}); "
-                "there is nothing to explain. Choose another target or other queries."
-            )
-        return targets
+        return check_target(target, n_queries=len(before), class_names=info.class_names)
 
 
 def _checked_constraints(constraints: Any) -> Constraints:

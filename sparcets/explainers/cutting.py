@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -10,7 +11,10 @@ from torch import Tensor
 
 HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
 STRETCHES = 5  # a change is judged with this part of its feature around it
+AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
+PARTS = 2**HALVINGS
 SLACK = 1e-4  # probabilities this close are the same
+Agreement = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def rank_changes(delta: Tensor) -> Tensor:
@@ -36,7 +40,7 @@ def keep_first(delta: Tensor, rank: Tensor, n: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_most: Tensor | None = None) -> Tensor:
+def cut(delta: Tensor, agreement: Agreement, level: float, at_most: Tensor | None = None) -> Tensor:
     """Return residuals with as few changes as still convince.
 
     Parameters
@@ -44,20 +48,54 @@ def cut(delta: Tensor, agreement: Callable[[Tensor], Tensor], level: float, at_m
     delta
         Residuals (batch, time, features).
     agreement
-        Of residuals like these, how far all voices agree (batch,).
+        Of residuals like these, how far all voices agree. It is asked about several cuts of the whole batch at once:
+        (cuts * batch, time, features), the first cut of all queries first; gives (cuts * batch,). It is also told how
+        much would be enough (cuts * batch,), where that is known: less than that need not be exact.
     level
         Agreement to be kept; an answer that has less keeps what it has.
     at_most
         Number of changes that must not be exceeded (batch,), whatever that costs.
     """
     rank = rank_changes(delta)
-    high = (delta != 0).sum((1, 2))
+    whole = (delta != 0).sum((1, 2))
     if at_most is not None:
-        high = torch.minimum(high, at_most)
-    wanted = agreement(keep_first(delta, rank, high)).clamp(max=level) - SLACK
-    low = torch.zeros_like(high)
-    for _ in range(HALVINGS):
-        middle = (low + high) // 2
-        enough = agreement(keep_first(delta, rank, middle)) >= wanted
-        high, low = torch.where(enough, middle, high), torch.where(enough, low, middle)
-    return keep_first(delta, rank, high)
+        whole = torch.minimum(whole, at_most)
+
+    def agreed(parts: Tensor, enough: Tensor | None) -> Tensor:  # (cuts, batch)
+        kept = torch.where(rank < (whole * parts // PARTS)[:, :, None, None], delta, 0.0).flatten(0, 1)
+        return agreement(kept, None if enough is None else enough.repeat(len(parts))).reshape(len(parts), -1)
+
+    few = torch.zeros_like(whole)  # so many parts are not enough; one part more than that will be, in the end
+    every = torch.full_like(few, PARTS)[None]
+    wanted: Tensor | None = None
+    span = PARTS
+    for halvings in _rounds(len(delta), delta.device.type):
+        span >>= halvings
+        asked = few + span * torch.arange(1, 2**halvings, device=delta.device)[:, None]  # all that they may ask about
+        if wanted is None and halvings == 1:  # many queries are asked about one cut at a time
+            wanted = agreed(every, None)[0].clamp(max=level) - SLACK
+        if wanted is None:  # few about all at once, as if the whole convinced, which it mostly does
+            asked = torch.cat([asked, every])
+            said = agreed(asked, torch.full_like(few, level, dtype=delta.dtype) - SLACK)
+            if delta.device.type == "cpu" and bool((said[-1] < level).any()):
+                said = agreed(asked, None)
+            wanted, said = said[-1].clamp(max=level) - SLACK, said[:-1]
+        else:
+            said = agreed(asked, wanted)
+        missed = (said < wanted).long()
+        place = torch.zeros_like(whole)[None]
+        for step in reversed([2**i for i in range(halvings)]):
+            place = place + step * missed.gather(0, place + (step - 1))
+        few = few + span * place[0]
+    return keep_first(delta, rank, whole * (few + 1) // PARTS)
+
+
+def _rounds(batch: int, device: str) -> list[int]:
+    """Return how many halvings are looked ahead in each round; the answer is the same, only sooner for few queries.
+
+    >>> _rounds(256, "cpu"), _rounds(1, "cpu")
+    ([1, 1, 1, 1, 1, 1, 1], [3, 2, 2])
+    """
+    ahead = max(1, int(math.log2(max(1, AHEAD.get(device, 1) // batch))))
+    rounds = -(-HALVINGS // ahead)
+    return [HALVINGS // rounds + (i < HALVINGS % rounds) for i in range(rounds)]

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -70,26 +71,60 @@ class Recipe:
         residual: Tensor = self.generator(x, target, asked, guide)
         return residual
 
-    def log_proba(self, x: Tensor) -> Tensor:
-        """Return what all voices say of standardised series (voices, batch, classes), with gradients."""
+    @cached_property
+    def _units(self) -> tuple[Tensor, Tensor]:
+        """Scale and centre of the features, where the generator lives; what float64 tells apart, in float64."""
         own = torch.float64 if self.double else torch.float32
         scale, center = (
-            torch.as_tensor(v, dtype=own, device=x.device) for v in (self.scaler.scale, self.scaler.center)
+            torch.as_tensor(v, dtype=own, device=self.device) for v in (self.scaler.scale, self.scaler.center)
         )
-        raw = x.to(own) * scale + center
+        return scale, center
+
+    def _raw(self, x: Tensor) -> Tensor:
+        """Return standardised series in the data's own units."""
+        scale, center = self._units
+        return x.to(scale.dtype) * scale + center
+
+    def log_proba(self, x: Tensor) -> Tensor:
+        """Return what all voices say of standardised series (voices, batch, classes), with gradients."""
+        raw = self._raw(x)
         return torch.stack([voice.log_proba(raw.to(voice.device)).to(x.device).float() for voice in self.voices])
 
     @torch.no_grad()
-    def agreement(self, x: Tensor, target: Tensor) -> Tensor:
-        """Return the least probability of the target over all voices (batch,)."""
-        said = self.log_proba(x)  # (V, B, K)
-        return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].amin(0).exp()
+    def agreement(self, x: Tensor, target: Tensor, enough: Tensor | None = None) -> Tensor:
+        """Return the least probability of the target over all voices (batch,).
+
+        Parameters
+        ----------
+        x, target
+            Standardised series (batch, time, features) and wanted classes (batch,).
+        enough
+            Probabilities (batch,) that somebody is going to ask for: where a voice gives less, that decides, and the
+            others are not asked.
+        """
+        if enough is None or x.device.type != "cpu":  # a GPU would have to wait to know who is left
+            said = self.log_proba(x)  # (V, B, K)
+            return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].amin(0).exp()
+        raw, least = self._raw(x), torch.ones(len(x))
+        for voice in reversed(self.voices):  # the witnesses first: having learnt with noise, they are hard to convince
+            left = torch.nonzero(least >= enough)[:, 0]
+            if not len(left):
+                break
+            heard, wanted = (raw, target) if len(left) == len(x) else (raw[left], target[left])
+            said = voice.log_proba(heard.to(voice.device)).float().to("cpu").gather(1, wanted[:, None])[:, 0].exp()
+            least[left] = torch.minimum(least[left], said)
+        return least
 
     def shorten(self, x: Tensor, delta: Tensor, target: Tensor, level: float, at_most: Tensor | None = None) -> Tensor:
         """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only."""
         if level >= UNCUT:
             return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
-        return cut(delta, lambda candidate: self.agreement(x + candidate, target), level, at_most)
+
+        def agreement(candidates: Tensor, enough: Tensor | None) -> Tensor:  # (cuts * batch, time, features)
+            cuts = len(candidates) // len(x)
+            return self.agreement(x.repeat(cuts, 1, 1) + candidates, target.repeat(cuts), enough)
+
+        return cut(delta, agreement, level, at_most)
 
     def nearest_guides(self, x: Tensor, target: IntArray, n: int) -> IntArray:
         """Return the rows of the ``n`` nearest guides of each query's target (batch, n); -1 where there are no more."""

@@ -43,6 +43,26 @@ class FitJob:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """What is asked of all queries of a call alike.
+
+    Attributes
+    ----------
+    constraints, said
+        What may change, and how; and as the user said it to ``fit`` and to ``explain``, as plain values.
+    sparsity
+        Largest share of the mutable entries that may change, or None.
+    n
+        Number of different answers wanted for each query.
+    """
+
+    constraints: BoundConstraints
+    said: Mapping[str, Any]
+    sparsity: float | None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """A batch of queries that are not in their target class yet, with all that limits the answers.
 
@@ -112,11 +132,15 @@ class Answers:
         ``generated``, ``refined``, ``neighbour`` or ``not_found`` for each.
     reason
         Why nothing was found, in words; empty elsewhere.
+    proba
+        What the user's classifier said of each (batch * n, classes), NaN where it was not asked; None: nowhere.
+        Whoever is not asked here is asked by ``explain``.
     """
 
     counterfactual: FloatArray
     status: StrArray
     reason: StrArray
+    proba: FloatArray | None = None
 
     @classmethod
     def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.networks.convolution import convolve
 from sparcets.networks.pooling import blank_padding, inside, mean_over_time
 
 
@@ -22,12 +23,13 @@ class ConvBlock(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return (batch, time, outputs), zero where there is padding."""
-        y = self.conv(blank_padding(x, lengths).transpose(1, 2))  # (B, C, T)
+        sides = self.conv.kernel_size[0] // 2
+        y = convolve(self.conv, blank_padding(x, lengths), sides, sides)  # (B, T, C)
         mask = inside(lengths, x)
         if mask is None:
-            normal: Tensor = self.norm(y).transpose(1, 2)  # (B, T, C)
+            normal: Tensor = self.norm(y.flatten(0, 1)).reshape(y.shape)  # (B, T, C)
             return normal
-        y, steps = y.transpose(1, 2), mask[..., 0]  # (B, T, C), (B, T)
+        steps = mask[..., 0]  # (B, T)
         return torch.zeros_like(y).index_put((steps,), self.norm(y[steps]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -38,6 +39,27 @@ class Recurrent(nn.Module):
                 x = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=T)[0]  # (B, T, 2H)
         return x
 
+    def last(self, x: Tensor) -> Tensor:
+        """Return the states of the last step alone (batch, 2 * hidden).
+
+        Backwards in time the last step is the first, so of the top layer's backward half one step is enough.
+        """
+        for layer in self.layers[:-1]:
+            x = layer(x)[0]  # (B, T, 2H)
+            x = F.dropout(x, self.dropout, True) if self.training else x
+        top = self.layers[-1]
+        assert isinstance(top, nn.RNNBase)
+        return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
+
+
+def _one_way(layer: nn.RNNBase, x: Tensor, suffix: str) -> Tensor:
+    """Return the states (batch, time, hidden) of one direction of a layer."""
+    weights = [getattr(layer, f"{kind}_l0{suffix}") for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    start = x.new_zeros(1, len(x), layer.hidden_size)
+    if isinstance(layer, nn.LSTM):
+        return torch.lstm(x, (start, start), weights, True, 1, 0.0, layer.training, False, True)[0]
+    return torch.gru(x, start, weights, True, 1, 0.0, layer.training, False, True)[0]
+
 
 class _RecurrentClassifier(nn.Module):
     cell: type[nn.LSTM] | type[nn.GRU]
@@ -48,8 +70,11 @@ class _RecurrentClassifier(nn.Module):
         self.head = nn.Linear(2 * hidden, n_classes)
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        h = self.backbone(x, lengths)  # (B, T, 2H)
-        logits: Tensor = self.head(last_step(h, lengths))  # (B, K)
+        if lengths is None and x.device.type == "cpu":  # on a GPU both directions run at once anyway
+            h = self.backbone.last(x)  # (B, 2H)
+        else:
+            h = last_step(self.backbone(x, lengths), lengths)
+        logits: Tensor = self.head(h)  # (B, K)
         return logits
 
 

@@ -16,7 +16,7 @@ def count(delta):
 
 def by_number(needed, size):
     """Return an agreement that grows with the number of kept entries and is 1 from ``needed`` on."""
-    return lambda delta: ((delta != 0).sum((1, 2)) / torch.as_tensor(needed)).clamp(max=1.0) * size
+    return lambda delta, enough: ((delta != 0).sum((1, 2)) / torch.as_tensor(needed)).clamp(max=1.0) * size
 
 
 def test_a_stretch_outranks_a_larger_point():
@@ -82,7 +82,7 @@ def test_an_answer_below_the_level_keeps_what_it_has():
 
 
 def test_what_moves_nobody_is_dropped():
-    assert count(cut(torch.ones(2, 10, 3), lambda d: torch.full((2,), 0.1), level=0.9)) == [0, 0]
+    assert count(cut(torch.ones(2, 10, 3), lambda d, enough: torch.full((len(d),), 0.1), level=0.9)) == [0, 0]
 
 
 def test_at_most_holds_whatever_it_costs():
@@ -95,7 +95,7 @@ def test_only_some_entries_matter():
     delta = torch.zeros(1, 12, 2)
     delta[0, 2:5, 0], delta[0, 8:11, 1] = 1.0, 2.0  # the second is ranked first, but the first convinces
 
-    def agreement(d):
+    def agreement(d, enough):
         return (d[:, 2:5, 0] != 0).all(1).float()
 
     assert count(cut(delta, agreement, level=0.9)) == [6]
@@ -104,7 +104,7 @@ def test_only_some_entries_matter():
 
 def test_no_gradient_is_kept():
     delta = torch.ones(1, 4, 1, requires_grad=True)
-    assert not cut(delta, lambda d: d.sum((1, 2)), level=0.9).requires_grad
+    assert not cut(delta, lambda d, enough: d.sum((1, 2)), level=0.9).requires_grad
 
 
 RESIDUALS = hnp.arrays(
@@ -119,7 +119,7 @@ def test_a_cut_answer_is_part_of_the_whole_and_agrees_as_far(values, seed, level
     delta = torch.tensor(values)
     weight = torch.rand(delta.shape[1:], generator=torch.Generator().manual_seed(seed)) - 0.3
 
-    def agreement(d):  # some entries convince, some do the opposite: nothing is monotone here
+    def agreement(d, enough=None):  # some entries convince, some do the opposite: nothing is monotone here
         return torch.sigmoid((d.abs() * weight).sum((1, 2)))
 
     at_most = None if cap is None else torch.full((len(delta),), cap)
@@ -129,3 +129,26 @@ def test_a_cut_answer_is_part_of_the_whole_and_agrees_as_far(values, seed, level
     assert ((kept != 0).sum((1, 2)) <= most).all()
     before = agreement(keep_first(delta, rank_changes(delta), most))
     assert (agreement(kept) >= before.clamp(max=level) - 2 * SLACK).all()
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 8, 30])
+def test_looking_ahead_finds_the_same_cut(batch, monkeypatch):
+    """Few queries ask about several halvings at once; the answers are those of one halving after the other."""
+    torch.manual_seed(batch)
+    delta = torch.randn(batch, 20, 9) * (torch.rand(batch, 20, 9) < 0.7)
+    weight = torch.rand(batch, 20, 9) - 0.2  # more changes may convince less
+
+    def agreement(kept, enough):
+        return torch.sigmoid((kept.abs() * weight.repeat(len(kept) // batch, 1, 1)).sum((1, 2)) / 5)
+
+    sizes = {}
+    found = {}
+    for ahead in (1, 2, 8, 64, 4096):
+        monkeypatch.setattr("sparcets.explainers.cutting.AHEAD", {"cpu": ahead * batch})
+        asked = []
+        found[ahead] = cut(
+            delta, lambda kept, enough, asked=asked: (asked.append(len(kept)), agreement(kept, enough))[1], 0.9
+        )
+        sizes[ahead] = len(asked)
+    assert all(torch.equal(found[1], other) for other in found.values())
+    assert [sizes[ahead] for ahead in (1, 2)] == [8, 8] and sizes[8] <= 4 and sizes[4096] <= 2

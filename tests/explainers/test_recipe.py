@@ -188,3 +188,15 @@ def test_places_in_words_and_as_columns():
     columns = as_history(places)
     assert columns["trade_off_strength"] == pytest.approx([1.0, 2.0])
     assert columns["trade_off_valid"] == [1.0, 0.5] and columns["trade_off_changed"] == [0.3, 0.1]
+
+
+def test_who_asks_for_enough_hears_no_more_than_that():
+    """Where one voice says less than is enough, the others are not asked; what is enough comes out the same."""
+    target = torch.as_tensor((Y[:8] + 1) % 3)
+    x = standardised(slice(0, 8))
+    made = recipe((10.0, 0.5, 2.0))
+    exact = made.agreement(x, target)
+    for enough in (0.0, 0.1, float(exact.median()), 0.9, 1.1):
+        said = made.agreement(x, target, torch.full((8,), enough))
+        assert torch.equal(said >= enough, exact >= enough)
+        assert torch.allclose(said[exact >= enough], exact[exact >= enough]) and (said >= exact - 1e-7).all()
