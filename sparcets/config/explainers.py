@@ -147,7 +147,7 @@ class SparceConfig(AdversarialConfig):
     recipe: Literal["true", "paper"] = "true"
     generator: GeneratorConfig = field(default_factory=_by_the_data)
     discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=64, layers=3))
-    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=2e-3))
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=1.5e-3))
     weights: LossWeights = field(default_factory=_true_weights)
     witnesses: int = 4  # small classifiers that must be convinced as well; 0: the explained one alone
     noise: float = 0.3  # on what they hear, in standard deviations; leaves adversarial noise no room

@@ -17,6 +17,8 @@ from sparcets.explainers.refining import refine
 from sparcets.explainers.request import Answers, Request
 from sparcets.training.projection import Projection
 
+SAME = 0.75  # of the entries that two answers change, changed by both: then they are one
+
 
 def answer(request: Request, recipe: Recipe, classifier: Classifier, place: Place) -> Answers:
     """Answer a batch of queries; whatever is offered, the user's own classifier decides whether it is taken.
@@ -79,9 +81,11 @@ class _Board:
         self.found[row] += 1
 
     def _already_there(self, rows: IntArray, admitted: FloatArray) -> BoolArray:
-        """Mark proposals that equal an answer to the same query."""
-        same = (admitted[:, None] == self.series[rows]).all((2, 3))  # (rows, n)
-        return np.asarray((same & (np.arange(self.request.n) < self.found[rows, None])).any(1))
+        """Mark proposals that change nearly the same entries as an answer to the same query: nothing new in them."""
+        query = self.request.X[rows][:, None]
+        changed, known = admitted[:, None] != query, self.series[rows] != query  # (rows, 1 or n, time, features)
+        common = (changed & known).sum((2, 3)) / np.maximum((changed | known).sum((2, 3)), 1)
+        return np.asarray(((common > SAME) & (np.arange(self.request.n) < self.found[rows, None])).any(1))
 
     def answers(self) -> Answers:
         """Return the answers, those that change least first, and a reason where there is none."""

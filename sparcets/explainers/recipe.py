@@ -24,7 +24,7 @@ from sparcets.series_info import SeriesInfo
 log = logging.getLogger(__name__)
 LADDER = 5  # strengths tried, from the weakest to the strongest
 NEAREST = 5  # guides tried per query
-PRICE = 0.8  # of changing everything, against a share of answers that are not true: decides the knee
+PRICE = 0.25  # of changing everything, against a share of answers that are not true: decides the knee
 UNCUT = 1.0  # the level at which nothing is cut
 
 
@@ -173,9 +173,14 @@ class Place:
     changed: float
 
     @property
+    def truth(self) -> float:
+        """The share of answers that are good for something."""
+        return min(self.valid, self.transfer)
+
+    @property
     def worth(self) -> float:
         """What decides the default: true answers, at a price for every change."""
-        return min(self.valid, self.transfer) - PRICE * self.changed
+        return self.truth - PRICE * self.changed
 
     def to_dict(self) -> dict[str, float]:
         """Return plain values."""
@@ -230,8 +235,20 @@ def walk_the_trade_off(
 
 
 def knee(places: Sequence[Place]) -> Place:
-    """Return the place of most worth; of equals, the one that changes least."""
-    return max(places, key=lambda place: (round(place.worth, 6), -place.changed))
+    """Return the place of most worth, of equals the one that changes least; nothing is cut there.
+
+    A cut goes as far as those who are asked allow. They still agree; those who are not asked agree less than before.
+    """
+    whole = [place for place in places if place.level >= UNCUT]
+    return max(whole, key=lambda place: (round(place.worth, 6), -place.changed))
+
+
+def place_within(places: Sequence[Place], share: float) -> Place:
+    """Return the place of most truth that changes no more than a share of the entries, or else the one with fewest."""
+    within = [place for place in places if place.changed <= share]
+    if not within:
+        return min(places, key=lambda place: place.changed)
+    return max(within, key=lambda place: (round(place.truth, 6), -place.changed))
 
 
 def ladder(weakest: float, strongest: float) -> tuple[float, ...]:

@@ -31,6 +31,7 @@ from sparcets.explainers.recipe import (
     describe,
     knee,
     ladder,
+    place_within,
     walk_the_trade_off,
 )
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
@@ -125,7 +126,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
                 guides=guides[0],
                 guide_class=guides[1],
                 strengths=ladder(self.config.weakest, self.config.strongest),
-                levels=(self.config.agreement, (1 + self.config.agreement) / 2, UNCUT),
+                levels=(self.config.agreement, UNCUT),
                 scaler=job.info.scaler,
                 double=job.X.dtype == np.float64,
             )
@@ -246,7 +247,11 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         if self.config.recipe == "paper":
             return super()._explain(request)
         assert self._recipe is not None
-        return answer(request, self._recipe, self.classifier, knee(self.trade_off_))
+        place = knee(self.trade_off_)
+        if request.at_most is not None:
+            share = float((request.at_most / np.maximum(request.mutable_entries(), 1)).min())
+            place = place_within(self.trade_off_, share) if share < place.changed else place
+        return answer(request, self._recipe, self.classifier, place)
 
     def summary(self) -> str:
         """Say in a few lines what was trained, how good it is, and what to change if it is not."""
