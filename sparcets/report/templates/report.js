@@ -1,0 +1,52 @@
+// Draws the pictures of an explanation when they come into view, and sorts the table. Nothing is loaded from anywhere.
+"use strict";
+
+const OPTIONS = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function draw(box) {
+  if (box.dataset.drawn) return;
+  box.dataset.drawn = "yes";
+  try {
+    const figures = await unpack(document.getElementById(box.dataset.figures).textContent);
+    for (const place of box.querySelectorAll(".plot")) {
+      const { data, layout, frames } = figures[place.dataset.name];
+      const config = { ...OPTIONS, toImageButtonOptions: { filename: `${box.id}-${place.dataset.name}`, scale: 3 } };
+      place.textContent = "";
+      await Plotly.newPlot(place, data, layout, config);
+      if (frames) await Plotly.addFrames(place, frames);
+    }
+  } catch (error) {
+    box.querySelectorAll(".plot").forEach((place) => { place.textContent = `This picture cannot be drawn: ${error.message}`; });
+  }
+}
+
+// Pictures far from view are thrown away again: two hundred at once would fill the memory.
+function forget(box) {
+  if (!box.dataset.drawn) return;
+  delete box.dataset.drawn;
+  box.querySelectorAll(".plot").forEach((place) => { if (place.data) Plotly.purge(place); });
+}
+
+const near = new IntersectionObserver((seen) => seen.forEach((s) => { if (s.isIntersecting) draw(s.target); }), { rootMargin: "300px" });
+const far = new IntersectionObserver((seen) => seen.forEach((s) => { if (!s.isIntersecting) forget(s.target); }), { rootMargin: "4000px" });
+document.querySelectorAll(".pictures").forEach((box) => { near.observe(box); far.observe(box); });
+
+function sortBy(header) {
+  const table = header.closest("table");
+  const column = [...header.parentNode.children].indexOf(header);
+  const up = header.getAttribute("aria-sort") !== "ascending";
+  for (const other of header.parentNode.children) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", up ? "ascending" : "descending");
+  const numeric = header.classList.contains("number");
+  const value = (row) => row.children[column].dataset.value ?? row.children[column].textContent;
+  const order = (a, b) => (numeric ? Number(value(a)) - Number(value(b)) : value(a).localeCompare(value(b)));
+  const rows = [...table.tBodies[0].rows].sort((a, b) => (up ? order(a, b) : order(b, a)));
+  table.tBodies[0].append(...rows);
+}
+document.querySelectorAll("th button").forEach((button) => button.addEventListener("click", () => sortBy(button.closest("th"))));
