@@ -83,7 +83,7 @@ def _percent(line: Mapping[str, float]) -> str:
 
 def _interval(line: Mapping[str, float]) -> str:
     low, high = line.get("low", math.nan), line.get("high", math.nan)
-    return "" if math.isnan(low) else f" (95 % interval: {100 * low:.0f} to {100 * high:.0f} %)"
+    return "" if math.isnan(low) or low == high else f" (95 % interval: {100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def _grade(value: float, good: float, fair: float) -> Verdict:

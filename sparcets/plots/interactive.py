@@ -74,7 +74,7 @@ def answers_figure(answers: Explanation) -> PageFigure:
     layout = _panels(answers[0], shown, [])
     layout["margin"]["t"] += 18 * len(found)
     layout["height"] += 18 * len(found)
-    layout["legend"] |= {"orientation": "v"}
+    layout["legend"] |= {"orientation": "v", "traceorder": "normal"}
     return {"data": data, "layout": layout}
 
 
@@ -84,7 +84,7 @@ def map_figure(answer: Explanation) -> PageFigure:
     Of more steps than a screen has room for, each column shows the largest change among several.
     """
     only_answer(answer)
-    n_steps, names = n_steps_of(answer), list(answer.feature_names)
+    n_steps, names = n_steps_of(answer), [_safe(name) for name in answer.feature_names]
     delta = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
     every = -(-n_steps // COLUMNS)
     if every > 1:
@@ -107,14 +107,15 @@ def map_figure(answer: Explanation) -> PageFigure:
     }
     grey = "" if answer.mutable.all() else "; grey: may not change"
     ticks = [
-        f'<span style="color:{style.FIXED}">{_safe(n)}</span>' if not m else _safe(n)
-        for n, m in zip(names, answer.mutable, strict=True)
+        name if free else f'<span style="color:{style.FIXED}">{name}</span>'
+        for name, free in zip(names, answer.mutable, strict=True)
     ]
+    # No grid: what is white is a part of the picture.
+    frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
         **_base(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
-        "xaxis": {"title": {"text": time_label(answer)}, "mirror": True, "showline": True, "linecolor": style.FIXED},
-        "yaxis": {"autorange": "reversed", "automargin": True, "mirror": True, "showline": True}
-        | {"linecolor": style.FIXED, "tickfont": {"size": 10}, "title": {"text": "feature"}},
+        "xaxis": {**frame, "title": {"text": time_label(answer)}},
+        "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
         "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
         "showlegend": False,
     }
@@ -224,7 +225,14 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
             "zeroline": False,
         },
         "shapes": shapes,
-        "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1 + 22 / whole, "yanchor": "bottom"},
+        "legend": {
+            "orientation": "h",
+            "traceorder": "reversed",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1 + 22 / whole,
+            "yanchor": "bottom",
+        },
         "hovermode": "x unified",
         "annotations": [],
     }

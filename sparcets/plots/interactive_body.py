@@ -15,7 +15,7 @@ from sparcets.plots.interactive import FONT, GRID, PageFigure, rounded
 from sparcets.plots.labels import n_steps_of, only_answer
 
 FRAMES = 120  # at most; of longer series every few steps are shown
-HEIGHT = 430  # pixels
+HEIGHT = 480  # pixels
 BLINK = 40  # milliseconds per frame when played
 
 
@@ -31,7 +31,9 @@ def body_figure(answer: Explanation) -> PageFigure | None:
         {"name": label, "data": [_place(trace) for trace in _traces(body, step)]}
         for label, step in zip(labels, steps, strict=True)
     ]
-    return {"data": list(_traces(body, steps[0])), "layout": _layout(body, labels), "frames": frames}
+    moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
+    first = int(moved.argmax())  # where most is to be seen
+    return {"data": list(_traces(body, steps[first])), "layout": _layout(body, labels, first), "frames": frames}
 
 
 def _traces(body: Body, step: int) -> Iterator[PageFigure]:
@@ -104,7 +106,7 @@ def _place(trace: PageFigure) -> PageFigure:
     return kept | ({"marker": trace["marker"]} if "text" in trace else {})
 
 
-def _layout(body: Body, labels: Sequence[str]) -> PageFigure:
+def _layout(body: Body, labels: Sequence[str], first: int) -> PageFigure:
     low, high = body.frame()
     unit = body.unit or "no unit"
 
@@ -117,25 +119,26 @@ def _layout(body: Body, labels: Sequence[str]) -> PageFigure:
         "height": HEIGHT,
         "autosize": True,
         "showlegend": False,
-        "margin": {"l": 52, "r": 12, "t": 34, "b": 40},
+        "margin": {"l": 52, "r": 12, "t": 44, "b": 40},
         "font": FONT,
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "template": {},
-        "xaxis": axis(0, domain=[0.0, 0.46], anchor="y"),
+        "xaxis": axis(0, domain=[0.0, 0.46], constrain="domain", anchor="y"),
         "yaxis": axis(1, scaleanchor="x", constrain="domain", anchor="x"),
-        "xaxis2": axis(0, domain=[0.54, 1.0], anchor="y2", matches="x"),
-        "yaxis2": axis(1, scaleanchor="x2", constrain="domain", anchor="x2", matches="y"),
+        "xaxis2": axis(0, domain=[0.54, 1.0], constrain="domain", anchor="y2"),
+        "yaxis2": axis(1, scaleanchor="x2", constrain="domain", anchor="x2"),
+        "title": {"text": body.legend(), "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
         "annotations": [
             {"text": side, "x": x, "xref": "paper", "y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
             for side, x in zip(SIDES, (0.23, 0.77), strict=True)
         ],
         "sliders": [
             {
-                "active": 0,
+                "active": first,
                 "x": 0.14,
                 "len": 0.86,
-                "pad": {"t": 44},
+                "pad": {"t": 62},
                 "currentvalue": {"prefix": "time: ", "font": {"size": 12}},
                 "steps": [
                     {"label": label, "method": "animate", "args": [[label], go | {"frame": {"duration": 0}}]}
@@ -151,7 +154,7 @@ def _layout(body: Body, labels: Sequence[str]) -> PageFigure:
                 "y": 0,
                 "xanchor": "left",
                 "yanchor": "top",
-                "pad": {"t": 60},
+                "pad": {"t": 76},
                 "buttons": [
                     {
                         "label": "play",

@@ -93,8 +93,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 def changes_map() -> Colormap:
     """Return the colours of changes: blue falls, red rises, and no white between them; what is not drawn is white."""
     colors = require_extra("matplotlib.colors", "plots", "plots")
-    found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES)
-    found.set_bad("white")
+    found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES).with_extremes(bad="white")
     return found
 
 

@@ -78,7 +78,7 @@ def write_report(
     >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1)
     >>> with TemporaryDirectory() as folder:
     ...     page = write_report(e, f"{folder}/report.html").read_text(encoding="utf-8")
-    >>> page.count("<article"), "https://" in page.split("<script>")[0]
+    >>> page.count("<article"), "https://" in page.split('id="plotly"')[0]
     (3, False)
     """
     if not len(explanation):
@@ -110,7 +110,9 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
         *(_article(e, i, story) for i, story in enumerate(stories)),
         settings_section(e),
         "</main><footer class='soft'>Made by sparcets. This page is one file and loads nothing.</footer>",
-        f"<script>{plotly_js()}</script><script>{_template('report.js')}</script></body></html>",
+        # As text: the browser reads the page at once, and plotly.js when the first picture is drawn.
+        f'<script type="text/plain" id="plotly">{plotly_js()}</script>',
+        f"<script>{_template('report.js')}</script></body></html>",
     ]
     return "\n".join(parts)
 
@@ -179,8 +181,11 @@ def _article(e: Explanation, i: int, story: Story) -> str:
 
 
 def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
-    yield "curves", curves_figure(e[i])
-    yield "map", map_figure(e[i])
+    curves, every = curves_figure(e[i]), map_figure(e[i])
+    tall = max(figure["layout"]["height"] for figure in (curves, every))  # side by side
+    curves["layout"]["height"] = every["layout"]["height"] = tall
+    yield "curves", curves
+    yield "map", every
     if (body := body_figure(e[i])) is not None:
         yield "body", body
     others = np.flatnonzero(e.query_index == e.query_index[i])
@@ -190,15 +195,21 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
 
 def _pictures(name: str, figures: Figures) -> str:
     """Return room for pictures, and the numbers that they are drawn from when they come into view."""
-    places = [
-        f'<div class="picture{" wide" if key in WIDE else ""}"><h4>{CAPTIONS[key]}</h4>'
-        f'<div class="plot" data-name="{key}" style="min-height:{figure["layout"]["height"]}px" role="img" '
-        f'aria-label="{CAPTIONS[key]}"><p class="waiting">drawn when it comes into view</p></div></div>'
-        for key, figure in figures.items()
-    ]
+    places = [_place(key, figure) for key, figure in figures.items()]
     text = json.dumps(figures, separators=(",", ":"), allow_nan=False).encode()
     packed = base64.b64encode(zlib.compress(text, 6)).decode()
     return (
         f'<div class="pictures" id="{name}" data-figures="{name}-numbers">{"".join(places)}</div>'
         f'<script type="text/plain" id="{name}-numbers">{packed}</script>'
+    )
+
+
+def _place(key: str, figure: PageFigure) -> str:
+    """Return room for one picture; its title becomes a line of the page, which can be wrapped."""
+    note = figure["layout"].pop("title", {}).get("text", "")
+    return (
+        f'<div class="picture{" wide" if key in WIDE else ""}"><h4>{CAPTIONS[key]}</h4>'
+        f'<p class="soft small">{escape(note)}</p>'
+        f'<div class="plot" data-name="{key}" style="min-height:{figure["layout"]["height"]}px" role="figure" '
+        f'aria-label="{CAPTIONS[key]}"><p class="waiting">drawn when it comes into view</p></div></div>'
     )

@@ -13,6 +13,10 @@ from sparcets import __version__
 from sparcets.explanation import STATUSES, Explanation
 from sparcets.narrate.quality import Scored, describe_quality
 
+NOT_JUDGED = (
+    "No independent judges were asked, so nothing here tells an explanation from a trick. "
+    "<code>sparcets evaluate</code> asks them; give what it saves to <code>sparcets report --scores</code>."
+)
 MEANING = {
     "unchanged": "the model says the wanted class already",
     "generated": "made in one pass",
@@ -29,9 +33,12 @@ def summary_section(e: Explanation, scores: Scored | None) -> str:
     what = f"{_count(len(e), 'answer')} to {_count(n_queries, 'query', 'queries')}"
     lines = [
         '<h2 id="summary">Summary</h2>',
-        f"<p>{what} by <b>{escape(e.method or '?')}</b>; {int((e.valid & asked).sum())} of the {int(asked.sum())} that were asked for are valid.</p>",
-        f'<div class="scroll">{_statuses(e)}{_classes(e)}</div>',
+        f"<p>{what} by <b>{escape(e.method or '?')}</b>; "
+        f"{int((e.valid & asked).sum())} of the {int(asked.sum())} that were asked for are valid.</p>",
+        f'<div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
     ]
+    if scores is None or "transfer" not in scores.summary:
+        lines.append(f'<p class="careful">{NOT_JUDGED}</p>')
     if scores is None:
         return "\n".join(lines)
     cards = [
@@ -39,11 +46,9 @@ def summary_section(e: Explanation, scores: Scored | None) -> str:
         f"{escape(f.sentence)}</li>"
         for f in describe_quality(scores.summary)
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in scores.notes)
     lines += [
         "<h3>How good they are</h3>",
         f'<ul class="findings">{"".join(cards)}</ul>',
-        f"<ul class='soft'>{notes}</ul>" if notes else "",
         _all_measures(scores),
     ]
     return "\n".join(lines)
@@ -97,7 +102,7 @@ def _classes(e: Explanation) -> str:
             f'<tr><td>{names}</td><td class="number">{int(here.sum())}</td><td class="number">{valid}</td></tr>'
         )
     head = '<tr><th scope="col">from → to</th><th class="number">answers</th><th class="number">valid</th></tr>'
-    return f"<br><table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _all_measures(scores: Scored) -> str:
@@ -107,8 +112,10 @@ def _all_measures(scores: Scored) -> str:
         cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
         rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class='number'>{int(line['n'])}</td></tr>")
     head = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("mean", "std", "low", "high", "n"))
+    notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
     return (
-        "<details><summary>All measures</summary><p class='soft'>low to high: 95 % interval of the mean.</p>"
+        f"<details><summary>All measures, and notes on them</summary>{notes}"
+        "<p class='soft'>low to high: 95 % interval of the mean.</p>"
         f'<div class="scroll"><table><thead><tr><th scope="col">measure</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )

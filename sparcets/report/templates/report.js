@@ -3,6 +3,13 @@
 
 const OPTIONS = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
+function startPlotly() {
+  if (window.Plotly) return;
+  const script = document.createElement("script");
+  script.textContent = document.getElementById("plotly").textContent;
+  document.head.append(script);
+}
+
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -14,6 +21,7 @@ async function draw(box) {
   box.dataset.drawn = "yes";
   try {
     const figures = await unpack(document.getElementById(box.dataset.figures).textContent);
+    startPlotly();
     for (const place of box.querySelectorAll(".plot")) {
       const { data, layout, frames } = figures[place.dataset.name];
       const config = { ...OPTIONS, toImageButtonOptions: { filename: `${box.id}-${place.dataset.name}`, scale: 3 } };
@@ -35,7 +43,10 @@ function forget(box) {
 
 const near = new IntersectionObserver((seen) => seen.forEach((s) => { if (s.isIntersecting) draw(s.target); }), { rootMargin: "300px" });
 const far = new IntersectionObserver((seen) => seen.forEach((s) => { if (!s.isIntersecting) forget(s.target); }), { rootMargin: "4000px" });
-document.querySelectorAll(".pictures").forEach((box) => { near.observe(box); far.observe(box); });
+// Words first: pictures wait until the page stands.
+window.addEventListener("load", () => setTimeout(() => {
+  document.querySelectorAll(".pictures").forEach((box) => { near.observe(box); far.observe(box); });
+}));
 
 function sortBy(header) {
   const table = header.closest("table");
