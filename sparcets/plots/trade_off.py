@@ -74,7 +74,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
                     ls=found[level].line,
                     lw=1.3,
                     ms=5,
-                    label="not cut" if level >= 1 else f"cut while all give the target {level:.2g}",
+                    label="not cut" if level >= 1 else f"cut to p(target) ≥ {level:.2g} for all",
                 )
             axes.plot(
                 100 * chosen.changed,
@@ -91,6 +91,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
             axes.set_ylabel(label)
             axes.grid(color="#ececec", lw=0.8)
             axes.set_ylim(-4, 104)
+            axes.set_xlim(0, 105 * max(place.changed for place in places) or 1)
             axes.tick_params(labelleft=True)
         handles, labels = all_axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)

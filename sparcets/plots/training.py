@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 NOT_EPOCHS = "trade_off_"  # what a fit measured once, after the training
-SHARES = ("error", "accuracy")  # what these words are in is a share of the series; all else are losses
+SHARES = ("valid", "changed", "error", "accuracy")  # how names of shares end; all else are losses
 
 
 def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
@@ -35,7 +35,7 @@ def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
     --------
     >>> figure = plot_history({"generator": [2.0, 1.0], "validation_error": [0.5, 0.25]})
     >>> [(axes.get_title(loc="left"), axes.get_ylabel()) for axes in figure.axes]
-    [('generator', 'loss (no unit)'), ('validation error', 'share of series')]
+    [('generator', 'loss (no unit)'), ('validation error', 'share (of 1)')]
     """
     shown = {name: np.asarray(v, dtype=float) for name, v in history.items() if not name.startswith(NOT_EPOCHS)}
     shown = {name: values for name, values in shown.items() if np.isfinite(values).any()}
@@ -53,7 +53,7 @@ def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
             axes.plot(np.arange(1, len(values) + 1), values, color=style.BLUE, lw=1.4, marker="." if few else "")
             axes.set_title(style.plain(name.replace("_", " ")), loc="left")
             axes.set_xlabel("epoch")
-            axes.set_ylabel("share of series" if any(word in name for word in SHARES) else "loss (no unit)")
+            axes.set_ylabel("share (of 1)" if name.endswith(SHARES) else "loss (no unit)")
             axes.locator_params(axis="x", integer=True)
             axes.grid(color="#ececec", lw=0.8)
     return figure

@@ -19,7 +19,7 @@ def test_lines_places_and_the_default() -> None:
     valid, transfer = figure.axes
     cut, whole, chosen = valid.lines
     assert cut.get_xdata().tolist() == [10.0, 20.0] and cut.get_ydata().tolist() == [50.0, 90.0], "by what changes"
-    assert whole.get_label() == "not cut" and cut.get_label() == "cut while all give the target 0.9"
+    assert whole.get_label() == "not cut" and cut.get_label() == "cut to p(target) ≥ 0.9 for all"
     assert transfer.lines[1].get_ydata().tolist() == [70.0, 90.0]
     best = knee(PLACES)
     assert chosen.get_xdata().tolist() == [100 * best.changed] and chosen.get_ydata().tolist() == [100 * best.valid]

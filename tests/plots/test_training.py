@@ -18,6 +18,8 @@ def test_every_value_has_a_panel_with_its_unit() -> None:
         "loss (no unit)",
     )
     assert second.get_title(loc="left") == "sparsity"
+    (share,) = plot_history({"validation_error": [0.5]}).axes
+    assert share.get_title(loc="left") == "validation error" and share.get_ylabel() == "share (of 1)"
 
 
 @pytest.mark.parametrize("history", [{}, {"a": []}, {"a": [math.nan]}, {"trade_off_valid": [1.0]}])
