@@ -38,6 +38,7 @@ CAPTIONS = {
     "body": "The movement",
     "answers": "All answers to this query",
 }
+MOST = 500  # answers told one by one; a page of more is slow to open, and nobody reads it
 WIDE = ("frequency", "body", "answers")  # over both columns
 # Nothing may be loaded, whatever a name in the data tries to smuggle in.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
@@ -60,7 +61,7 @@ def write_report(
     Parameters
     ----------
     explanation
-        What it is about.
+        What it is about. The summary is of all answers; told one by one are the first 500, and the page says so.
     path
         The file, ``report.html``.
     scores
@@ -92,7 +93,9 @@ def write_report(
 
 
 def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title: str) -> str:
-    stories = [tell(e[i], measures=measures[i]) for i in range(len(e))]
+    script = plotly_js()  # first of all: without it there is no page
+    stories = [tell(e[i], measures=measures[i]) for i in range(min(len(e), MOST))]
+    left_out = len(e) - len(stories)
     whole = (e.valid & (e.status != "unchanged")).any()
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
@@ -107,11 +110,15 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
         _pictures("set", {"frequency": frequency_figure(e)}) if whole else "",
         _table(e, measures, stories),
         '<h2 id="explanations">Explanations</h2>',
+        f'<p class="careful">Table and explanations hold the first {MOST}; {left_out} more are left out. '
+        "Make a page of each part, as explanation[500:1000].</p>"
+        if left_out
+        else "",
         *(_article(e, i, story) for i, story in enumerate(stories)),
         settings_section(e),
         "</main><footer class='soft'>Made by sparcets. This page is one file and loads nothing.</footer>",
         # As text: the browser reads the page at once, and plotly.js when the first picture is drawn.
-        f'<script type="text/plain" id="plotly">{plotly_js()}</script>',
+        f'<script type="text/plain" id="plotly">{script}</script>',
         f"<script>{_template('report.js')}</script></body></html>",
     ]
     return "\n".join(parts)
@@ -136,7 +143,7 @@ def _table(e: Explanation, measures: list[Measures], stories: list[Story]) -> st
         f'<th scope="col"{" class=number" if numeric else ""}><button type="button">{name}</button></th>'
         for name, numeric in heads
     )
-    rows = [_row(e, i, measures[i], stories[i], judged) for i in range(len(e))]
+    rows = [_row(e, i, measures[i], story, judged) for i, story in enumerate(stories)]
     return (
         '<h2 id="table">Table</h2><p class="soft">A click on a heading sorts; a click on an answer leads to it.</p>'
         f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.errors import DataError
+from sparcets.errors import DataError, MissingExtraError
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.scores import Scores
 from sparcets.explanation import Explanation
+from sparcets.report import html
 from sparcets.report.html import write_report
 
 SCRIPT = re.compile(r"<script[^>]*>.*?</script>", flags=re.S)
@@ -94,9 +96,9 @@ def test_scores_are_told_in_words(explanation: Explanation, tmp_path: Path) -> N
     without = words(made(explanation, tmp_path))
     assert "How good they are" not in without and "No independent judges were asked" in without
     plain = evaluate(explanation, progress=False)
-    assert "80 % of the 5 answers make the model say the wanted class" in words(
-        made(explanation, tmp_path, scores=plain)
-    )
+    measured = words(made(explanation, tmp_path, scores=plain))
+    assert "80 % of the 5 answers make the model say the wanted class" in measured
+    assert "No independent judges were asked" in measured, "measures alone are no judges"
     frame = plain.per_query.assign(transfer=1.0, transfer_fcn=[1.0, 1, 0, 0, np.nan, 1], transfer_tcn=0.0)
     judged = replace(plain, per_query=frame, summary={**plain.summary, "transfer": plain.summary["valid"]})
     seen = words(made(explanation, tmp_path, scores=judged))
@@ -132,6 +134,24 @@ def test_only_unchanged_answers_make_a_page_too(explanation: Explanation, tmp_pa
 def test_padded_series(explanation: Explanation, tmp_path: Path) -> None:
     padded = replace(explanation, lengths=np.full(6, 9))
     assert len(numbers(made(padded, tmp_path), "pictures-0")["curves"]["data"][0]["x"]) == 9
+
+
+def test_of_very_many_the_first_are_told_and_the_page_says_so(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "MOST", 4)
+    page = made(explanation, tmp_path)
+    assert page.count("<article") == 4 and "2 more are left out" in words(page)
+    assert "6 answers to 5 queries" in words(page), "the summary is of all"
+    assert "left out" not in words(made(explanation[:4], tmp_path))
+
+
+def test_without_plotly_the_error_says_what_to_install(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(MissingExtraError, match=r"reports need plotly. .*sparcets\[plots\]"):
+        write_report(explanation, tmp_path / "r.html")
 
 
 def test_nothing_to_report(explanation: Explanation, tmp_path: Path) -> None:
