@@ -95,7 +95,7 @@ def tell(answer: Explanation, *, measures: Measures | None = None) -> Story:
     return Story(
         opening=f"The model says {before}. For it to say {wanted}:",
         changes=told,
-        rest=_rest(answer, changes[MOST:]),
+        rest=_rest(answer, changes),
         stayed=_stayed(answer),
         trust=_trust(answer, wanted, measures),
         doubts=doubts,
@@ -143,10 +143,14 @@ def _by(answer: Explanation, stretch: Stretch, name: str, *, peaks: bool) -> str
 
 
 def _rest(answer: Explanation, changes: Sequence[Change]) -> str:
-    if not changes:
+    """Name what is not told one by one, and say how much of the whole change that is."""
+    rest = changes[MOST:]
+    if not rest:
         return ""
-    names = [change.group or answer.feature_names[change.stretches[0].feature] for change in changes]
-    return f"And {count(len(changes), 'smaller change')}, in {enumerated(list(dict.fromkeys(names)))}."
+    names = [change.group or answer.feature_names[change.stretches[0].feature] for change in rest]
+    share = 100 * sum(change.weight for change in rest) / sum(change.weight for change in changes)
+    smaller = f"{count(len(rest), 'smaller change')} ({amount(share)} % of all change)"
+    return f"And {smaller}, in {enumerated(list(dict.fromkeys(names)))}."
 
 
 def _stayed(answer: Explanation) -> str:

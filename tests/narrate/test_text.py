@@ -70,7 +70,7 @@ def test_features_of_a_group_in_one_line(answer: Make) -> None:
 def test_the_largest_five_are_told_and_the_rest_is_named(answer: Make) -> None:
     seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
     text = narrate(answer(seven, n_steps=20))
-    assert text.count("  - raise roll") == 5 and "And 2 smaller changes, in roll." in text
+    assert text.count("  - raise roll") == 5 and "And 2 smaller changes (23 % of all change), in roll." in text
     assert "step 0" not in text and "step 3\n" not in text, "the smallest two"
     assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
     short = narrate(answer(seven, n_steps=20), short=True)
