@@ -19,10 +19,12 @@ async function unpack(text) {
 async function draw(box) {
   if (box.dataset.drawn) return;
   box.dataset.drawn = "yes";
+  const empty = () => [...box.querySelectorAll(".plot")].filter((place) => !place.data);
   try {
     const figures = await unpack(document.getElementById(box.dataset.figures).textContent);
     startPlotly();
-    for (const place of box.querySelectorAll(".plot")) {
+    for (const place of empty()) {
+      if (!box.dataset.drawn) return; // scrolled away meanwhile
       const { data, layout, frames } = figures[place.dataset.name];
       const config = { ...OPTIONS, toImageButtonOptions: { filename: `${box.id}-${place.dataset.name}`, scale: 3 } };
       place.textContent = "";
@@ -30,7 +32,7 @@ async function draw(box) {
       if (frames) await Plotly.addFrames(place, frames);
     }
   } catch (error) {
-    box.querySelectorAll(".plot").forEach((place) => { place.textContent = `This picture cannot be drawn: ${error.message}`; });
+    for (const place of empty()) place.textContent = `This picture cannot be drawn: ${error.message}`;
   }
 }
 
@@ -41,11 +43,21 @@ function forget(box) {
   box.querySelectorAll(".plot").forEach((place) => { if (place.data) Plotly.purge(place); });
 }
 
-const near = new IntersectionObserver((seen) => seen.forEach((s) => { if (s.isIntersecting) draw(s.target); }), { rootMargin: "300px" });
-const far = new IntersectionObserver((seen) => seen.forEach((s) => { if (!s.isIntersecting) forget(s.target); }), { rootMargin: "4000px" });
+// By where the box is now: notices may be late, and tell of a place that was left long ago.
+const NEAR = 300, FAR = 4000; // pixels outside the window
+function tend(box) {
+  const { top, bottom } = box.getBoundingClientRect();
+  const away = Math.max(top - innerHeight, -bottom);
+  if (away < NEAR) draw(box);
+  else if (away > FAR) forget(box);
+}
+
 // Words first: pictures wait until the page stands.
 window.addEventListener("load", () => setTimeout(() => {
-  document.querySelectorAll(".pictures").forEach((box) => { near.observe(box); far.observe(box); });
+  for (const pixels of [NEAR, FAR]) {
+    const observer = new IntersectionObserver((seen) => seen.forEach((s) => tend(s.target)), { rootMargin: `${pixels}px` });
+    document.querySelectorAll(".pictures").forEach((box) => observer.observe(box));
+  }
 }));
 
 function sortBy(header) {
