@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from sparcets.narrate.quality import Scored
+
 SCHEMA = 1  # raised whenever the file's layout changes
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
@@ -171,11 +173,22 @@ class Explanation:
         )
         return frame
 
-    def text(self, i: int = 0) -> str:
-        """Say in words what answer ``i`` changes."""
+    def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
+        """Say in words what answer ``i`` changes, and how far to trust it.
+
+        Parameters
+        ----------
+        i
+            Place among the answers.
+        short
+            One or two sentences instead of the long form.
+        scores
+            What :func:`sparcets.evaluate` found about this explanation; then the words tell what judges say, too.
+        """
+        from sparcets.narrate.quality import measures_of
         from sparcets.narrate.text import narrate
 
-        return narrate(self[i])
+        return narrate(self[i], short=short, measures=None if scores is None else measures_of(scores, self)[i])
 
     def plot(self, i: int = 0) -> Figure:
         """Draw answer ``i``, before and after; needs ``sparcets[plots]``."""

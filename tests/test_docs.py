@@ -10,6 +10,7 @@ import pytest
 from sparcets.config.base import Config
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.load import DATASETS
+from sparcets.evaluation import judges
 from sparcets.explainers import EXPLAINERS
 from sparcets.networks import ARCHITECTURES
 
@@ -35,6 +36,15 @@ def test_code_in_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert blocks
         for block in blocks:
             exec(compile(block, page.name, "exec"), {})
+
+
+def test_the_page_on_reading_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judges, "JUDGE_CONFIG", dataclasses.replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "reading.md").read_text(encoding="utf-8"), re.S):
+        exec(compile(block, "reading.md", "exec"), names)
+    assert {file.name for file in tmp_path.iterdir()} == {"answer.png", "map.html", "report.html"}
 
 
 def test_links_lead_somewhere() -> None:

@@ -1,4 +1,4 @@
-"""``sparcets demo``: the whole road on embedded data, from recordings to a picture."""
+"""``sparcets demo``: the whole road on embedded data, from recordings to a report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def demo(
     from sparcets.config.explainers import SparceConfig
     from sparcets.config.models import ClassifierConfig
     from sparcets.datasets.load import load_dataset
+    from sparcets.evaluation.evaluate import evaluate
     from sparcets.explainers.sparce import Sparce
+    from sparcets.report.html import write_report
 
     def say(text: str) -> None:
         if not json:
@@ -54,6 +56,9 @@ def demo(
     pictures = save_pictures(answer, out)
     words = "\n\n".join(f"series {series[i]}: {answer.text(i)}" for i in range(len(answer)))
     (out / "explanation.txt").write_text(words + "\n", encoding="utf-8")
+    scores = evaluate(answer, data, classifier=classifier, judges={}, device=device, seed=seed)  # judges take minutes
+    title = "What a control would have done differently"
+    report = write_report(answer, out / "report.html", scores=scores, title=title)
     if json:
         print_json(
             {
@@ -63,8 +68,10 @@ def demo(
                 "answers": len(answer),
                 "explanation": str(out / "explanation.npz"),
                 "pictures": [str(p) for p in pictures],
+                "report": str(report),
             }
         )
         return
-    say(f"\n{words.splitlines()[0]}\n")
-    say(f"The pictures, the words and the saved explanation are in {out.resolve()}; start with {pictures[0].name}.")
+    say(f"\nseries {series[0]}: {answer.text(0, short=True)}\n")
+    say(f"The pictures, the words and the saved explanation are in {out.resolve()}.")
+    say(f"report: {report.resolve()}")

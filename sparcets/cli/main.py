@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, listing, reproduce
+from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, listing, report, reproduce
 
 app = typer.Typer(
     name="sparcets",
@@ -21,6 +21,7 @@ app.add_typer(data.app, name="data")
 app.command("fit")(fit.fit)
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("export")(export.export)
 app.add_typer(benchmark.app, name="benchmark")
 app.command("reproduce")(reproduce.reproduce)

@@ -1,1 +1,1 @@
-"""Explanations in words."""
+"""Explanations in words: answers (``text.py``) and measures of a whole set (``quality.py``)."""

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparcets.errors import ShapeError
 from sparcets.explanation import Explanation
 from sparcets.plots import style
-from sparcets.registry import require_extra
+from sparcets.plots.labels import (
+    most_changed,
+    n_steps_of,
+    only_answer,
+    time_label,
+    times_of,
+    title_of,
+    unit_of,
+)
 from sparcets.segments import find_segments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 5  # features drawn as curves
+SHADE = 0.18  # how opaque marked stretches are
+DRAWN = 4  # answers over one query that eyes can still follow
 
 
 def plot_answer(answer: Explanation) -> Figure:
@@ -31,64 +41,89 @@ def plot_answer(answer: Explanation) -> Figure:
     figure
         A matplotlib figure; its first axes are the curves, the last two the map and its colour scale.
     """
-    matplotlib = require_extra("matplotlib", "plots", "plots")
-    figures = require_extra("matplotlib.figure", "plots", "plots")
-    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
-    shown = _most_changed(answer)
-    with matplotlib.rc_context(style.RC):
-        # Figure instead of pyplot: nothing is registered globally, and no window can open.
-        figure: Figure = figures.Figure(figsize=(11, 1.4 * max(len(shown), 3) + 1.2), layout="constrained")
+    shown = most_changed(only_answer(answer))
+    with style.new_figure(11, 1.4 * max(len(shown), 3) + 1.2) as figure:
         grid = figure.add_gridspec(len(shown), 2, width_ratios=[1.5, 1])
         for row, feature in enumerate(shown):
             axes = figure.add_subplot(grid[row, 0])
-            _draw_curve(axes, answer, feature, n_steps)
+            _mark(axes, answer, feature)
+            # Below the recording: where nothing changes, the recording alone is seen.
+            axes.plot(
+                times_of(answer),
+                answer.counterfactual[0, : n_steps_of(answer), feature],
+                color=style.AFTER,
+                lw=1.6,
+                ls="--",
+                label="counterfactual",
+                zorder=2.1,
+            )
+            _draw_recorded(axes, answer, feature)
             axes.tick_params(labelbottom=row == len(shown) - 1)
             if row == 0:
-                axes.legend(loc="upper right", ncols=2, bbox_to_anchor=(1, 1.35))
-        axes.set_xlabel("time (s)" if answer.info.sampling_rate else "time step")
-        _draw_map(figure, figure.add_subplot(grid[:, 1]), answer, n_steps)
-        figure.suptitle(_title(answer), x=0.01, ha="left", fontweight="bold")
+                _add_legend(axes)
+        axes.set_xlabel(time_label(answer))
+        draw_map(figure, figure.add_subplot(grid[:, 1]), answer)
+        figure.suptitle(style.plain(title_of(answer)), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
-def _most_changed(answer: Explanation) -> list[int]:
-    size = np.abs(answer.delta[0] / answer.info.scaler.scale).sum(0)  # (features,)
-    order = np.argsort(-size, kind="stable")
-    changed = [int(f) for f in order if size[f] > 0]
-    return sorted((changed or [int(f) for f in order])[:MOST])
+def plot_answers(answers: Explanation) -> Figure:
+    """Draw several answers to one query: each in a colour and a dash of its own, and only where it changes anything.
+
+    Parameters
+    ----------
+    answers
+        The answers to one query, such as ``e[e.query_index == 0]``; those that were not found are left out, and of many
+        the first four are drawn.
+
+    Returns
+    -------
+    figure
+        One axes per feature, those that change most over all answers.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:2], target=1, n=3)
+    >>> [line.get_label() for line in plot_answers(e[e.query_index == 0]).axes[0].lines][-1]
+    'recorded'
+    """
+    if len(np.unique(answers.query_index)) != 1:
+        raise ShapeError(
+            f"this draws the answers to one query, got those to {len(np.unique(answers.query_index))}. "
+            "Choose one: e[e.query_index == 0]."
+        )
+    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:DRAWN]
+    shown = most_changed(found if len(found) else answers)
+    with style.new_figure(8, 1.4 * max(len(shown), 2) + 1.4) as figure:
+        all_axes = np.asarray(figure.subplots(len(shown), 1, sharex=True, squeeze=False))[:, 0]
+        for axes, feature in zip(all_axes, shown, strict=True):
+            for number, answer in enumerate(found):
+                _mark(axes, answer, feature, colour=style.ANSWERS[number].colour, row=number, rows=max(len(found), 1))
+                _draw_changed_part(axes, answer, feature, number)
+            _draw_recorded(axes, answers[0], feature)
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=2)
+        all_axes[-1].set_xlabel(time_label(answers))
+        before, wanted = (answers.class_names[int(k[0])] for k in (answers.predicted, answers.target))
+        title = f"{before} → {wanted}: {len(found)} answer{'' if len(found) == 1 else 's'} to one query"
+        figure.suptitle(style.plain(title), x=0.01, ha="left", fontweight="bold")
+    return figure
 
 
-def _title(answer: Explanation) -> str:
-    before, wanted = answer.class_names[int(answer.predicted[0])], answer.class_names[int(answer.target[0])]
-    change = f"{before} → {wanted}" if answer.status[0] != "unchanged" else f"{before}, as wanted"
-    p_before = float(answer.proba_before[0, int(answer.target[0])])
-    verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
-    return style.plain(
-        f"{change}{verdict}   p({wanted}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
-        f"{100 * float(answer.share_changed[0]):.3g} % changed   ({answer.method})"
-    )
+def describe_answer(answer: Explanation, number: int) -> str:
+    """Return what the legend says of one of several answers."""
+    p, share = float(answer.probability[0]), 100 * float(answer.share_changed[0])
+    return f"answer {number + 1}: p {p:.2f}, {share:.2g} % changed, {answer.status[0]}"
 
 
-def _times(answer: Explanation, n_steps: int) -> Any:
-    return np.arange(n_steps) / (answer.info.sampling_rate or 1.0)
-
-
-def _draw_curve(axes: Axes, answer: Explanation, feature: int, n_steps: int) -> None:
-    times = _times(answer, n_steps)
-    half = 0.5 / (answer.info.sampling_rate or 1.0)
-    found = find_segments(answer.changed[:, :n_steps, [feature]])
-    for start, end in zip(found.start, found.end, strict=True):
-        axes.axvspan(times[start] - half, times[end - 1] + half, color=style.MARK, alpha=0.18, lw=0)
-    axes.plot(times, answer.query[0, :n_steps, feature], color=style.BEFORE, lw=1.3, label="recorded")
-    axes.plot(
-        times, answer.counterfactual[0, :n_steps, feature], color=style.AFTER, lw=1.3, ls="--", label="counterfactual"
-    )
-    unit = f"\n({answer.info.units[feature]})" if answer.info.units and answer.info.units[feature] else ""
-    axes.set_ylabel(style.plain(f"{answer.feature_names[feature]}{unit}"), rotation=0, ha="right", va="center")
-    axes.set_xlim(times[0] - half, times[-1] + half)
-
-
-def _draw_map(figure: Figure, axes: Axes, answer: Explanation, n_steps: int) -> None:
+def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
+    """Draw every change of one answer, features downwards; exact zeros are white."""
+    n_steps = n_steps_of(answer)
     standardised = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
     drawn = np.where(answer.changed[0, :n_steps], standardised, np.nan)  # exact zeros stay white
     largest = float(np.abs(standardised).max()) or 1.0
@@ -96,7 +131,7 @@ def _draw_map(figure: Figure, axes: Axes, answer: Explanation, n_steps: int) -> 
     image = axes.imshow(
         drawn.T,
         aspect="auto",
-        cmap=style.DIVERGING,
+        cmap=style.changes_map(),
         vmin=-largest,
         vmax=largest,
         interpolation="nearest",
@@ -104,10 +139,64 @@ def _draw_map(figure: Figure, axes: Axes, answer: Explanation, n_steps: int) -> 
     )
     names = [style.plain(name) for name in answer.feature_names]
     every = max(1, len(names) // 25)
-    axes.set_yticks(range(0, len(names), every), [names[i] for i in range(0, len(names), every)], fontsize=7)
+    axes.set_yticks(range(0, len(names), every), [names[i] for i in range(0, len(names), every)])
     for label, index in zip(axes.get_yticklabels(), range(0, len(names), every), strict=True):
         if not answer.mutable[index]:
             label.set_color(style.FIXED)
-    axes.set_xlabel("time (s)" if answer.info.sampling_rate else "time step")
-    axes.set_title("change (standard deviations; white: none)", loc="left")
-    figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame: white parts belong to the picture
+    axes.set_xlabel(time_label(answer))
+    grey = "" if answer.mutable.all() else "; grey: may not change"
+    axes.set_title(f"white: no change{grey}", loc="left")
+    figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, label="change (standard deviations)")
+
+
+def _add_legend(axes: Axes) -> None:
+    from matplotlib.patches import Patch
+
+    after, before = axes.lines
+    handles = [before, after, Patch(color=style.MARK, alpha=SHADE, lw=0, label="changed")]
+    axes.legend(handles=handles, loc="lower right", ncols=3, bbox_to_anchor=(1, 1), borderaxespad=0.2)
+
+
+def _half(answer: Explanation) -> float:
+    return 0.5 / (answer.info.sampling_rate or 1.0)
+
+
+def _mark(
+    axes: Axes, answer: Explanation, feature: int, *, colour: str = style.MARK, row: int = 0, rows: int = 1
+) -> None:
+    """Shade the changed stretches: over the whole height, or a bar of its own at the foot for each of several."""
+    times, half = times_of(answer), _half(answer)
+    found = find_segments(answer.changed[:1, : len(times), [feature]])
+    low, high = (0.0, 1.0) if rows == 1 else (0.04 * row, 0.04 * row + 0.03)
+    for start, end in zip(found.start, found.end, strict=True):
+        axes.axvspan(
+            times[start] - half,
+            times[end - 1] + half,
+            ymin=low,
+            ymax=high,
+            color=colour,
+            alpha=SHADE if rows == 1 else 0.9,
+            lw=0,
+        )
+
+
+def _draw_recorded(axes: Axes, answer: Explanation, feature: int) -> None:
+    times, half = times_of(answer), _half(answer)
+    axes.plot(times, answer.query[0, : len(times), feature], color=style.BEFORE, lw=1.3, label="recorded", zorder=2.2)
+    name = f"{answer.feature_names[feature]}\n{unit_of(answer, feature)}"
+    axes.set_ylabel(style.plain(name), rotation=0, ha="right", va="center")
+    axes.set_xlim(times[0] - half, times[-1] + half)
+
+
+def _draw_changed_part(axes: Axes, answer: Explanation, feature: int, number: int) -> None:
+    """Draw an answer where it changes the feature, and one step to either side, where it leaves the recording."""
+    times = times_of(answer)
+    changed = answer.changed[0, : len(times), feature]
+    near = changed.copy()
+    near[1:] |= changed[:-1]
+    near[:-1] |= changed[1:]
+    drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
+    look = style.ANSWERS[number]
+    axes.plot(times, drawn, color=look.colour, ls=look.line, lw=1.6, label=describe_answer(answer, number), zorder=2.3)

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sparcets.registry import require_extra
 
 if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 BEFORE = "#5b5b5b"
 AFTER = "#0072b2"
 MARK = "#e69f00"
 FIXED = "#b0b0b0"
-DIVERGING = "RdBu_r"  # white in the middle: no change
+# Places and colours of falls (blue) and rises (red): even the smallest is far from white, which is exactly no change.
+CHANGES = (
+    (0.0, "#053061"),
+    (0.25, "#2b75b5"),
+    (0.5, "#a6cfe4"),
+    (0.5, "#f7bda1"),
+    (0.75, "#cb4942"),
+    (1.0, "#67001f"),
+)
+# Shares from few to all, in one hue; white stands for none.
+SHARES = ((0.0, "#fde0b6"), (0.35, "#f0a04b"), (0.7, "#b8560f"), (1.0, "#5c2503"))
 VALUES = "viridis"  # recorded values
 SIZES = "plasma_r"  # sizes of changes: even the smallest is far from white, which stands for exactly none
 
@@ -51,6 +62,7 @@ METHODS = {
     "ics": Look(PURPLE, "D", ":"),
     "nearest": Look(SKY, "v", "--"),
 }
+ANSWERS = (Look(BLUE, "o", "-"), Look(VERMILION, "s", "--"), Look(GREEN, "^", "-."), Look(PURPLE, "D", ":"))
 OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE)
 OTHER_MARKERS = ("P", "X", "<", ">", "h", "p", "d", "8")
 OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
@@ -76,6 +88,13 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
         colour = free[(place + again) % len(free)]
         found[name] = Look(colour, OTHER_MARKERS[place], OTHER_LINES[i % len(OTHER_LINES)])
     return {name: found[name] for name in names}
+
+
+def changes_map() -> Colormap:
+    """Return the colours of changes: blue falls, red rises, and no white between them; what is not drawn is white."""
+    colors = require_extra("matplotlib.colors", "plots", "plots")
+    found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES).with_extremes(bad="white")
+    return found
 
 
 def plain(text: str) -> str:

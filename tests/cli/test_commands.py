@@ -92,7 +92,7 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
 
 def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> None:
     code, out, _ = run(capsys, "explain", model, "--rows", "0,1")
-    assert code == 0 and "The model would say" in out
+    assert code == 0 and "series 0: The model says calm. For it to say wild:\n  - " in out
 
 
 def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:

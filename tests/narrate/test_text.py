@@ -2,130 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sparcets.errors import DataError
 from sparcets.explanation import Explanation
 from sparcets.narrate.text import narrate
-from sparcets.series_info import SeriesInfo
 
-INFO = replace(
-    SeriesInfo.measure(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
-    feature_names=("roll", "gravity.x"),
-)
+Make = Callable[..., Explanation]
 
 
-def answer(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: Any) -> Explanation:
-    """One answer that moves the entries (step, feature) by these amounts."""
-    query = np.full((1, n_steps, 2), 5.0)
-    counterfactual = query.copy()
-    for place, change in changes.items():
-        counterfactual[0][place] += change
-    values: dict[str, Any] = {
-        "query": query,
-        "counterfactual": counterfactual,
-        "target": np.array([1]),
-        "status": np.array(["generated"]),
-        "reason": np.array([""]),
-        "query_index": np.array([0]),
-        "proba_before": np.array([[0.9, 0.1]]),
-        "proba_after": np.array([[0.125, 0.875]]),
-        "info": INFO,
-        "mutable": np.array([True, True]),
-    }
-    return Explanation(**{**values, **other})
+def test_the_long_form_whole(answer: Make) -> None:
+    text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
+    assert text.splitlines() == [
+        "The model says sick. For it to say well:",
+        "  - raise roll by 1.5 rad from 0.75 to 1.25 s",
+        "Unchanged: pressure. Nothing changes before 0.75 s or after 1.25 s.",
+        "10 % of the values that may change do. The model's probability of well goes from 0.10 to 0.88.",
+    ]
 
 
-def test_a_change_in_steps() -> None:
-    text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}))
-    assert text == (
-        "The model would say well (probability 0.88) instead of sick if roll were 1.5 higher in steps 3 to 4. "
-        "10 % of the values that may change do."
+def test_the_short_form_whole(answer: Make) -> None:
+    text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
+    assert text == "well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4."
+
+
+def test_a_single_step_and_a_lower_value(answer: Make) -> None:
+    assert "  - lower pressure by 0.25 in step 9\n" in narrate(answer({(9, 1): -0.25}))
+
+
+def test_a_peak_well_above_the_mean_is_told_in_the_long_form(answer: Make) -> None:
+    peaked = answer({(2, 0): 1.0, (3, 0): 1.0, (4, 0): 4.0}, units=("rad", ""))
+    assert "raise roll by 2 rad (at most 4 rad) in steps 2 to 4" in narrate(peaked)
+    assert "raise roll by 2 rad in steps 2 to 4" in narrate(peaked, short=True)
+
+
+def test_the_largest_change_in_standard_deviations_comes_first(answer: Make) -> None:
+    text = narrate(answer({(0, 0): 2.0, (5, 1): 7.0, (7, 0): -3.0}))
+    assert text.index("lower roll by 3 ") < text.index("raise roll by 2 ") < text.index("raise pressure by 7 ")
+
+
+def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
+    text = narrate(answer({**{(t, 0): 1.0 for t in range(5)}, (8, 0): 3.0}))
+    assert text.index("by 1 in steps 0 to 4") < text.index("by 3 in step 8")
+
+
+def test_ups_and_downs_do_not_cancel_out(answer: Make) -> None:
+    text = narrate(answer({(2, 0): 3.0, (3, 0): -3.0}, units=("m", "")))
+    assert "change roll both ways (−3 to +3 m) in steps 2 to 3" in text
+
+
+def test_features_of_a_group_in_one_line(answer: Make) -> None:
+    moves = {**{(t, 0): 1.0 for t in range(3, 6)}, **{(t, 1): -2.0 for t in range(3, 6)}}
+    names = ("hand_x", "hand_y", "load")
+    assert "  - hand: lower y by 2 and raise x by 1 in steps 3 to 5\n" in narrate(answer(moves, names=names))
+    both = {**{(t, 0): 1.0 for t in range(3, 6)}, **{(t, 1): 2.0 for t in range(3, 6)}}
+    assert "  - hand: raise y by 2 and x by 1 in steps 3 to 5\n" in narrate(answer(both, names=names))
+    lift = {"explain": {"groups": {"lift": ["hand_y", "load"]}}}
+    text = narrate(answer({(3, 1): 1.0, (3, 2): 2.0}, names=names, constraints=lift))
+    assert "  - lift: raise load by 2 and hand_y by 1 in step 3\n" in text
+
+
+def test_the_largest_five_are_told_and_the_rest_is_named(answer: Make) -> None:
+    seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
+    text = narrate(answer(seven, n_steps=20))
+    assert text.count("  - raise roll") == 5 and "And 2 smaller changes (23 % of all change), in roll." in text
+    assert "step 0" not in text and "step 3\n" not in text, "the smallest two"
+    assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
+    short = narrate(answer(seven, n_steps=20), short=True)
+    assert short.count("raise") == 2 and short.endswith("; and 5 smaller changes.")
+
+
+def test_what_stayed_and_what_had_to(answer: Make) -> None:
+    names = ("hand_x", "hand_y", "load", "ball_x", "ball_y")
+    text = narrate(answer({(3, 2): 1.0}, names=names, mutable=np.array([True, True, True, False, False])))
+    assert "Unchanged: hand. Not allowed to change: ball." in text, "by the name of the group"
+    half = narrate(answer({(3, 0): 1.0}, names=names))
+    assert "Unchanged: hand_y, load and ball." in half, "a group that changed in part is told by its features"
+    everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
+    assert "Unchanged" not in narrate(answer(everywhere)) and "Nothing changes" not in narrate(answer(everywhere))
+
+
+def test_the_share_is_of_what_may_change_and_small_shares_are_not_none(answer: Make) -> None:
+    assert "50 % of" in narrate(answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False])))
+    padded = narrate(answer({(0, 0): 1.0}, lengths=np.array([2])))
+    assert "25 % of" in padded and "after step 0" in padded, "padding is no calm end, and counts for nothing"
+    assert "0.2 % of" in narrate(answer({(0, 0): 1.0}, n_steps=250))
+
+
+def test_judges_and_the_oracle_are_told_where_they_were_asked(answer: Make) -> None:
+    measures = {"transfer": 0.67, "transfer_fcn": 1.0, "transfer_tcn": 0.0, "transfer_gru": 1.0, "oracle": 1.0}
+    text = narrate(answer({(3, 0): 1.0}), measures=measures)
+    assert "2 of 3 independent judges say well too (fcn yes, tcn no, gru yes)." in text
+    assert "The process that made the data agrees." in text and "Careful" not in text
+    assert "judge" not in narrate(answer({(3, 0): 1.0}))
+    assert "None of 2 independent judges say" in narrate(
+        answer({(3, 0): 1.0}), measures={"transfer_a": 0.0, "transfer_b": 0.0, "transfer_c": np.nan}
     )
 
 
-def test_a_single_step_a_lower_value_and_its_unit() -> None:
-    text = narrate(answer({(9, 1): -0.25}, info=replace(INFO, units=("rad", "g"))))
-    assert "if gravity.x were 0.25 g lower in step 9." in text
-
-
-def test_times_in_seconds_where_the_rate_is_known() -> None:
-    text = narrate(answer({(t, 0): 1.0 for t in range(2, 5)}, info=replace(INFO, sampling_rate=4.0)))
-    assert "roll were 1 higher from 0.50 to 1.25 s." in text, "steps 2, 3 and 4 last until the fifth begins"
-
-
-def test_the_largest_change_in_standard_deviations_comes_first() -> None:
-    text = narrate(answer({(0, 0): 2.0, (5, 1): 7.0, (7, 0): -3.0}))
-    assert text.index("roll were 3 lower") < text.index("roll were 2 higher") < text.index("gravity.x were 7 higher")
-
-
-def test_a_long_small_change_outweighs_a_short_large_one() -> None:
-    text = narrate(answer({**{(t, 0): 1.0 for t in range(5)}, (8, 0): 3.0}))
-    assert text.index("1 higher in steps 0 to 4") < text.index("3 higher in step 8")
-
-
-def test_ups_and_downs_do_not_cancel_out() -> None:
-    text = narrate(answer({(2, 0): 3.0, (3, 0): -3.0, (6, 0): 1.0}, info=replace(INFO, units=("m", ""))))
-    assert "roll were changed by -3 to +3 m in steps 2 to 3" in text
-    assert text.index("by -3 to +3") < text.index("1 m higher in step 6"), "and it is the larger change"
-
-
-def test_only_the_largest_five_are_told_and_the_rest_is_counted() -> None:
-    six = {(t, 0): 1.0 + t for t in range(0, 12, 2)}
-    text = narrate(answer(six, n_steps=20))
-    assert text.count(" were ") == 5 and "; and 1 smaller change." in text and "in step 0" not in text
-    eight = {(t, 0): 1.0 + t for t in range(0, 16, 2)}
-    assert "; and 3 smaller changes." in narrate(answer(eight, n_steps=20))
-    five = {(t, 0): 1.0 + t for t in range(0, 10, 2)}
-    assert "smaller" not in narrate(answer(five))
-
-
-def test_the_share_is_of_what_may_change_and_small_shares_are_not_none() -> None:
-    half = answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False]))
-    assert narrate(half).endswith(" 50 % of the values that may change do.")
-    padded = answer({(0, 0): 1.0}, lengths=np.array([2]))
-    assert " 25 % of" in narrate(padded)
-    assert " 0.2 % of" in narrate(answer({(0, 0): 1.0}, n_steps=250))
-    assert " 100 % of" in narrate(answer({(t, f): 1.0 for t in range(10) for f in range(2)}))
-
-
-def test_an_unchanged_answer() -> None:
+def test_an_unchanged_answer(answer: Make) -> None:
     already = answer({}, status=np.array(["unchanged"]))
-    assert narrate(already) == "The model already says well (probability 0.88); nothing has to change."
+    for short in (False, True):
+        assert narrate(already, short=short) == (
+            "The model already says well (probability 0.88); nothing has to change."
+        )
 
 
 @pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
-def test_nothing_found_with_its_reason(reason: str) -> None:
-    missed = np.array([[0.7, 0.3]])
-    text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array([reason]), proba_after=missed))
-    assert text == (
+def test_nothing_found_with_its_reason(answer: Make, reason: str) -> None:
+    missed = {
+        "status": np.array(["not_found"]),
+        "reason": np.array([reason]),
+        "proba_after": np.array([[0.7, 0.3]]),
+    }
+    text = narrate(answer({(0, 0): 1.0}, **missed))
+    first, second = text.splitlines()
+    assert first == (
         "No change was found that makes the model say well instead of sick: the constraints undo every change."
     )
+    assert second.startswith("Careful: this is no answer") and "best attempt" in second
+    assert narrate(answer({(0, 0): 1.0}, **missed), short=True) == first
+    assert "nothing was changed" in narrate(answer({}, **missed))
 
 
-def test_nothing_found_without_a_reason_tells_how_near_it_came() -> None:
+def test_nothing_found_without_a_reason_tells_how_near_it_came(answer: Make) -> None:
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
-    assert text.startswith("No change was found") and text.endswith("the best attempt reached a probability of 0.30.")
+    assert text.startswith("No change was found") and "the best attempt reached a probability of 0.30." in text
 
 
-def test_an_answer_that_is_missing_is_never_told_as_found() -> None:
+def test_an_answer_that_is_missing_is_never_told_as_found(answer: Make) -> None:
     """Of three answers asked for, the third may be missing; its place holds a copy of the first, which is valid."""
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array(["only 2 different answers"])))
     assert text.startswith("No change was found") and "only 2 different answers" in text
+    assert "Careful: this is no answer of its own" in text
 
 
-def test_text_of_an_explanation_is_that_of_the_answer() -> None:
+def test_the_same_answer_the_same_words(answer: Make) -> None:
+    moves = {(t, f): float((3 * t + f) % 5 - 2) for t in range(10) for f in range(2)}
+    assert len({narrate(answer(moves)) for _ in range(3)}) == 1
+
+
+def twice(one: Explanation, two: Explanation) -> Explanation:
+    names = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+    joined: dict[str, Any] = {n: np.concatenate([getattr(one, n), getattr(two, n)]) for n in names}
+    return replace(one, **joined)
+
+
+def test_text_of_an_explanation_is_that_of_the_answer(answer: Make) -> None:
     one, two = answer({(0, 0): 1.0}), answer({(0, 1): -1.0})
-    both = replace(
-        one,
-        **{
-            name: np.concatenate([getattr(one, name), getattr(two, name)])
-            for name in ("query", "counterfactual", "target", "status", "reason", "query_index")
-        },
-        proba_before=np.repeat(one.proba_before, 2, axis=0),
-        proba_after=np.repeat(one.proba_after, 2, axis=0),
-    )
+    both = twice(one, two)
     assert [both.text(), both.text(1), both.text(-1)] == [narrate(one), narrate(two), narrate(two)]
+    assert both.text(1, short=True) == narrate(two, short=True)
+
+
+def test_scores_bring_the_judges_and_must_be_those_of_the_explanation(answer: Make) -> None:
+    import pandas as pd
+
+    from sparcets.evaluation.scores import Scores
+
+    both = twice(answer({(0, 0): 1.0}), answer({(0, 1): -1.0}))
+    frame = pd.DataFrame({"status": ["generated"] * 2, "valid": [1.0, 1.0], "transfer_fcn": [1.0, 0.0]})
+    scores = Scores(per_query=frame, summary={}, judges={})
+    assert "The one independent judge says well too (fcn)." in both.text(0, scores=scores)
+    assert "The one independent judge (fcn) does not say well." in both.text(1, scores=scores)
+    with pytest.raises(DataError, match="2 answers, and not those of this explanation, which has 1"):
+        both[1].text(0, scores=scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,36 +12,12 @@ import pytest
 from matplotlib import colors, rcParams
 from matplotlib.figure import Figure
 
-from sparcets.errors import MissingExtraError
-from sparcets.explanation import Explanation
+from sparcets.errors import MissingExtraError, ShapeError
+from sparcets.explanation import Explanation, join
 from sparcets.plots import style
-from sparcets.plots.series import plot_answer
-from sparcets.series_info import SeriesInfo
+from sparcets.plots.series import plot_answer, plot_answers
 
-SCALE = 4.0  # every feature's standard deviation
-
-
-def answer(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
-    """One answer over ten steps that moves the entries (step, feature) by these amounts."""
-    info = SeriesInfo.measure(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
-    query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
-    counterfactual = query.copy()
-    for place, change in changes.items():
-        counterfactual[0][place] += change
-    values: dict[str, Any] = {
-        "query": query,
-        "counterfactual": counterfactual,
-        "target": np.array([1]),
-        "status": np.array(["generated"]),
-        "reason": np.array([""]),
-        "query_index": np.array([0]),
-        "proba_before": np.array([[0.9, 0.1]]),
-        "proba_after": np.array([[0.2, 0.8]]),
-        "info": replace(info, **other.pop("info", {})),
-        "mutable": np.ones(n_features, dtype=bool),
-        "method": "nearest",
-    }
-    return Explanation(**{**values, **other})
+Make = Callable[..., Explanation]
 
 
 def draw(figure: Figure) -> None:
@@ -52,21 +28,21 @@ def spans(axes: Any) -> list[tuple[float, float]]:
     return [(p.get_x(), p.get_x() + p.get_width()) for p in axes.patches]
 
 
-def test_only_what_changed_is_drawn_as_curves_before_and_after() -> None:
+def test_only_what_changed_is_drawn_as_curves_before_and_after(answer: Make) -> None:
     e = answer({(3, 0): 1.0, (4, 0): 2.0, (8, 0): -1.0, (0, 2): 5.0})
     *curves, _, _ = plot_answer(e).axes
-    assert [c.get_ylabel() for c in curves] == ["f0", "f2"], "in the order of the features"
-    before, after = curves[0].lines
+    assert [c.get_ylabel() for c in curves] == ["f0\n(no unit)", "f2\n(no unit)"], "in the order of the features"
+    after, before = curves[0].lines  # the recording is drawn over the counterfactual
     assert (before.get_label(), after.get_label()) == ("recorded", "counterfactual")
     assert before.get_xdata().tolist() == list(range(10))
     assert before.get_ydata().tolist() == e.query[0, :, 0].tolist()
     assert after.get_ydata().tolist() == e.counterfactual[0, :, 0].tolist()
     assert spans(curves[0]) == [(2.5, 4.5), (7.5, 8.5)], "half a step around what changed"
-    assert [t.get_text() for t in curves[0].get_legend().get_texts()] == ["recorded", "counterfactual"]
-    assert curves[1].get_legend() is None and curves[1].get_xlabel() == "time step" and curves[0].get_xlabel() == ""
+    assert [t.get_text() for t in curves[0].get_legend().get_texts()] == ["recorded", "counterfactual", "changed"]
+    assert curves[1].get_legend() is None and curves[1].get_xlabel() == "time (steps)" and curves[0].get_xlabel() == ""
 
 
-def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_white() -> None:
+def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_white(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(3, 0): 2.0, (0, 2): -8.0})).axes
     (image,) = grid.images
     drawn = np.ma.filled(image.get_array(), np.nan)  # (features, time)
@@ -77,7 +53,7 @@ def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_w
     assert image.get_extent() == [-0.5, 9.5, 2.5, -0.5]
 
 
-def test_units_seconds_and_title() -> None:
+def test_units_seconds_and_title(answer: Make) -> None:
     e = answer({(4, 1): 1.0}, info={"units": ("", "m/s²", ""), "sampling_rate": 2.0})
     figure = plot_answer(e)
     curve, grid, _ = figure.axes
@@ -87,29 +63,29 @@ def test_units_seconds_and_title() -> None:
     assert figure.get_suptitle() == "sick → well   p(well) 0.10 → 0.80   3.33 % changed   (nearest)"
 
 
-def test_at_most_five_curves_those_that_change_most() -> None:
+def test_at_most_five_curves_those_that_change_most(answer: Make) -> None:
     e = answer({(0, f): float(1 + (f * 3) % 7) for f in range(7)}, n_features=7)  # 1 4 7 3 6 2 5
     *curves, _, _ = plot_answer(e).axes
-    assert [c.get_ylabel() for c in curves] == ["f1", "f2", "f3", "f4", "f6"]
+    assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
 
 
-def test_padding_is_not_drawn() -> None:
+def test_padding_is_not_drawn(answer: Make) -> None:
     curve, grid, _ = plot_answer(answer({(2, 0): 1.0}, lengths=np.array([6]))).axes
     assert len(curve.lines[0].get_xdata()) == 6 and grid.images[0].get_array().shape == (3, 6)
 
 
-def test_features_that_may_not_change_are_named_in_grey() -> None:
+def test_features_that_may_not_change_are_named_in_grey(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, mutable=np.array([True, False, True]))).axes
     grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]
     assert grey == [False, True, False]
 
 
-def test_many_features_are_named_now_and_then() -> None:
+def test_many_features_are_named_now_and_then(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, n_features=60)).axes
     assert [t.get_text() for t in grid.get_yticklabels()] == [f"f{i}" for i in range(0, 60, 2)]
 
 
-def test_an_unchanged_answer_is_drawn_too() -> None:
+def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     figure = plot_answer(answer({}, status=np.array(["unchanged"]), proba_before=np.array([[0.2, 0.8]])))
     draw(figure)
     *curves, grid, _ = figure.axes
@@ -118,7 +94,7 @@ def test_an_unchanged_answer_is_drawn_too() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {(1, 1): 3.0}])
-def test_an_answer_that_was_not_found_is_drawn_too(changes: dict[tuple[int, int], float]) -> None:
+def test_an_answer_that_was_not_found_is_drawn_too(answer: Make, changes: dict[tuple[int, int], float]) -> None:
     missed = np.array([[0.7, 0.3]])
     figure = plot_answer(answer(changes, status=np.array(["not_found"]), proba_after=missed))
     draw(figure)
@@ -127,13 +103,13 @@ def test_an_answer_that_was_not_found_is_drawn_too(changes: dict[tuple[int, int]
     assert "not reached" in plot_answer(copy).get_suptitle()
 
 
-def test_names_are_not_read_as_formulas() -> None:
+def test_names_are_not_read_as_formulas(answer: Make) -> None:
     names = ("cost $a_{$", "weight_$", "f$\\frac$")
     figure = plot_answer(answer({(0, 0): 1.0, (0, 1): 1.0, (0, 2): 1.0}, info={"feature_names": names}))
     draw(figure)
 
 
-def test_pictures_leave_no_trace() -> None:
+def test_pictures_leave_no_trace(answer: Make) -> None:
     import matplotlib.pyplot as plt
 
     before = dict(rcParams)
@@ -141,9 +117,66 @@ def test_pictures_leave_no_trace() -> None:
     assert dict(rcParams) == before and plt.get_fignums() == []
 
 
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_says_what_to_install(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
         MissingExtraError, match=r"plots need matplotlib. Install it with: pip install 'sparcets\[plots\]'"
     ):
         plot_answer(answer({}))
+
+
+def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
+    *_, grid, bar = plot_answer(answer({(3, 0): 1e-5, (4, 0): -1e-5, (0, 2): 8.0})).axes
+    (image,) = grid.images
+    colours = image.cmap(image.norm(image.get_array()))  # (features, time, 4)
+    assert colours[1, 5].tolist() == [1, 1, 1, 1], "exactly no change is white"
+    for place in ((0, 3), (0, 4)):
+        assert min(colours[place][:3]) < 0.8
+    assert colours[0, 3, 0] > colours[0, 3, 2] and colours[0, 4, 2] > colours[0, 4, 0], "red rises, blue falls"
+    assert bar.get_ylabel() == "change (standard deviations)"
+
+
+def test_a_picture_of_one_answer_is_not_drawn_of_two(answer: Make) -> None:
+    one = answer({(0, 0): 1.0})
+    with pytest.raises(ShapeError, match="one answer, got 2"):
+        plot_answer(one[[0, 0]])
+
+
+def several(answer: Make, *status: str) -> Explanation:
+    """Answers to one query: the first moves f0 in steps 2 and 3, the second f2 in step 7, and so on."""
+    parts = [
+        answer({(2, 0): 4.0, (3, 0): 4.0} if i == 0 else {(7, 2): 8.0 + i}, status=np.array([s]))
+        for i, s in enumerate(status)
+    ]
+    return join(parts)
+
+
+def test_several_answers_over_one_query(answer: Make) -> None:
+    figure = plot_answers(several(answer, "generated", "refined"))
+    draw(figure)
+    first, second = figure.axes
+    assert [a.get_ylabel() for a in figure.axes] == ["f0\n(no unit)", "f2\n(no unit)"]
+    one, two, recorded = first.lines
+    assert recorded.get_label() == "recorded" and recorded.get_ydata().tolist() == [3.0 * t for t in range(10)]
+    assert one.get_label() == "answer 1: p 0.80, 6.7 % changed, generated"
+    drawn = np.asarray(one.get_ydata())
+    assert np.flatnonzero(~np.isnan(drawn)).tolist() == [1, 2, 3, 4], "where it changes, and a step to either side"
+    assert drawn[2:4].tolist() == [10.0, 13.0] and np.isnan(np.asarray(two.get_ydata())).all()
+    assert one.get_color() != two.get_color() and one.get_linestyle() != two.get_linestyle()
+    assert spans(first) == [(1.5, 3.5)] and spans(second) == [(6.5, 7.5)]
+    assert figure.get_suptitle() == "sick → well: 2 answers to one query"
+    assert second.get_xlabel() == "time (steps)"
+
+
+def test_answers_that_were_not_found_are_left_out(answer: Make) -> None:
+    figure = plot_answers(several(answer, "generated", "not_found"))
+    assert [len(a.lines) for a in figure.axes] == [2]
+    none = plot_answers(several(answer, "not_found", "not_found"))
+    draw(none)
+    assert none.get_suptitle().endswith("0 answers to one query")
+
+
+def test_answers_to_two_queries_are_refused(answer: Make) -> None:
+    both = join([answer({(0, 0): 1.0}), answer({(0, 0): 1.0}, query_index=np.array([1]))])
+    with pytest.raises(ShapeError, match="those to 2"):
+        plot_answers(both)

@@ -1,0 +1,277 @@
+"""The same pictures for a page: figures as plain values that plotly.js draws, so a report needs no plotly to be made.
+
+``show(curves_figure(e[0]))`` gives a plotly figure for a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.explanation import Explanation
+from sparcets.plots import style
+from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_label, times_of, unit_of
+from sparcets.plots.series import DRAWN, describe_answer
+from sparcets.registry import require_extra
+from sparcets.segments import find_segments
+
+PageFigure: TypeAlias = dict[str, Any]  # data, layout and perhaps frames, as plotly.js takes them
+
+PANEL, GAP, TOP, BOTTOM = 92, 30, 44, 46  # pixels: of one feature's curves, between two, above and below them
+COLUMNS = 400  # of a map; a screen shows no more
+DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in print
+GRID = "#ececec"
+FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
+
+
+def curves_figure(answer: Explanation) -> PageFigure:
+    """Return the most changed features of one answer before and after, changed stretches marked.
+
+    Parameters
+    ----------
+    answer
+        An explanation of length 1.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:2], target=1)
+    >>> [trace["name"] for trace in curves_figure(e[0])["data"][:2]]
+    ['counterfactual', 'recorded']
+    """
+    shown = most_changed(only_answer(answer))
+    times = rounded(times_of(answer))
+    data, shapes = [], []
+    for row, feature in enumerate(shown):
+        after = rounded(answer.counterfactual[0, : len(times), feature])
+        line = {"color": style.AFTER, "width": 2, "dash": "dash"}
+        data.append(_trace(times, after, row, "counterfactual", line))
+        data.append(_recorded(answer, feature, row))
+        shapes += _marks(answer, feature, row)
+    return {"data": data, "layout": _panels(answer, shown, shapes)}
+
+
+def answers_figure(answers: Explanation) -> PageFigure:
+    """Return several answers to one query over its recording, each where it changes something."""
+    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:DRAWN]
+    shown = most_changed(found if len(found) else answers)
+    times = rounded(times_of(answers[0]))
+    data = []
+    for row, feature in enumerate(shown):
+        data.append(_recorded(answers[0], feature, row))
+        for number, answer in enumerate(found):
+            changed = answer.changed[0, : len(times), feature]
+            near = changed | np.append(changed[1:], False) | np.append(False, changed[:-1])
+            drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
+            line = {"color": style.ANSWERS[number].colour, "width": 2, "dash": DASHES[number]}
+            data.append(_trace(times, rounded(drawn), row, describe_answer(answer, number), line))
+    layout = _panels(answers[0], shown, [])
+    layout["margin"]["t"] += 18 * len(found)
+    layout["height"] += 18 * len(found)
+    layout["legend"] |= {"orientation": "v", "traceorder": "normal"}
+    return {"data": data, "layout": layout}
+
+
+def map_figure(answer: Explanation) -> PageFigure:
+    """Return a map of every change of one answer in standard deviations; exact zeros are left white.
+
+    Of more steps than a screen has room for, each column shows the largest change among several.
+    """
+    only_answer(answer)
+    n_steps, names = n_steps_of(answer), [_safe(name) for name in answer.feature_names]
+    delta = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
+    every = -(-n_steps // COLUMNS)
+    if every > 1:
+        padded = np.pad(delta, ((0, -n_steps % every), (0, 0))).reshape(-1, every, len(names))
+        largest = np.abs(padded).argmax(1)[:, None]
+        delta = np.take_along_axis(padded, largest, axis=1)[:, 0]
+    limit = float(np.abs(delta).max()) or 1.0
+    unit = "s" if answer.info.sampling_rate else "steps"
+    trace = {
+        "type": "heatmap",
+        "x": rounded(times_of(answer)[::every]),
+        "y": names,
+        "z": [rounded(np.where(row == 0, np.nan, row)) for row in delta.T],
+        "zmin": -limit,
+        "zmax": limit,
+        "colorscale": [list(stop) for stop in style.CHANGES],
+        "colorbar": {"title": {"text": "change (standard deviations)", "side": "right"}, "thickness": 12},
+        "hovertemplate": f"%{{y}}<br>%{{x}} {unit}: %{{z:.2f}} standard deviations<extra></extra>",
+        "hoverongaps": False,
+    }
+    grey = "" if answer.mutable.all() else "; grey: may not change"
+    ticks = [
+        name if free else f'<span style="color:{style.FIXED}">{name}</span>'
+        for name, free in zip(names, answer.mutable, strict=True)
+    ]
+    # No grid: what is white is a part of the picture.
+    frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
+    layout = {
+        **_base(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
+        "xaxis": {**frame, "title": {"text": time_label(answer)}},
+        "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
+        "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
+        "showlegend": False,
+    }
+    if len(names) <= COLUMNS // 8:  # more names than that, plotly.js chooses some
+        layout["yaxis"] |= {"tickmode": "array", "tickvals": names, "ticktext": ticks}
+    return {"data": [trace], "layout": layout}
+
+
+def frequency_figure(answers: Explanation) -> PageFigure:
+    """Return how often each entry changes over all valid answers; what never changes is left white."""
+    found = answers[answers.valid & (answers.status != "unchanged")]
+    n_steps = found.query.shape[1]
+    every = -(-n_steps // COLUMNS)
+    padded = np.pad(found.changed, ((0, 0), (0, -n_steps % every), (0, 0)))
+    binned = padded.reshape(len(found), -1, every, answers.info.n_features).any(2)
+    share = 100 * binned.mean(0) if len(found) else np.zeros(binned.shape[1:])  # (time, features)
+    step = every / (answers.info.sampling_rate or 1.0)
+    figure = map_figure(answers[0])
+    trace, layout = figure["data"][0], figure["layout"]
+    trace |= {
+        "x": rounded(np.arange(len(share)) * step),
+        "z": [rounded(np.where(row == 0, np.nan, row), 3) for row in share.T],
+        "zmin": 0,
+        "zmax": max(float(share.max()), 1.0),
+        "colorscale": [list(stop) for stop in style.SHARES],
+        "colorbar": {"title": {"text": "answers that change it (%)", "side": "right"}, "thickness": 12},
+        "hovertemplate": "%{y}, %{x}: %{z:.3g} % of the answers<extra></extra>",
+    }
+    layout["title"]["text"] = layout["title"]["text"].replace("no change", "never changed")
+    return figure
+
+
+def show(figure: PageFigure) -> Any:
+    """Return a figure of this module as a ``plotly.graph_objects.Figure``; needs ``sparcets[plots]``."""
+    graph = require_extra("plotly.graph_objects", "plots", "plots")
+    return graph.Figure(data=figure["data"], layout=figure["layout"], frames=figure.get("frames"))
+
+
+def plotly_js() -> str:
+    """Return the source of plotly.js as the installed plotly brings it; needs ``sparcets[plots]``."""
+    source: str = require_extra("plotly.offline", "reports", "plots").get_plotlyjs()
+    return source
+
+
+def rounded(values: FloatArray, figures: int = 5) -> list[float | None]:
+    """Return numbers for JSON with so many figures; None where there is none.
+
+    >>> rounded(np.array([0.123456789, np.nan, 12345678.0, 0.0]))
+    [0.12346, None, 12346000.0, 0.0]
+    """
+    return [None if v != v else float(f"{v:.{figures}g}") for v in values.tolist()]
+
+
+def _trace(times: list[float | None], values: list[float | None], row: int, name: str, line: Any) -> PageFigure:
+    number = "" if row == 0 else str(row + 1)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": times,
+        "y": values,
+        "xaxis": "x",
+        "yaxis": f"y{number}",
+        "name": name,
+        "legendgroup": name,
+        "showlegend": row == 0,
+        "line": line,
+        "connectgaps": False,
+    }
+
+
+def _recorded(answer: Explanation, feature: int, row: int) -> PageFigure:
+    times = rounded(times_of(answer))
+    values = rounded(answer.query[0, : len(times), feature])
+    return _trace(times, values, row, "recorded", {"color": style.BEFORE, "width": 1.6})
+
+
+def _marks(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
+    step = 1 / (answer.info.sampling_rate or 1.0)
+    found = find_segments(answer.changed[:1, : n_steps_of(answer), [feature]])
+    return [
+        {
+            "type": "rect",
+            "layer": "below",
+            "xref": "x",
+            "yref": f"y{row + 1 if row else ''} domain",
+            "x0": round((start - 0.5) * step, 5),
+            "x1": round((end - 0.5) * step, 5),
+            "y0": 0,
+            "y1": 1,
+            "fillcolor": style.MARK,
+            "opacity": 0.2,
+            "line": {"width": 0},
+        }
+        for start, end in zip(found.start.tolist(), found.end.tolist(), strict=True)
+    ]
+
+
+def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure]) -> PageFigure:
+    """Return the layout of panels below one another, each with the name and unit of its feature above it."""
+    whole = len(shown) * (PANEL + GAP) - GAP
+    layout = {
+        **_base(whole + TOP + BOTTOM + 16),
+        "xaxis": {
+            "title": {"text": time_label(answer)},
+            "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
+            "gridcolor": GRID,
+            "zeroline": False,
+        },
+        "shapes": shapes,
+        "legend": {
+            "orientation": "h",
+            "traceorder": "reversed",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1 + 22 / whole,
+            "yanchor": "bottom",
+        },
+        "hovermode": "x unified",
+        "annotations": [],
+    }
+    for row, feature in enumerate(shown):
+        top = 1 - row * (PANEL + GAP) / whole
+        layout[f"yaxis{row + 1 if row else ''}"] = {
+            "domain": [max(0.0, top - PANEL / whole), top],
+            "gridcolor": GRID,
+            "zeroline": False,
+            "nticks": 4,
+            "automargin": True,
+        }
+        layout["annotations"].append(
+            {
+                "text": _safe(f"{answer.feature_names[feature]} {unit_of(answer, feature)}"),
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "left",
+                "y": top,
+                "yref": "paper",
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+        )
+    return layout
+
+
+def _base(height: int) -> PageFigure:
+    return {
+        "height": height,
+        "autosize": True,
+        "margin": {"l": 48, "r": 12, "t": TOP, "b": BOTTOM},
+        "font": FONT,
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "template": {},
+    }
+
+
+def _safe(text: str) -> str:
+    """Keep plotly.js from reading names as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,98 @@
+"""The trade-off of a fitted Sparce: the more it changes, the more are convinced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from sparcets.errors import DataError
+from sparcets.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIDES = {
+    "valid": "the classifier says the target (% of answers)",
+    "transfer": "an independent witness does (% of answers)",
+}
+
+
+class Place(Protocol):
+    """A place on the trade-off, as ``explainer.trade_off_`` holds them; all but the level are shares."""
+
+    @property
+    def level(self) -> float:
+        """How sure all voices must stay after the cut; 1 where nothing is cut."""
+
+    @property
+    def valid(self) -> float:
+        """Of the answers, those that the classifier accepts."""
+
+    @property
+    def transfer(self) -> float:
+        """Of the answers, those that a witness accepts which had no part in the training."""
+
+    @property
+    def changed(self) -> float:
+        """Of the mutable entries, those that changed."""
+
+    @property
+    def worth(self) -> float:
+        """What decides the default."""
+
+
+def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
+    """Draw how many answers convince, against how much they change; the default is ringed.
+
+    Parameters
+    ----------
+    places
+        ``explainer.trade_off_`` of a fitted :class:`~sparcets.Sparce`: measured on training series that were held out.
+
+    Returns
+    -------
+    figure
+        Two axes, for the classifier itself and for a witness; one line per depth of the cut, over the strengths.
+    """
+    if not places:
+        raise DataError(
+            "there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted Sparce with the default recipe."
+        )
+    chosen = max(places, key=lambda place: (round(place.worth, 6), -place.changed))
+    levels = sorted({place.level for place in places})
+    found = dict(zip(levels, style.ANSWERS * (1 + len(levels) // len(style.ANSWERS)), strict=False))
+    with style.new_figure(9, 4.0) as figure:
+        all_axes = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, (name, label) in zip(all_axes, SIDES.items(), strict=True):
+            for level in levels:
+                on_line = sorted((p for p in places if p.level == level), key=lambda p: p.changed)
+                axes.plot(
+                    [100 * p.changed for p in on_line],
+                    [100 * getattr(p, name) for p in on_line],
+                    color=found[level].colour,
+                    marker=found[level].marker,
+                    ls=found[level].line,
+                    lw=1.3,
+                    ms=5,
+                    label="not cut" if level >= 1 else f"cut to p(target) ≥ {level:.2g} for all",
+                )
+            axes.plot(
+                100 * chosen.changed,
+                100 * getattr(chosen, name),
+                "o",
+                ms=13,
+                mfc="none",
+                mec=style.BLACK,
+                mew=1.4,
+                ls="",
+                label="default",
+            )
+            axes.set_xlabel("changed entries (% of those that may change)")
+            axes.set_ylabel(label)
+            axes.grid(color="#ececec", lw=0.8)
+            axes.set_ylim(-4, 104)
+            axes.set_xlim(0, 105 * max(place.changed for place in places) or 1)
+            axes.tick_params(labelleft=True)
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure

@@ -1,0 +1,144 @@
+"""The parts of a report that speak of the whole set: its summary, and the settings that made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from sparcets import __version__
+from sparcets.explanation import STATUSES, Explanation
+from sparcets.narrate.quality import Scored, describe_quality
+
+NOT_JUDGED = (
+    "No independent judges were asked, so nothing here tells an explanation from a trick. "
+    "<code>sparcets evaluate</code> asks them; give what it saves to <code>sparcets report --scores</code>."
+)
+MEANING = {
+    "unchanged": "the model says the wanted class already",
+    "generated": "made in one pass",
+    "refined": "improved by a short search",
+    "neighbour": "taken from a real series",
+    "not_found": "nothing convinced the model; the best attempt is shown",
+}
+
+
+def summary_section(e: Explanation, scores: Scored | None) -> str:
+    """Return how many answers of which kind there are, and how good they are in words."""
+    n_queries = len(np.unique(e.query_index))
+    asked = e.status != "unchanged"
+    what = f"{_count(len(e), 'answer')} to {_count(n_queries, 'query', 'queries')}"
+    lines = [
+        '<h2 id="summary">Summary</h2>',
+        f"<p>{what} by <b>{escape(e.method or '?')}</b>; "
+        f"{int((e.valid & asked).sum())} of the {int(asked.sum())} that were asked for are valid.</p>",
+        f'<div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
+    ]
+    if scores is None or "transfer" not in scores.summary:
+        lines.append(f'<p class="careful">{NOT_JUDGED}</p>')
+    if scores is None:
+        return "\n".join(lines)
+    cards = [
+        f'<li class="{f.verdict}"><span class="grade">{f.verdict}</span><b>{escape(f.name)}</b>'
+        f"{escape(f.sentence)}</li>"
+        for f in describe_quality(scores.summary)
+    ]
+    lines += [
+        "<h3>How good they are</h3>",
+        f'<ul class="findings">{"".join(cards)}</ul>',
+        _all_measures(scores),
+    ]
+    return "\n".join(lines)
+
+
+def settings_section(e: Explanation) -> str:
+    """Return what made the explanation: method, seed, data, constraints and every setting."""
+    info = e.info
+    rate = f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known"
+    locked = [name for name, free in zip(info.feature_names, e.mutable, strict=True) if not free]
+    facts = {
+        "method": e.method,
+        "seed": e.seed,
+        "seconds": f"{e.seconds:.3g}",
+        "series": f"{info.n_steps} steps, {info.n_features} features",
+        "sampling rate": rate,
+        "classes": ", ".join(info.class_names),
+        "features that may not change": ", ".join(locked) or "none",
+        **{f"constraints ({when})": told for when, said in e.constraints.items() if (told := _said(said))},
+        **{f"config: {key}": value for key, value in _flat(e.config)},
+        "sparcets": __version__,
+    }
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(k))}</th><td class="words">{escape(str(v))}</td></tr>'
+        for k, v in facts.items()
+    )
+    return f'<h2 id="settings">Settings</h2><div class="scroll"><table>{rows}</table></div>'
+
+
+def _statuses(e: Explanation) -> str:
+    rows = "".join(
+        f'<tr><td>{status}</td><td class="number">{int((e.status == status).sum())}</td><td>{MEANING[status]}</td></tr>'
+        for status in STATUSES
+        if (e.status == status).any()
+    )
+    head = '<tr><th scope="col">status</th><th scope="col" class="number">answers</th><th scope="col">meaning</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _classes(e: Explanation) -> str:
+    """Return a small table: from which class to which, how many, and how many of them are valid."""
+    pairs = sorted(set(zip(e.predicted.tolist(), e.target.tolist(), strict=True)))
+    if len(pairs) < 2:
+        return ""
+    rows = []
+    for before, wanted in pairs:
+        here = (e.predicted == before) & (e.target == wanted)
+        names = f"{escape(e.class_names[before])} → {escape(e.class_names[wanted])}"
+        valid = int((here & e.valid).sum())
+        rows.append(
+            f'<tr><td>{names}</td><td class="number">{int(here.sum())}</td><td class="number">{valid}</td></tr>'
+        )
+    head = '<tr><th scope="col">from → to</th><th class="number">answers</th><th class="number">valid</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _all_measures(scores: Scored) -> str:
+    rows = []
+    for name, line in scores.summary.items():
+        numbers = (_number(line.get(key)) for key in ("mean", "std", "low", "high"))
+        cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
+        rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class='number'>{int(line['n'])}</td></tr>")
+    head = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("mean", "std", "low", "high", "n"))
+    notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
+    return (
+        f"<details><summary>All measures, and notes on them</summary>{notes}"
+        "<p class='soft'>low to high: 95 % interval of the mean.</p>"
+        f'<div class="scroll"><table><thead><tr><th scope="col">measure</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.3f}"
+
+
+def _count(n: int, one: str, many: str | None = None) -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def _said(constraints: Mapping[str, Any]) -> str:
+    """Return the constraints that were given, by name; those left empty are left out."""
+    given = {name: value for name, value in constraints.items() if value}
+    return "; ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield settings one by one, those of parts with a dot in their name."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

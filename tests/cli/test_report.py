@@ -1,0 +1,95 @@
+"""``sparcets report`` as a user types it: a page, or a picture of one answer; a mistake is one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("run") / "run.npz")
+    X, y = make_series(60)
+    sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1, n=2).save(path)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_page_with_what_can_be_measured(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
+    page = tmp_path / "new folder" / "r.html"
+    code, out, err = run(capsys, "report", run_file, "--out", str(page), "--title", "Mine")
+    assert code == 0 and err == "" and out.startswith(f"saved to {page} (")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<article") == 6 and "<h1>Mine</h1>" in text and "make the model say the wanted class" in text
+
+
+def test_scores_bring_the_judges(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
+    e = sp.load_explanation(run_file)
+    X, y = make_series(60)
+    judges = {"blunt": sp.wrap(lambda X: mean_proba(X, sharpness=1.0))}
+    sp.evaluate(e, sp.Dataset.from_arrays(X, y), judges=judges).save(tmp_path / "scores.json")
+    page = tmp_path / "r.html"
+    code, out, _ = run(
+        capsys, "report", run_file, "--out", str(page), "--scores", str(tmp_path / "scores.json"), "--json"
+    )
+    assert code == 0 and json.loads(out)["answers"] == 6
+    assert "The one independent judge says 1 too (blunt)." in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_one_answer_as_a_picture(
+    capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path, suffix: str, magic: bytes
+) -> None:
+    file = tmp_path / f"answer.{suffix}"
+    code, _, err = run(capsys, "report", run_file, "--answer", "2", "--out", str(file))
+    assert code == 0 and err == "" and file.read_bytes().startswith(magic)
+
+
+def test_all_answers_to_a_query_as_a_picture(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
+    file = tmp_path / "several.png"
+    assert run(capsys, "report", run_file, "-a", "2", "--picture", "several", "--out", str(file))[0] == 0
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--out", "r.pdf"],
+            "--out must end in .html, .htm, got 'r.pdf'. For a picture, say which answer: --answer 0.",
+        ),
+        (["--out", "r.html", "-a", "0"], "--out must end in .pdf, .png, .svg, got 'r.html'."),
+        (["--out", "r.png", "-a", "6"], "no answer 6: this explanation holds 6"),
+        (["--out", "r.png", "-a", "0", "--picture", "body"], "a stick figure needs features that name points"),
+        (["--out", "r.html", "--scores", "none.json"], "no file none.json"),
+    ],
+)
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    run_file: str,
+    tmp_path: Path,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "report", run_file, *arguments)
+    assert code == 2 and out == "" and words in err and len(err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [], "nothing half-made is left"
+
+
+def test_a_file_of_another_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "run.npz").write_text("no explanation")
+    code, _, err = run(capsys, "report", str(tmp_path / "run.npz"), "--out", str(tmp_path / "r.html"))
+    assert code == 2 and "is no explanation" in err and len(err.strip().splitlines()) == 1

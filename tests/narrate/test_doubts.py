@@ -1,0 +1,66 @@
+"""A weak answer is told as one, in plain words; a good one is not talked down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sparcets.explanation import Explanation
+from sparcets.narrate.doubts import find_doubts
+from sparcets.narrate.text import narrate
+
+Make = Callable[..., Explanation]
+SMALL = {(3, 0): 1.0}
+
+
+def test_a_good_answer_has_none(answer: Make) -> None:
+    good = {"transfer_a": 1.0, "transfer_b": 1.0, "transfer_c": 0.0, "knn_ratio": 1.4, "oracle": 1.0}
+    assert find_doubts(answer(SMALL), {}) == find_doubts(answer(SMALL), good) == []
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [([0, 0, 0], "none of 3 independent judges agrees"), ([1, 0, 0], "only 1 of 3"), ([1, 1, 0, 0], "only 2 of 4")],
+)
+def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
+    measures = {f"transfer_{i}": float(vote) for i, vote in enumerate(votes)}
+    (doubt,) = find_doubts(answer(SMALL), measures)
+    assert doubt.startswith(words) and "fool the model" in doubt
+    assert f"Careful: {doubt}" in narrate(answer(SMALL), measures=measures)
+    assert narrate(answer(SMALL), short=True, measures=measures).endswith(f"Careful: {doubt}")
+
+
+def test_far_from_real_data(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL), {"knn_ratio": 1.81})
+    assert "1.8 times as far from real well series" in doubt
+
+
+def test_values_that_training_series_hardly_hold(answer: Make) -> None:
+    (doubt,) = find_doubts(answer({(3, 1): 20.0}), {})
+    assert doubt.startswith("pressure is moved to 4.1 standard deviations"), "(0.5 + 20 - 4) / 4 = 4.125"
+    far = answer({(3, 1): 20.0})
+    far.query[0, 0, 1] = far.counterfactual[0, 0, 1] = 30.0  # the query itself goes there, so the change does not
+    assert find_doubts(far, {}) == []
+
+
+def test_the_model_is_hardly_convinced(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL, proba_after=np.array([[0.45, 0.55]])), {})
+    assert "leads by 0.10 only" in doubt
+    assert find_doubts(answer(SMALL, proba_after=np.array([[0.35, 0.65]])), {}) == []
+
+
+def test_from_a_neighbour(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL, status=np.array(["neighbour"])), {})
+    assert "taken from a real well series" in doubt
+
+
+def test_most_of_it_changes(answer: Make) -> None:
+    (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
+    assert doubt.startswith("60 % of what may change does")
+
+
+def test_the_process_that_made_the_data_disagrees(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL), {"oracle": 0.0})
+    assert "does not call the result well" in doubt

@@ -1,0 +1,43 @@
+"""Hand-made answers over ten steps, for pictures that are looked at by their axes, labels and data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.explanation import Explanation
+from sparcets.series_info import SeriesInfo
+
+SCALE = 4.0  # every feature's standard deviation
+
+
+def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
+    """One answer over ten steps that moves the entries (step, feature) by these amounts."""
+    info = SeriesInfo.measure(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
+    query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
+    counterfactual = query.copy()
+    for place, change in changes.items():
+        counterfactual[0][place] += change
+    values: dict[str, Any] = {
+        "query": query,
+        "counterfactual": counterfactual,
+        "target": np.array([1]),
+        "status": np.array(["generated"]),
+        "reason": np.array([""]),
+        "query_index": np.array([0]),
+        "proba_before": np.array([[0.9, 0.1]]),
+        "proba_after": np.array([[0.2, 0.8]]),
+        "info": replace(info, **other.pop("info", {})),
+        "mutable": np.ones(n_features, dtype=bool),
+        "method": "nearest",
+    }
+    return Explanation(**{**values, **other})
+
+
+@pytest.fixture
+def answer() -> Callable[..., Explanation]:
+    return make

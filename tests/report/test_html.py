@@ -1,0 +1,159 @@
+"""The page: what it says, that it holds everything, and that nothing in the data can break out of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.errors import DataError, MissingExtraError
+from sparcets.evaluation.evaluate import evaluate
+from sparcets.evaluation.scores import Scores
+from sparcets.explanation import Explanation
+from sparcets.report import html
+from sparcets.report.html import write_report
+
+SCRIPT = re.compile(r"<script[^>]*>.*?</script>", flags=re.S)
+
+
+def made(e: Explanation, folder: Path, **options: Any) -> str:
+    return write_report(e, folder / "report.html", **options).read_text(encoding="utf-8")
+
+
+def words(page: str) -> str:
+    """Return what a reader sees of a page, as one line."""
+    text: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = text.append  # type: ignore[method-assign]
+    parser.feed(re.sub(r"<style>.*?</style>", "", SCRIPT.sub("", page), flags=re.S))
+    return " ".join(" ".join(text).split())
+
+
+def numbers(page: str, name: str) -> dict[str, Any]:
+    found = re.search(rf'<script type="text/plain" id="{name}-numbers">([^<]*)</script>', page)
+    assert found is not None
+    figures: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    return figures
+
+
+def test_every_answer_is_told_as_text_does(explanation: Explanation, tmp_path: Path) -> None:
+    seen = words(made(explanation, tmp_path))
+    for i in range(len(explanation)):
+        for line in explanation.text(i).splitlines():
+            assert " ".join(line.strip().removeprefix("- ").removeprefix("Careful: ").split()) in seen
+    assert "6 answers to 5 queries by sparce ; 4 of the 5 that were asked for are valid." in seen
+    assert "6 explanations towards well & <fit>" in seen
+
+
+def test_pictures_are_drawn_from_the_numbers_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
+    page = made(explanation, tmp_path)
+    figures = numbers(page, "pictures-2")
+    assert set(figures) == {"curves", "map", "body"}
+    recorded = figures["curves"]["data"][1]["y"]
+    np.testing.assert_allclose(recorded, explanation.query[2, :, 2], rtol=1e-4)
+    assert set(numbers(page, "pictures-0")) == {"curves", "map", "body", "answers"}, "told with the first of two"
+    assert "answers" not in numbers(page, "pictures-1")
+    assert set(numbers(page, "set")) == {"frequency"}
+    for key in figures:
+        assert f'data-name="{key}"' in page
+
+
+def test_the_table_can_be_sorted_by_numbers(explanation: Explanation, tmp_path: Path) -> None:
+    page = made(explanation, tmp_path)
+    head, body = re.search(r'<table id="answers"><thead>(.*?)</thead><tbody>(.*?)</tbody>', page, re.S).groups()  # type: ignore[union-attr]
+    names = re.findall(r"<button[^>]*>(.*?)</button>", head)
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)]
+    assert names[:6] == ["answer", "query", "model says", "wanted", "status", "probability"]
+    assert names[6:] == ["changed, %", "stretches", "doubts"]
+    assert len(rows) == 6 and all(len(row) == len(names) for row in rows)
+    assert rows[0][5] == "0.90" and rows[0][6] == "5" and rows[3][4] == "not_found"
+    assert [row[-1] for row in rows] == ["0", "0", "1", "1", "0", "0"], "as many as are told"
+
+
+def test_names_and_reasons_cannot_break_out(explanation: Explanation, tmp_path: Path) -> None:
+    page = made(explanation, tmp_path, title="<script>alert(1)</script>")
+    outside = SCRIPT.sub("", page)
+    assert "<script>alert" not in page and "<i>load" not in outside and "<impossible>" not in outside
+    assert "it is <impossible>" in words(page) and "<i>load</i>" in words(page)
+
+
+def test_nothing_is_loaded_from_elsewhere(explanation: Explanation, tmp_path: Path) -> None:
+    outside = SCRIPT.sub("", made(explanation, tmp_path))
+    assert "://" not in outside and "@import" not in outside and "url(" not in outside
+    assert "Content-Security-Policy\" content=\"default-src 'none'" in outside
+
+
+def test_scores_are_told_in_words(explanation: Explanation, tmp_path: Path) -> None:
+    without = words(made(explanation, tmp_path))
+    assert "How good they are" not in without and "No independent judges were asked" in without
+    plain = evaluate(explanation, progress=False)
+    measured = words(made(explanation, tmp_path, scores=plain))
+    assert "80 % of the 5 answers make the model say the wanted class" in measured
+    assert "No independent judges were asked" in measured, "measures alone are no judges"
+    frame = plain.per_query.assign(transfer=1.0, transfer_fcn=[1.0, 1, 0, 0, np.nan, 1], transfer_tcn=0.0)
+    judged = replace(plain, per_query=frame, summary={**plain.summary, "transfer": plain.summary["valid"]})
+    seen = words(made(explanation, tmp_path, scores=judged))
+    assert "Independent judges agree with 80 % of them" in seen and "No independent judges" not in seen
+    assert "1 of 2 independent judges say well & <fit> too (fcn yes, tcn no)." in seen
+    assert "judges" in seen and "1 of 2" in seen and "none of 2 independent judges agrees" in seen
+
+
+def test_scores_of_another_explanation_are_refused_and_nothing_is_written(
+    explanation: Explanation, tmp_path: Path
+) -> None:
+    scores: Scores = evaluate(explanation[:2], progress=False)
+    with pytest.raises(DataError, match="not those of this explanation"):
+        write_report(explanation, tmp_path / "r.html", scores=scores)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings(explanation: Explanation, tmp_path: Path) -> None:
+    seen = words(made(explanation, tmp_path))
+    assert "config: train.epochs 7" in seen and "constraints (explain) frozen: [[0, 2]]" in seen
+    assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
+
+
+def test_the_same_explanation_the_same_page(explanation: Explanation, tmp_path: Path) -> None:
+    assert made(explanation, tmp_path) == made(explanation, tmp_path)
+
+
+def test_only_unchanged_answers_make_a_page_too(explanation: Explanation, tmp_path: Path) -> None:
+    page = made(explanation[explanation.status == "unchanged"], tmp_path)
+    assert "nothing has to change" in words(page) and 'id="set"' not in page
+
+
+def test_padded_series(explanation: Explanation, tmp_path: Path) -> None:
+    padded = replace(explanation, lengths=np.full(6, 9))
+    assert len(numbers(made(padded, tmp_path), "pictures-0")["curves"]["data"][0]["x"]) == 9
+
+
+def test_of_very_many_the_first_are_told_and_the_page_says_so(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "MOST", 4)
+    page = made(explanation, tmp_path)
+    assert page.count("<article") == 4 and "2 more are left out" in words(page)
+    assert "6 answers to 5 queries" in words(page), "the summary is of all"
+    assert "left out" not in words(made(explanation[:4], tmp_path))
+
+
+def test_without_plotly_the_error_says_what_to_install(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(MissingExtraError, match=r"reports need plotly. .*sparcets\[plots\]"):
+        write_report(explanation, tmp_path / "r.html")
+
+
+def test_nothing_to_report(explanation: Explanation, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nothing to report"):
+        write_report(explanation[:0], tmp_path / "r.html")
