@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import benchmark, data, demo, evaluate, explain, fit, listing, reproduce
+from sparcets.cli import benchmark, data, demo, evaluate, explain, fit, listing, reproduce, studio
 
 app = typer.Typer(
     name="sparcets",
@@ -23,6 +23,7 @@ app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(benchmark.app, name="benchmark")
 app.command("reproduce")(reproduce.reproduce)
+app.command("studio")(studio.studio)
 app.command("list")(listing.list_all)
 
 
