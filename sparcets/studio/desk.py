@@ -195,3 +195,7 @@ def too_slow(seconds: float) -> ApiError:
 
 def _import_heavy() -> None:
     import pandas  # noqa: F401 - tables of changes
+    import torch
+
+    # One query at a time through small networks: threads would wait for each other most of the time.
+    torch.set_num_threads(1)
