@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sparcets.studio.errors import ApiError
@@ -19,6 +19,7 @@ from sparcets.studio.models import ErrorBody, FitExplainer, Job, TrainClassifier
 from sparcets.studio.workspace import Kind, Workspace, new_id
 
 log = logging.getLogger(__name__)
+WORKER = [sys.executable, "-m", "sparcets.studio.worker"]
 KEPT = 50  # finished jobs that are remembered
 PATIENCE = 3.0  # seconds a process has to end by itself
 
@@ -29,7 +30,6 @@ class _Entry:
     request: TrainClassifier | FitExplainer
     process: subprocess.Popen[str] | None = None
     begun: float = 0.0
-    events: dict[str, Any] = field(default_factory=dict)
 
 
 class Jobs:
@@ -180,7 +180,7 @@ class Jobs:
         }
         threads = str(max(1, (os.cpu_count() or 2) - 1))  # one is left for the questions
         process = subprocess.Popen(
-            [sys.executable, "-m", "sparcets.studio.worker"],
+            WORKER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -29,12 +29,12 @@ def is_loopback(host: str) -> bool:
 
 def bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens; a port of 0 takes a free one."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        opened = socket.socket(family, socket.SOCK_STREAM)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
     except OSError as error:
+        opened.close()
         raise ConfigError(
             f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another with --port or --host."
         ) from error

@@ -24,7 +24,7 @@ export function options(select, entries, chosen) {
 const ICONS = {
   locked: "M5 9h10v8H5zM7 9V6a3 3 0 0 1 6 0v3",
   open: "M5 9h10v8H5zM7 9V6a3 3 0 0 1 5.6-1.5",
-  limits: "M4 5h12M4 15h12M10 7v6M8 9l2-2 2 2M8 11l2 2 2-2",
+  limits: "M3 6h4M11 6h6M9 4a2 2 0 1 0 .01 0zM3 14h7M14 14h3M12 12a2 2 0 1 0 .01 0z",
 };
 
 export function icon(name) {
@@ -35,6 +35,12 @@ export function icon(name) {
   path.setAttribute("d", ICONS[name]);
   svg.append(path);
   return svg;
+}
+
+// A name with places where a line may break: before capitals, and after _ . - and blanks unless little would be left.
+export function breakable(name) {
+  const parts = name.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.\- ])(?=.{3})/);
+  return parts.flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 }
 
 export function percent(share) {

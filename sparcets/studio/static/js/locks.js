@@ -1,6 +1,6 @@
 // What may not change: features locked by their buttons, time locked by dragging or by the form, ranges by the dialog.
 
-import { $, el, icon, speak } from "./dom.js";
+import { $, breakable, el, icon, speak } from "./dom.js";
 import { stepsToTime, timeUnit, toSteps } from "./picture.js";
 import { clearLimits, known, set, state } from "./state.js";
 
@@ -22,6 +22,9 @@ export function beginLocks(onChange) {
     changed();
   });
   $("#limits").addEventListener("close", readDialog);
+  for (const button of document.querySelectorAll("#limits [data-close]")) {
+    button.addEventListener("click", () => $("#limits").close(button.dataset.close));
+  }
   $("#limits form").addEventListener("submit", checkDialog);
 }
 
@@ -64,7 +67,7 @@ function row(f, touched) {
     type: "button", class: `feature${touched.has(name) ? " changed" : ""}`, "aria-pressed": String(locked), disabled: fixed, "data-feature": name,
     title: fixed ? `${name} may never change: the data say so` : `${locked ? "Unlock" : "Lock"} ${name}`,
     onclick: () => toggle(name),
-  }, icon(locked ? "locked" : "open"), el("span", {}, unit ? `${name} (${unit})` : name));
+  }, icon(locked ? "locked" : "open"), el("span", {}, ...breakable(name), unit ? el("small", {}, ` ${unit}`) : null));
   const set = name in state.ranges || name in state.direction;
   const more = el("button", {
     type: "button", class: `more${set ? " set" : ""}`, disabled: locked, "data-feature": name,
@@ -132,7 +135,7 @@ function openDialog(f) {
 
 function checkDialog(event) {
   const { low, high } = event.target;
-  if (event.submitter?.value !== "set" || !low.value || !high.value || low.valueAsNumber <= high.valueAsNumber) return;
+  if (!low.value || !high.value || low.valueAsNumber <= high.valueAsNumber) return;
   event.preventDefault();
   $("#limits .problem").textContent = "The smallest value must not be above the largest.";
 }

@@ -7,7 +7,7 @@ import { known, state } from "./state.js";
 const COLOURS = { before: "#7a7a7a", after: "#0072b2", other: "#d55e00", mark: "rgba(230,159,0,0.22)", markOther: "rgba(213,94,0,0.12)", locked: "rgba(91,102,114,0.2)", line: "#e3e8ed" };
 const TOP = 6;
 const BOTTOM = 46;
-const ROOM = 0.84; // share of a band that its curve may use
+const ROOM = 0.7; // share of a band that its curve may use
 const FEW = 14; // features shown at once, unless all are asked for
 
 let onWindow = () => {};
@@ -65,6 +65,12 @@ function fitScales(key, answers) {
       }
     }
   }
+}
+
+// As many digits as tell the two ends of a scale apart.
+function rounded(value, span) {
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(span || 1)));
+  return Math.abs(value) >= 1e5 || digits > 5 ? value.toExponential(1) : (Number(value.toFixed(digits)) || 0).toFixed(digits);
 }
 
 const plain = (text) => text.replaceAll("<", "&lt;");
@@ -139,7 +145,7 @@ export async function drawPicture(answer, other, features) {
     yaxis: {
       range: [0, count], fixedrange: true, zeroline: false, showgrid: false, tickfont: { size: 9.5 },
       tickvals: features.flatMap((f) => [at(f, scales.low[f]), at(f, scales.high[f])]),
-      ticktext: features.flatMap((f) => [short(scales.low[f]), short(scales.high[f])]),
+      ticktext: features.flatMap((f) => [scales.low[f], scales.high[f]].map((end) => rounded(end, scales.high[f] - scales.low[f]))),
     },
     shapes: features.slice(1).map((f) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: base.get(f) + 1, y1: base.get(f) + 1, line: { color: COLOURS.line, width: 1 }, layer: "below" })),
     selections: [],
