@@ -33,6 +33,7 @@ def bind(host: str, port: int) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
+        opened.listen()  # who comes while the rest is still loading waits instead of being turned away
     except OSError as error:
         opened.close()
         raise ConfigError(
