@@ -160,9 +160,7 @@ def test_a_method_that_is_not_possible(client: TestClient) -> None:
     assert "PUT is not possible" in error(client.put(f"{API}/status"), 405)["message"]
 
 
-@pytest.mark.parametrize(
-    "name", ["../own", "..%2Fown", "%2e%2e/own", "....//own", "own/about.json", "OWN", ".own"]
-)
+@pytest.mark.parametrize("name", ["../own", "..%2Fown", "%2e%2e/own", "....//own", "own/about.json", "OWN", ".own"])
 def test_ids_cannot_lead_outside(client: TestClient, name: str) -> None:
     assert client.get(f"{API}/datasets/{name}/series/0").status_code in (404, 422)
     assert client.get(f"/static/{name}").status_code == 404

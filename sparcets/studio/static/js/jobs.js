@@ -29,7 +29,10 @@ export async function look(first = false) {
   for (const job of jobs) {
     if (job.state === "queued" || job.state === "running" || seen.has(job.id)) continue;
     seen.add(job.id);
-    if (first) continue; // ended before this page was opened
+    if (first) {
+      dismissed.add(job.id); // it ended before this page was opened
+      continue;
+    }
     speak(`${job.title}: ${job.state}`);
     await ended(job);
   }
@@ -62,9 +65,9 @@ function card(job) {
 }
 
 function stageInWords(job) {
+  const stage = job.stage === job.title ? "" : `stage ${Math.max(1, job.stages)}, ${job.stage}: `;
   if (!job.total) return `${job.stage}…`;
-  const stage = job.stages > 1 || job.kind === "explainer" ? `stage ${job.stages}, ${job.stage}` : job.stage;
-  return `${stage}: round ${Math.round(job.done)} of ${Math.round(job.total)} at most`;
+  return `${stage}round ${Math.round(job.done)} of at most ${Math.round(job.total)}`;
 }
 
 async function stop(job, button) {

@@ -4,7 +4,7 @@
 import { $, short } from "./dom.js";
 import { known, state } from "./state.js";
 
-const COLOURS = { before: "#7a7a7a", after: "#0072b2", other: "#d55e00", mark: "rgba(230,159,0,0.22)", markOther: "rgba(213,94,0,0.12)", locked: "rgba(91,102,114,0.2)", line: "#e3e8ed" };
+const COLOURS = { before: "#7a7a7a", after: "#0072b2", other: "#d55e00", mark: "rgba(230,159,0,0.18)", markOther: "rgba(213,94,0,0.12)", locked: "rgba(91,102,114,0.2)", line: "#e3e8ed" };
 const TOP = 6;
 const BOTTOM = 46;
 const ROOM = 0.7; // share of a band that its curve may use

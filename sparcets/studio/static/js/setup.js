@@ -155,7 +155,9 @@ function draw(step, kind, record, line, choices, ready) {
   place.replaceChildren(...(ready ? choices(open[kind] || !record) : []));
   for (const [id, value] of Object.entries(values)) {
     const select = document.getElementById(id);
-    if (select && [...select.options].some((o) => o.value === value)) select.value = value;
+    if (!select || select.value === value || ![...select.options].some((o) => o.value === value)) continue;
+    select.value = value;
+    select.dispatchEvent(new Event("change"));
   }
 }
 
@@ -185,6 +187,17 @@ function picker(id, label, entries, chosen) {
   return [select, el("label", { for: id }, label, select)];
 }
 
+// A choice among things of the catalog, with what is chosen described below it.
+function described(id, label, entries, chosen, name = (text) => text) {
+  const [select, shown] = picker(id, label, entries.map((e) => [e.name, name(e.name)]), chosen);
+  const about = el("p", { class: "about", id: `${id}-about` });
+  const tell = () => { about.textContent = entries.find((e) => e.name === select.value)?.about ?? ""; };
+  select.setAttribute("aria-describedby", about.id);
+  select.addEventListener("change", tell);
+  tell();
+  return [select, el("div", {}, shown, about)];
+}
+
 function having(kind, title, records, name, button) {
   if (!records.length) return null;
   const [select, label] = picker(`have-${kind}`, title, records.map((r) => [r.id, name(r)]), state[kind] ?? records.at(-1).id);
@@ -199,8 +212,7 @@ function having(kind, title, records, name, button) {
 function datasetChoices(wanted) {
   if (busy) return [el("p", { class: "about", role: "status" }, busy), el("progress", { "aria-label": busy })];
   if (!wanted) return [];
-  const entries = known.catalog.datasets.map((d) => [d.name, `${d.name}: ${d.about}`]);
-  const [select, label] = picker("builtin", "Built in", entries, "catching");
+  const [select, label] = described("builtin", "Built in", known.catalog.datasets, "catching");
   const input = el("input", { type: "file", id: "upload", accept: ".csv,.npz", onchange: (event) => uploadFile(event.target.files[0]) });
   const drop = el("div", {
     class: "drop",
@@ -219,7 +231,7 @@ function datasetChoices(wanted) {
 }
 
 function training(kind, title, entries, label, button, start) {
-  const [what, first] = picker(`new-${kind}`, label, entries, BEST[kind]);
+  const [what, first] = described(`new-${kind}`, label, entries, BEST[kind], kind === "explainer" ? methodName : undefined);
   const [effort, second] = picker(`effort-${kind}`, "Effort", EFFORT, "default");
   const go = el("button", { type: "button", class: "primary", onclick: () => start(what.value, effort.value) }, button);
   return el("div", { class: "group" }, el("h3", {}, title), first, second, el("div", { class: "row" }, go));
@@ -229,11 +241,10 @@ function classifierChoices(wanted) {
   const cards = jobCards("classifier", state.dataset);
   if (!wanted || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
   const here = lists.classifiers.filter((c) => c.dataset === state.dataset);
-  const entries = known.catalog.classifiers.map((c) => [c.name, `${c.name}: ${c.about}`]);
   return [
     ...cards,
     having("classifier", "Trained already", here, (c) => `${c.architecture}, ${percent(c.test_accuracy)} right${c.preset === "tiny" ? ", quick" : ""}`, "Use"),
-    training("classifier", "Train a classifier", entries, "Kind", "Train",
+    training("classifier", "Train a classifier", known.catalog.classifiers, "Kind", "Train",
       (architecture, preset) => train("classifier", { dataset: state.dataset, architecture, preset })),
   ].filter(Boolean);
 }
@@ -241,11 +252,10 @@ function classifierChoices(wanted) {
 function explainerChoices(wanted) {
   const cards = jobCards("explainer", state.classifier);
   if (!wanted || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
-  const entries = known.catalog.explainers.map((e) => [e.name, `${methodName(e.name)}: ${e.about}`]);
   return [
     ...cards,
     having("explainer", "Fitted already", explainersHere(), (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""} (${e.id.slice(-6)})`, "Use"),
-    training("explainer", "Fit an explainer", entries, "Method", "Fit",
+    training("explainer", "Fit an explainer", known.catalog.explainers, "Method", "Fit",
       (method, preset) => train("explainer", { classifier: state.classifier, method, preset })),
   ].filter(Boolean);
 }
