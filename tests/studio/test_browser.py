@@ -150,8 +150,8 @@ def test_the_whole_story_from_upload_to_export(visit: Visit, home: Made) -> None
             page.locator("#change-explainer").click()
     page.get_by_text("by Search (ICS)").wait_for()
 
-    visit.after(lambda: page.get_by_role("option").nth(3).click())
-    predicted = page.get_by_role("option", selected=True).locator("span").nth(1).inner_text()
+    visit.after(lambda: page.locator("#queries [role=option]").nth(3).click())
+    predicted = page.locator("#queries [aria-selected=true] span").nth(1).inner_text()
     targets = page.locator("#target option").all_inner_texts()
     assert predicted not in targets and len(targets) == 2
     visit.after(lambda: page.locator("#target").select_option(targets[1]))

@@ -1,9 +1,7 @@
 """The API keeps to its own description, whatever it is asked (schemathesis)."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,10 +36,10 @@ def test_a_document_describes_the_api(client: TestClient) -> None:
 
 
 @pytest.fixture
-def app(made: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def app(made: Made, monkeypatch: pytest.MonkeyPatch) -> Any:
     # What is checked are the answers, not the trainings, which would take seconds each.
     monkeypatch.setattr(Jobs, "_work", lambda self: None)
-    yield create_app(made.folder, device="cpu", limits=Limits(jobs_waiting=10_000))
+    return create_app(made.folder, device="cpu", limits=Limits(jobs_waiting=10_000))
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["as described", "otherwise"])
@@ -62,7 +60,7 @@ def test_every_operation_keeps_to_its_description(app: Any, made: Made, mode: An
             suppress_health_check=list(HealthCheck),
         )
         @given(case=operation.as_strategy(generation_mode=mode), there=strategies.booleans())
-        def check(case: Any, there: bool) -> None:
+        def check(case: Any, there: bool, answered: set[int] = answered) -> None:
             if there and mode == GenerationMode.POSITIVE and case.method != "DELETE":
                 name_what_is_there(case, made)
             response = case.call(headers={"Host": "127.0.0.1"})

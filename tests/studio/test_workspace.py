@@ -22,9 +22,14 @@ def test_what_is_being_made_is_not_there_until_it_is_complete(tmp_path: Path) ->
 
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
-    with pytest.raises(RuntimeError, match="full"), workspace.making("datasets", "new") as folder:
-        (folder / "half").write_text("half")
-        raise RuntimeError("full")
+
+    def fail() -> None:
+        with workspace.making("datasets", "new") as folder:
+            (folder / "half").write_text("half")
+            raise RuntimeError("full")
+
+    with pytest.raises(RuntimeError, match="full"):
+        fail()
     assert not any((tmp_path / "datasets").iterdir())
 
 

@@ -26,6 +26,7 @@ export function beginQuestion() {
   $("#target").addEventListener("change", (event) => { set({ target: event.target.value, shown: 0 }); ask(); });
   $("#answers").addEventListener("change", (event) => { set({ answers: Number(event.target.value), shown: 0 }); ask(); });
   $("#compare").addEventListener("change", (event) => { set({ compare: event.target.value || null }); ask(); });
+  if (matchMedia("(pointer: coarse)").matches) $("#hint").textContent = "Tap a feature to lock it. Lock a stretch of time below.";
   $("#show-all").addEventListener("click", () => { showAll = !showAll; draw(); });
 }
 
