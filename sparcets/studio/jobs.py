@@ -98,6 +98,12 @@ class Jobs:
         self.workspace.forget_unfinished(_folder(entry.job), entry.job.id)
         return entry.job
 
+    def check_unused(self, name: str) -> None:
+        """Refuse to let go of what a training needs."""
+        users = [j.title for j in self.all() if j.parent == name and j.state in ("queued", "running")]
+        if users:
+            raise ApiError(409, "in_use", f"{name} is needed by {users[0]}, which is going on. Cancel that first.")
+
     def close(self) -> None:
         """Stop everything."""
         self._queue.put(None)

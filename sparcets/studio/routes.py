@@ -108,6 +108,7 @@ def _add_datasets(router: APIRouter, desk: Desk, jobs: Jobs) -> None:
     @router.delete("/datasets/{name}", tags=["data"], status_code=204)
     def remove_dataset(name: Id) -> None:
         """Remove a data set that no classifier needs."""
+        jobs.check_unused(name)
         workspace.remove("datasets", name)
 
     @router.get("/datasets/{name}/series/{row}", tags=["data"])
@@ -136,6 +137,7 @@ def _add_models(router: APIRouter, desk: Desk, jobs: Jobs) -> None:
     @router.delete("/classifiers/{name}", tags=["models"], status_code=204)
     def remove_classifier(name: Id) -> None:
         """Remove a classifier that no explainer needs."""
+        jobs.check_unused(name)
         workspace.remove("classifiers", name)
 
     @router.get("/classifiers/{name}/queries", tags=["models"])

@@ -12,6 +12,8 @@ from pathlib import Path
 from sparcets.errors import ConfigError
 from sparcets.registry import require_extra
 
+SHORTEST = 8  # characters of a token
+
 
 def is_loopback(host: str) -> bool:
     """Say whether only this machine can reach an address.
@@ -78,6 +80,8 @@ def serve(
     from sparcets.studio.app import create_app
     from sparcets.studio.guard import LOOPBACK
 
+    if token is not None and len(token) < SHORTEST:
+        raise ConfigError(f"a token needs at least {SHORTEST} characters, got {len(token)}. Leave it out to get one.")
     local = is_loopback(host)
     if token is None and not local:
         token = secrets.token_urlsafe(24)

@@ -352,13 +352,13 @@ def test_two_people_see_each_their_own(browser: Any, studio: str, home: Made) ->
 
 def test_the_page_asks_for_the_token(browser: Any, home: Made) -> None:
     command = [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(home.folder)]
-    process = subprocess.Popen([*command, "--token", "s3cret"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "--token", "s3cret-word"], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    found = re.search(r"(http://\S+)/#token=s3cret", process.stderr.readline())
+    found = re.search(r"(http://\S+)/#token=s3cret-word", process.stderr.readline())
     assert found
     visit = Visit(browser, found[1])
     visit.page.goto(found[1])
-    visit.page.get_by_label("Token", exact=True).fill("s3cret")
+    visit.page.get_by_label("Token", exact=True).fill("s3cret-word")
     visit.page.get_by_role("button", name="Enter").click()
     visit.page.wait_for_selector("body[data-ready]")
     visit.context.close()

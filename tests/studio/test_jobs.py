@@ -117,6 +117,17 @@ def test_only_so_many_may_wait(begin: Callable[..., Jobs]) -> None:
     assert told.value.status_code == 429
 
 
+def test_what_a_training_needs_is_not_removed(client: TestClient, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WORKER", worker("time.sleep(60)"))
+    for name in (made.nearest, made.ics):
+        client.delete(f"/api/v1/explainers/{name}")
+    job = client.post("/api/v1/explainers", json={"classifier": made.classifier, "method": "nearest"}).json()
+    told = error(client.delete(f"/api/v1/classifiers/{made.classifier}"), 409)
+    assert "fitting nearest" in told["message"]
+    assert client.delete(f"/api/v1/jobs/{job['id']}").json()["state"] == "cancelled"
+    assert client.delete(f"/api/v1/classifiers/{made.classifier}").status_code == 204
+
+
 def test_a_real_training_from_request_to_answer(client: TestClient, made: Made) -> None:
     asked = {"classifier": made.classifier, "method": "nearest", "preset": "tiny"}
     response = client.post("/api/v1/explainers", json=asked)

@@ -81,3 +81,9 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest
 def test_an_address_that_is_not_here() -> None:
     with pytest.raises(ConfigError, match=r"cannot listen on 192\.0\.2\.1"):
         bind("192.0.2.1", 0)
+
+
+@pytest.mark.parametrize("token", ["", "short"])
+def test_a_token_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
+    assert main(["studio", "--host", "0.0.0.0", "--token", token, "--workspace", str(tmp_path / "w")]) == 2
+    assert "at least 8 characters" in capsys.readouterr().err

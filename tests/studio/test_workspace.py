@@ -1,5 +1,6 @@
 """The workspace: whole or not at all, nothing outside, one damaged folder does not hide the others."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["..", "../own", ".own", "", "own/..", "Own", "own\n", "a" * 65])
 def test_only_ids_are_looked_up(made: Made, name: str) -> None:
+    own = made.folder / "datasets" / "own"
+    shutil.copy(own / RECORD, made.folder / "datasets" / RECORD)  # what ".." and "" would find
+    for other in (".own", "Own"):
+        shutil.copytree(own, own.with_name(other))
+    shutil.copy(own / RECORD, made.folder / RECORD)
     with pytest.raises(ApiError) as told:
         Workspace(made.folder).path("datasets", name)
     assert told.value.status_code == 404
