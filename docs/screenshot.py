@@ -1,8 +1,8 @@
-"""Make the studio's pictures from the studio itself: ``python docs/screenshot.py [workspace]``.
+"""Make the studio's picture from the studio itself: ``python docs/screenshot.py [workspace]``.
 
 Trains on the simulated ball-catching data by the default recipe, once into the workspace (a few minutes), starts the
-studio, asks a question in a real browser as a person would, and writes ``docs/images/studio.png`` and
-``studio-phone.png``. Needs the extras ``studio`` and ``browser``, and Chromium.
+studio, asks a question in a real browser as a person would, and writes ``docs/images/studio.png``. Needs the extras
+``studio`` and ``browser``, and Chromium.
 """
 
 import json
@@ -26,7 +26,8 @@ IMAGES = Path(__file__).parent / "images"
 def prepare(workspace: Workspace) -> None:
     record, _ = open_by_name(workspace, "catching", 0)
     train_classifier(workspace, "bilstm", TrainClassifier(dataset=record.id, architecture="bilstm"), 0, "auto")
-    fit_explainer(workspace, "sparce", FitExplainer(classifier="bilstm", method="sparce"), 0, "auto")
+    for method in ("nearest", "sparce"):
+        fit_explainer(workspace, method, FitExplainer(classifier="bilstm", method=method), 0, "auto")
 
 
 def take(address: str, workspace: Workspace) -> None:
@@ -41,18 +42,17 @@ def take(address: str, workspace: Workspace) -> None:
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, width, height, full in (("studio", 1280, 1180, False), ("studio-phone", 390, 844, True)):
-            page = browser.new_page(viewport={"width": width, "height": height})
-            page.goto(f"{address}/#{json.dumps(state)}")
-            page.wait_for_selector("body[data-drawn]")
-            page.wait_for_timeout(500)
-            page.screenshot(path=IMAGES / f"{name}.png", full_page=full)
+        page = browser.new_page(viewport={"width": 1280, "height": 1240})
+        page.goto(f"{address}/#{json.dumps(state)}")
+        page.wait_for_selector("body[data-drawn]")
+        page.wait_for_timeout(500)
+        page.screenshot(path=IMAGES / "studio.png")
         browser.close()
 
 
 def main() -> None:
     workspace = Workspace(Path(sys.argv[1] if len(sys.argv) > 1 else "sparcets-studio"))
-    if not workspace.explainers():
+    if len(workspace.explainers()) < 2:
         prepare(workspace)
     studio = subprocess.Popen(
         [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(workspace.folder)],

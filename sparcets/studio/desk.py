@@ -53,6 +53,7 @@ class Desk:
         self._classifiers: _Shelf[TorchClassifier] = _Shelf(limits.loaded)
         self._explainers: _Shelf[BaseExplainer[Any]] = _Shelf(limits.loaded)
         self._proba: _Shelf[FloatArray] = _Shelf(limits.loaded)
+        self._answers: _Shelf[Explanation] = _Shelf(limits.remembered)
 
     def warm_up(self) -> None:
         """Begin to import what the first question needs, without making anybody wait."""
@@ -121,8 +122,13 @@ class Desk:
         return self._proba.get(name, predict)
 
     def explain(self, question: Question) -> Explanation:
-        """Answer a question."""
+        """Answer a question; one that was asked before is answered from memory."""
         check_size(question, self.limits)
+        self.workspace.path("explainers", question.explainer)  # what was removed answers no more
+        asked = question.model_dump_json(include=set(Question.model_fields))
+        return self._answers.get(asked, lambda: self._explain(question))
+
+    def _explain(self, question: Question) -> Explanation:
         explainer = self.explainer(question.explainer)
         dataset = self.dataset(self.workspace.explainer(question.explainer).dataset)
         rows = np.array(question.rows)

@@ -21,3 +21,4 @@ class Limits:
     jobs_waiting: int = 8  # trainings that wait for their turn
     job_seconds: float = 4 * 3600.0  # of one training
     loaded: int = 8  # data sets, classifiers and explainers of each kind held in memory
+    remembered: int = 200  # answers held in memory: a slider goes back and forth

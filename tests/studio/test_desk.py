@@ -9,7 +9,10 @@ import pytest
 from sparcets.studio.desk import Desk, _Shelf
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
+from sparcets.studio.models import Export, Question, Rules
 from sparcets.studio.workspace import Workspace
+
+from .conftest import Made
 
 
 def desk(tmp_path: Path, **limits: float) -> Desk:
@@ -72,3 +75,23 @@ def test_the_shelf_keeps_what_was_used_last() -> None:
     for name in "abacab":
         assert shelf.get(name, lambda name=name: make(name)) == name.upper()  # type: ignore[misc]
     assert made == ["a", "b", "c", "b"]
+
+
+def test_what_was_asked_before_is_answered_from_memory(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, asked = Desk(Workspace(made.folder), Limits(), "cpu"), []
+    really = Desk._explain
+
+    def counting(self: Desk, question: Question) -> object:
+        asked.append(question)
+        return really(self, question)
+
+    monkeypatch.setattr(Desk, "_explain", counting)
+    first = here.explain(Question(explainer="nearest", rows=[0]))
+    assert here.explain(Export(explainer="nearest", rows=[0], shown=0)) is first  # taking it away asks nothing new
+    for other in ({"sparsity": 0.5}, {"rows": [1]}, {"constraints": Rules(immutable=["left"])}, {"explainer": "ics"}):
+        assert here.explain(Question(**{"explainer": "nearest", "rows": [0], **other})) is not first
+    assert len(asked) == 5
+    here.workspace.remove("explainers", "nearest")
+    with pytest.raises(ApiError, match="no explainer 'nearest'"):
+        here.explain(Question(explainer="nearest", rows=[0]))
+    here.close()

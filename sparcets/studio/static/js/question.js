@@ -73,7 +73,7 @@ function drawControls() {
   options($("#answers"), Array.from({ length: Math.min(5, known.status.answers) }, (_, i) => [i + 1, String(i + 1)]), state.answers);
   const rest = explainersHere().filter((e) => e.id !== state.explainer);
   const name = (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""}`;
-  options($("#compare"), [["", rest.length ? "nothing" : "fit a second explainer first"], ...rest.map((e) => [e.id, name(e)])], state.compare ?? "");
+  options($("#compare"), [["", rest.length ? "nothing" : "no second explainer"], ...rest.map((e) => [e.id, name(e)])], state.compare ?? "");
   $("#compare").disabled = !rest.length;
 }
 
