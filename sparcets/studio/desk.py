@@ -125,6 +125,8 @@ class Desk:
         """Answer a question; one that was asked before is answered from memory."""
         check_size(question, self.limits)
         self.workspace.path("explainers", question.explainer)  # what was removed answers no more
+        if len(question.rows) > 1:  # a batch is asked once, and may be large
+            return self._explain(question)
         asked = question.model_dump_json(include=set(Question.model_fields))
         return self._answers.get(asked, lambda: self._explain(question))
 

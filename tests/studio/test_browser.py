@@ -19,7 +19,7 @@ from .conftest import NAMES, Made, npz
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-WAIT = 60_000  # milliseconds; trainings on a busy machine take a while
+WAIT = 120_000  # milliseconds; trainings on a busy machine take a while
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 
 
@@ -300,6 +300,26 @@ def test_an_address_of_what_is_gone_begins_anew(visit: Visit) -> None:
     page.reload()
     page.wait_for_selector("body[data-ready]")
     assert page.get_by_role("heading", name="Begin with data").is_visible() and visit.complaints == []
+
+
+def test_a_long_list_is_shown_in_pages(visit: Visit, home: Made) -> None:
+    page = visit.open(**asked(home))
+    assert page.get_by_text("18 recordings it was not trained on").is_visible()
+    assert not page.get_by_role("button", name="Show more").is_visible()
+    page.locator("#filter-class").select_option("wild")
+    page.get_by_text(re.compile(r"^\d recordings it was not")).wait_for()
+    assert set(page.locator("#queries li span:nth-child(2)").all_inner_texts()) == {"wild"}
+
+    def short(route: Any) -> None:  # pages of four
+        route.continue_(url=route.request.url.replace("limit=100", "limit=4"))
+
+    page.route("**/queries?*", short)
+    page.locator("#filter-class").select_option("")
+    page.get_by_text("4 of 18 recordings").wait_for()
+    page.get_by_role("button", name="Show more").click()
+    page.get_by_text("8 of 18 recordings").wait_for()
+    rows = page.locator("#queries .nr").all_inner_texts()
+    assert rows == [f"#{i}" for i in range(8)]
 
 
 def test_the_keyboard_reaches_everything(visit: Visit, home: Made) -> None:

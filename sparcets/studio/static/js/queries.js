@@ -41,24 +41,27 @@ function build(place) {
       el("label", { for: "filter-class" }, "The model says", said),
       el("label", {}, el("input", { type: "checkbox", id: "filter-wrong", onchange: load }), " only where it is wrong")),
     box,
-    el("p", { class: "about", id: "queries-count" }));
+    el("div", { class: "row spread" }, el("p", { class: "about", id: "queries-count" }),
+      el("button", { type: "button", class: "plain", id: "queries-more", hidden: true, onclick: () => load(true) }, "Show more")));
 }
 
-async function load() {
+async function load(more) {
+  const offset = more === true ? list.length : 0;
   const said = $("#filter-class").value;
   const wrong = $("#filter-wrong").checked;
   const filter = `${said ? `&predicted=${encodeURIComponent(said)}` : ""}${wrong ? "&wrong=true" : ""}`;
   $("#queries-count").textContent = "Asking the classifier…";
   try {
-    const page = await get(`/classifiers/${known.classifier.id}/queries?limit=${PAGE}${filter}`);
-    [list, total] = [page.items, page.total];
+    const page = await get(`/classifiers/${known.classifier.id}/queries?offset=${offset}&limit=${PAGE}${filter}`);
+    [list, total] = [[...list.slice(0, offset), ...page.items], page.total];
   } catch (error) {
     notice(error.message);
     [list, total] = [[], 0];
   }
   $("#queries").replaceChildren(...list.map(item));
   $("#queries-count").textContent = total === 0 ? "No recording is like that."
-    : total > list.length ? `The first ${list.length} of ${total}; choose what the model says to see others.` : `${total} recordings it was not trained on.`;
+    : total > list.length ? `${list.length} of ${total} recordings` : `${total} recordings it was not trained on`;
+  $("#queries-more").hidden = total <= list.length;
   if (state.row === null && list.length) pick(list[0]);
   mark();
 }
