@@ -3,8 +3,8 @@
     python benchmarks/studio.py [workspace]
 
 Series of 100 steps and 12 features, the default classifier and the default recipe of Sparce, trained once into the
-workspace (a minute or two). A real browser moves the slider and clicks locks on several recordings; the page itself
-takes the time from the event to the drawn picture. Needs the extras ``studio`` and ``browser``, and Chromium.
+workspace (a minute or two). A real browser moves the slider and clicks locks on several recordings, at the pace of a
+quick person; the page itself takes the time from the event to the drawn picture. Needs the extras ``studio`` and ``browser``, and Chromium.
 """
 
 import json
@@ -30,6 +30,7 @@ N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
 STOPS = (12, 9, 7, 5, 3, 2, 4, 6, 8, 10, 11)  # each once: what was asked before is answered from memory
 LOCKS = (0, 1, 7, 0, 1)  # likewise, no two states alike
 RECORDINGS = range(0, 60, 10)
+LOOK, PAUSE = 2.0, 0.25  # seconds a person looks at a new recording, and rests between two moves
 
 
 def prepare(workspace: Workspace) -> None:
@@ -80,14 +81,17 @@ def drive(address: str) -> dict[str, float]:
             page.goto("about:blank")
             page.goto(f"{address}/#{json.dumps(state)}")
             page.wait_for_selector("body[data-drawn]")
+            time.sleep(LOOK)
             page.evaluate("() => performance.clearMeasures('answer')")
             slider, locks = [], []
             for stop in STOPS:
                 after(lambda stop=stop: page.locator("#sparsity").fill(str(stop)))
+                time.sleep(PAUSE)
             slider += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
             page.evaluate("() => performance.clearMeasures('answer')")
             for feature in LOCKS:
                 after(page.locator("button.feature").nth(feature).click)
+                time.sleep(PAUSE)
             locks += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
             TIMES["slider"] += slider
             TIMES["locks"] += locks

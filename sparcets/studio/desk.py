@@ -7,19 +7,22 @@ back as it was: two at once would see each other's. Trainings run elsewhere, in 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from sparcets.arrays import FloatArray
+from sparcets.studio import results
+from sparcets.studio.ahead import Ahead
 from sparcets.studio.data import load
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import Question, Rules
+from sparcets.studio.models import Answers, Question, Rules
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from sparcets.explanation import Explanation
 
 T = TypeVar("T")
+PATIENCE = 1.0  # seconds to wait for an answer that is being worked on, before it is begun anew
 
 
 class Desk:
@@ -53,7 +57,8 @@ class Desk:
         self._classifiers: _Shelf[TorchClassifier] = _Shelf(limits.loaded)
         self._explainers: _Shelf[BaseExplainer[Any]] = _Shelf(limits.loaded)
         self._proba: _Shelf[FloatArray] = _Shelf(limits.loaded)
-        self._answers: _Shelf[Explanation] = _Shelf(limits.remembered)
+        self._answers: _Shelf[Answers] = _Shelf(limits.remembered)
+        self._ahead = Ahead(workspace.folder, device, self._answers.put)
 
     def warm_up(self) -> None:
         """Begin to import what the first question needs, without making anybody wait."""
@@ -61,6 +66,7 @@ class Desk:
 
     def close(self) -> None:
         """Take no more questions."""
+        self._ahead.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -121,16 +127,24 @@ class Desk:
 
         return self._proba.get(name, predict)
 
-    def explain(self, question: Question) -> Explanation:
-        """Answer a question; one that was asked before is answered from memory."""
-        check_size(question, self.limits)
+    def answer(self, question: Question) -> Answers:
+        """Answer a question as the API does; what was asked before, or thought of, is answered from memory."""
         self.workspace.path("explainers", question.explainer)  # what was removed answers no more
         if len(question.rows) > 1:  # a batch is asked once, and may be large
-            return self._explain(question)
-        asked = question.model_dump_json(include=set(Question.model_fields))
-        return self._answers.get(asked, lambda: self._explain(question))
+            return results.answers(self.explain(question), question.rows)
+        asked = question.model_dump_json()
+        if asked not in self._answers:
+            self._ahead.wait_for(asked, PATIENCE)
+        return self._answers.get(asked, lambda: results.answers(self.explain(question), question.rows))
 
-    def _explain(self, question: Question) -> Explanation:
+    def think_ahead(self, questions: Sequence[Question]) -> None:
+        """Begin to work on what may be asked next, while nobody waits."""
+        asked = [q.model_dump_json() for q in questions]
+        self._ahead.think([text for text in asked if text not in self._answers])
+
+    def explain(self, question: Question) -> Explanation:
+        """Explain what a question asks for."""
+        check_size(question, self.limits)
         explainer = self.explainer(question.explainer)
         dataset = self.dataset(self.workspace.explainer(question.explainer).dataset)
         rows = np.array(question.rows)
@@ -151,23 +165,32 @@ class Desk:
 
 
 class _Shelf(Generic[T]):
-    """Keeps the things used last."""
+    """Keeps the things used last; may be filled from another thread."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._held: OrderedDict[str, T] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock:
+            return name in self._held
 
     def put(self, name: str, thing: T) -> None:
-        self._held[name] = thing
-        self._held.move_to_end(name)
-        while len(self._held) > self._size:
-            self._held.popitem(last=False)
+        with self._lock:
+            self._held[name] = thing
+            self._held.move_to_end(name)
+            while len(self._held) > self._size:
+                self._held.popitem(last=False)
 
     def get(self, name: str, make: Callable[[], T]) -> T:
-        if name not in self._held:
-            self.put(name, make())
-        self._held.move_to_end(name)
-        return self._held[name]
+        with self._lock:
+            if name in self._held:
+                self._held.move_to_end(name)
+                return self._held[name]
+        made = make()
+        self.put(name, made)
+        return made
 
 
 def to_constraints(rules: Rules) -> Constraints:

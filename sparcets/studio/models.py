@@ -207,6 +207,12 @@ class Export(Question):
     shown: Annotated[int, Field(ge=0)] = 0
 
 
+class Coming(Strict):
+    """Questions that may be asked next, the likeliest first."""
+
+    questions: Annotated[list[Question], Field(max_length=64)]
+
+
 class Change(BaseModel):
     """A stretch in which one feature changes, half-open in steps."""
 

@@ -14,6 +14,7 @@ from sparcets.studio.models import (
     Answers,
     Catalog,
     ClassifierRecord,
+    Coming,
     DatasetRecord,
     Entry,
     Error,
@@ -198,7 +199,12 @@ def _add_answers(router: APIRouter, desk: Desk, jobs: Jobs) -> None:
     @router.post("/explanations", tags=["answers"])
     async def explain(question: Question) -> Answers:
         """Say what would have to be different, for one query or a batch."""
-        return await desk.run(lambda: results.answers(desk.explain(question), question.rows))
+        return await desk.run(lambda: desk.answer(question))
+
+    @router.post("/explanations/ahead", tags=["answers"], status_code=204)
+    def think_ahead(coming: Coming) -> None:
+        """Say what may be asked next: it is worked out while nobody waits, in place of what was said before."""
+        desk.think_ahead(coming.questions)
 
     files: dict[int | str, dict[str, Any]] = {
         200: {

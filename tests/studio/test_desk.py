@@ -1,15 +1,19 @@
 """The desk: one question at a time, none for too long, not too many waiting, and only so much in memory."""
 
 import asyncio
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from sparcets.errors import SparcetsError
+from sparcets.studio import results
 from sparcets.studio.desk import Desk, _Shelf
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import Export, Question, Rules
+from sparcets.studio.models import Question, Rules
 from sparcets.studio.workspace import Workspace
 
 from .conftest import Made
@@ -77,21 +81,60 @@ def test_the_shelf_keeps_what_was_used_last() -> None:
     assert made == ["a", "b", "c", "b"]
 
 
-def test_what_was_asked_before_is_answered_from_memory(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, asked = Desk(Workspace(made.folder), Limits(), "cpu"), []
-    really = Desk._explain
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
+    """Return the questions that were really worked on in this process."""
+    asked: list[Question] = []
+    really = Desk.explain
 
     def counting(self: Desk, question: Question) -> object:
         asked.append(question)
         return really(self, question)
 
-    monkeypatch.setattr(Desk, "_explain", counting)
-    first = here.explain(Question(explainer="nearest", rows=[0]))
-    assert here.explain(Export(explainer="nearest", rows=[0], shown=0)) is first  # taking it away asks nothing new
+    monkeypatch.setattr(Desk, "explain", counting)
+    return asked
+
+
+def test_what_was_asked_before_is_answered_from_memory(made: Made, counted: list[Question]) -> None:
+    here = Desk(Workspace(made.folder), Limits(), "cpu")
+    first = here.answer(Question(explainer="nearest", rows=[0]))
+    assert here.answer(Question(explainer="nearest", rows=[0])) is first
     for other in ({"sparsity": 0.5}, {"rows": [1]}, {"constraints": Rules(immutable=["left"])}, {"explainer": "ics"}):
-        assert here.explain(Question(**{"explainer": "nearest", "rows": [0], **other})) is not first
-    assert len(asked) == 5
+        assert here.answer(Question(**{"explainer": "nearest", "rows": [0], **other})) is not first
+    assert len(counted) == 5
     here.workspace.remove("explainers", "nearest")
     with pytest.raises(ApiError, match="no explainer 'nearest'"):
-        here.explain(Question(explainer="nearest", rows=[0]))
+        here.answer(Question(explainer="nearest", rows=[0]))
+    here.close()
+
+
+def test_what_was_thought_of_is_there_when_it_is_asked(made: Made, counted: list[Question]) -> None:
+    here = Desk(Workspace(made.folder), Limits(), "cpu")
+    coming = [Question(explainer="nearest", rows=[0], sparsity=s) for s in (0.5, 0.3)]
+    wrong = Question(explainer="nearest", rows=[0], target="nobody")
+    here.think_ahead([coming[0], wrong, coming[1]])
+    for _ in range(3000):
+        if coming[1].model_dump_json() in here._answers:
+            break
+        time.sleep(0.01)
+    thought = [here.answer(question) for question in coming]
+    assert counted == []
+    for question, answers in zip(coming, thought, strict=True):
+        fresh = results.answers(here.explain(question), question.rows)
+        assert answers.answers == fresh.answers and answers.method == fresh.method
+    with pytest.raises(SparcetsError, match="nobody"):
+        here.answer(wrong)
+    here.close()
+
+
+def test_without_the_process_that_thinks_ahead_questions_are_answered_all_the_same(
+    made: Made, counted: list[Question]
+) -> None:
+    here = Desk(Workspace(made.folder), Limits(), "cpu")
+    here._ahead._command = [sys.executable, "-c", "raise SystemExit(1)"]
+    question = Question(explainer="nearest", rows=[0])
+    for _ in range(3):
+        here.think_ahead([question])
+        assert here.answer(question).answers[0].row == 0
+    assert len(counted) == 1
     here.close()

@@ -59,6 +59,7 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 
 export const get = async (path) => (await request("GET", path)).json();
 export const post = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).json();
+export const send = (path, body) => request("POST", path, JSON.stringify(body), { ...JSON_TYPE }); // no answer is expected
 export const remove = (path) => request("DELETE", path);
 export const file = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).blob();
 export const upload = async (picked) =>

@@ -1,6 +1,6 @@
 // Question and answer: asks whenever something was changed, one question at a time, always the latest.
 
-import { get, post } from "./api.js";
+import { get, post, send } from "./api.js";
 import { $, notice, options, percent, speak } from "./dom.js";
 import { drawCode } from "./exports.js";
 import { drawFeatures, drawLocked } from "./locks.js";
@@ -10,6 +10,7 @@ import { known, question, set, state } from "./state.js";
 import { drawWords, inShort } from "./words.js";
 
 const STOPS = [0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, null];
+const IDLE = 100; // milliseconds without a question after which the studio thinks ahead
 const PATIENCE = 250; // milliseconds after which the page says that it is waiting
 let answers = null;
 let others = null;
@@ -86,6 +87,7 @@ export async function ask() {
     return;
   }
   running = true;
+  clearTimeout(idle);
   const begun = performance.now();
   const waiting = setTimeout(() => busy(true), PATIENCE);
   do {
@@ -95,8 +97,27 @@ export async function ask() {
   clearTimeout(waiting);
   busy(false);
   running = false;
+  thinkAhead();
   performance.measure("answer", { start: begun });
   document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
+}
+
+// While the person looks, the studio works on the other stops of the slider, the nearest first.
+let thoughtOf = "";
+let idle = null;
+
+function thinkAhead() {
+  clearTimeout(idle);
+  idle = setTimeout(() => {
+    const now = STOPS.indexOf(state.sparsity);
+    const near = [...STOPS.keys()].filter((i) => i !== now).sort((a, b) => Math.abs(a - now) - Math.abs(b - now));
+    const explainers = [state.explainer, state.compare].filter(Boolean);
+    const questions = near.flatMap((i) => explainers.map((e) => ({ ...question(e), sparsity: STOPS[i] })));
+    const same = JSON.stringify({ ...question(), sparsity: null, explainers });
+    if (same === thoughtOf || !answers) return;
+    thoughtOf = same;
+    send("/explanations/ahead", { questions }).catch(() => { thoughtOf = ""; });
+  }, IDLE);
 }
 
 async function once() {
