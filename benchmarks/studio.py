@@ -30,7 +30,7 @@ N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
 STOPS = (12, 9, 7, 5, 3, 2, 4, 6, 8, 10, 11)  # each once: what was asked before is answered from memory
 LOCKS = (0, 1, 7, 0, 1)  # likewise, no two states alike
 RECORDINGS = range(0, 60, 10)
-LOOK, PAUSE = 2.0, 0.25  # seconds a person looks at a new recording, and rests between two moves
+LOOK, PAUSE = 2.0, 0.25  # seconds a person looks at a new recording or lock, and rests at a stop of the slider
 
 
 def prepare(workspace: Workspace) -> None:
@@ -91,7 +91,7 @@ def drive(address: str) -> dict[str, float]:
             page.evaluate("() => performance.clearMeasures('answer')")
             for feature in LOCKS:
                 after(page.locator("button.feature").nth(feature).click)
-                time.sleep(PAUSE)
+                time.sleep(LOOK)
             locks += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
             TIMES["slider"] += slider
             TIMES["locks"] += locks

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sparcets.explanation import Explanation
 
 T = TypeVar("T")
-PATIENCE = 1.0  # seconds to wait for an answer that is being worked on, before it is begun anew
+PATIENCE = 0.6  # seconds to wait for an answer that is being worked on, before it is begun anew
 
 
 class Desk:

@@ -14,6 +14,7 @@ from schemathesis import GenerationMode  # noqa: E402
 from schemathesis.checks import CHECKS  # noqa: E402
 from starlette.testclient import TestClient  # noqa: E402
 
+from sparcets.studio.ahead import Ahead  # noqa: E402
 from sparcets.studio.app import create_app  # noqa: E402
 from sparcets.studio.jobs import Jobs  # noqa: E402
 from sparcets.studio.limits import Limits  # noqa: E402
@@ -39,6 +40,7 @@ def test_a_document_describes_the_api(client: TestClient) -> None:
 def app(made: Made, monkeypatch: pytest.MonkeyPatch) -> Any:
     # What is checked are the answers, not the trainings, which would take seconds each.
     monkeypatch.setattr(Jobs, "_work", lambda self: None)
+    monkeypatch.setattr(Ahead, "think", lambda self, questions: None)
     return create_app(made.folder, device="cpu", limits=Limits(jobs_waiting=10_000))
 
 

@@ -10,6 +10,7 @@ import { known, question, set, state } from "./state.js";
 import { drawWords, inShort } from "./words.js";
 
 const STOPS = [0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, null];
+const NEXT_LOCKS = 4; // features whose lock is thought of
 const IDLE = 100; // milliseconds without a question after which the studio thinks ahead
 const PATIENCE = 250; // milliseconds after which the page says that it is waiting
 let answers = null;
@@ -102,22 +103,42 @@ export async function ask() {
   document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
 }
 
-// While the person looks, the studio works on the other stops of the slider, the nearest first.
+// While the person looks, the studio works on what may come next: the slider's other stops, the nearest first, and
+// locks of what the answer changes most; who has just locked something may lock more, and who slides may slide on.
 let thoughtOf = "";
+let limitsThen = "";
 let idle = null;
 
 function thinkAhead() {
   clearTimeout(idle);
   idle = setTimeout(() => {
-    const now = STOPS.indexOf(state.sparsity);
-    const near = [...STOPS.keys()].filter((i) => i !== now).sort((a, b) => Math.abs(a - now) - Math.abs(b - now));
+    const now = JSON.stringify([question(), state.compare]);
+    if (now === thoughtOf || !answers) return;
+    thoughtOf = now;
+    const here = STOPS.indexOf(state.sparsity);
+    const near = [...STOPS.keys()].filter((i) => i !== here).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
+    const stops = near.map((i) => ({ sparsity: STOPS[i] }));
+    const limits = JSON.stringify(question().constraints);
+    const next = limits !== limitsThen && limitsThen ? [...likelyLocks(), ...stops] : [...stops, ...likelyLocks()];
+    limitsThen = limits;
     const explainers = [state.explainer, state.compare].filter(Boolean);
-    const questions = near.flatMap((i) => explainers.map((e) => ({ ...question(e), sparsity: STOPS[i] })));
-    const same = JSON.stringify({ ...question(), sparsity: null, explainers });
-    if (same === thoughtOf || !answers) return;
-    thoughtOf = same;
+    const questions = next.flatMap((change) => explainers.map((e) => ({ ...question(e), ...change })));
     send("/explanations/ahead", { questions }).catch(() => { thoughtOf = ""; });
   }, IDLE);
+}
+
+function likelyLocks() {
+  const size = {};
+  for (const { feature, start, end, mean_change: change } of answers[state.shown].changes) {
+    const f = known.dataset.feature_names.indexOf(feature);
+    size[feature] = (size[feature] ?? 0) + (Math.abs(change) * (end - start)) / (known.dataset.high[f] - known.dataset.low[f] || 1);
+  }
+  const largest = Object.keys(size).sort((a, b) => size[b] - size[a]).slice(0, NEXT_LOCKS);
+  const { constraints } = question();
+  return [
+    ...largest.map((name) => [...state.immutable, name]),
+    ...state.immutable.map((name) => state.immutable.filter((n) => n !== name)),
+  ].map((immutable) => ({ constraints: { ...constraints, immutable } }));
 }
 
 async function once() {
