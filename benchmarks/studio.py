@@ -4,7 +4,8 @@
 
 Series of 100 steps and 12 features, the default classifier and the default recipe of Sparce, trained once into the
 workspace (a minute or two). A real browser moves the slider and clicks locks on several recordings, at the pace of a
-quick person; the page itself takes the time from the event to the drawn picture. Needs the extras ``studio`` and ``browser``, and Chromium.
+quick person; the page itself takes the time from the event to the drawn picture. Needs the extras ``studio`` and
+``browser``, and Chromium.
 """
 
 import json

@@ -48,29 +48,10 @@ def app(made: Made, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_operation_keeps_to_its_description(app: Any, made: Made, mode: Any) -> None:
     schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers={"Host": "127.0.0.1"})
     checks = [check for check in CHECKS.get_all() if check.__name__ not in LEFT_OUT]
-    seen: dict[str, set[int]] = {}
+    seen = {}
     for result in schema.get_all_operations():
         operation = result.ok()
-        answered = seen.setdefault(operation.label, set())
-
-        @settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy(generation_mode=mode), there=strategies.booleans())
-        def check(case: Any, there: bool, answered: set[int] = answered) -> None:
-            if there and mode == GenerationMode.POSITIVE and case.method != "DELETE":
-                name_what_is_there(case, made)
-            response = case.call(headers={"Host": "127.0.0.1"})
-            answered.add(response.status_code)
-            case.validate_response(response, checks=checks)
-
-        with suppress(Unsatisfiable):  # what takes nothing cannot be asked otherwise
-            check()
+        seen[operation.label] = answered(operation, mode, checks, made)
     every = set().union(*seen.values())
     assert max(every) < 500
     if mode == GenerationMode.POSITIVE:
@@ -79,6 +60,31 @@ def test_every_operation_keeps_to_its_description(app: Any, made: Made, mode: An
         assert {label for label in seen if not label.startswith("DELETE")} - reached <= CANNOT, seen
     else:
         assert 422 in every
+
+
+def answered(operation: Any, mode: Any, checks: list[Any], made: Made) -> set[int]:
+    """Ask one operation in many ways, check every answer, and return their statuses."""
+    seen: set[int] = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), there=strategies.booleans())
+    def check(case: Any, there: bool) -> None:
+        if there and mode == GenerationMode.POSITIVE and case.method != "DELETE":
+            name_what_is_there(case, made)
+        response = case.call(headers={"Host": "127.0.0.1"})
+        seen.add(response.status_code)
+        case.validate_response(response, checks=checks)
+
+    with suppress(Unsatisfiable):  # what takes nothing cannot be asked otherwise
+        check()
+    return seen
 
 
 # Names of data sets and files are made up; no training has been begun.
