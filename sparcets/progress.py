@@ -1,11 +1,12 @@
-"""Progress bars on stderr, drawn only where a person is looking."""
+"""Progress bars on stderr, drawn only where a person is looking; or told to a program that shows them elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Protocol, TypeAlias
 
 
 class Bar(Protocol):
@@ -15,9 +16,42 @@ class Bar(Protocol):
         """Move on, with an optional remark shown behind the bar."""
 
 
+# Who wants to be told instead of shown a bar: title of the work, how much is done, of how much, and a remark.
+Listener: TypeAlias = Callable[[str, float, float | None, str], None]
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell ``listener`` of all progress within the block, in place of every bar.
+
+    >>> told = []
+    >>> with listening(lambda title, done, total, note: told.append(f"{title}: {done:g} of {total:g}")):
+    ...     with progress_bar("work", 3) as bar:
+    ...         bar.advance(2)
+    >>> told
+    ['work: 0 of 3', 'work: 2 of 3']
+    """
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
 class _Silent:
     def advance(self, steps: float = 1, note: str = "") -> None:
         pass
+
+
+class _Told:
+    def __init__(self, listener: Listener, title: str, total: float | None) -> None:
+        self.listener, self.title, self.total, self.done = listener, title, total, 0.0
+        listener(title, 0.0, total, "")
+
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        self.done += steps
+        self.listener(self.title, self.done, self.total, note)
 
 
 @contextmanager
@@ -27,6 +61,10 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     >>> with progress_bar("work", 3, show=False) as bar:
     ...     bar.advance(2, "nearly there")
     """
+    listener = _listener.get()
+    if listener is not None:
+        yield _Told(listener, title, total)
+        return
     watched = sys.stderr is not None and sys.stderr.isatty()  # programs without a console have no stderr
     if not (watched if show is None else show):
         yield _Silent()

@@ -30,6 +30,7 @@ LAYERS = [
     {"engines"},
     {"benchmark"},
     {"reproduce"},
+    {"studio"},
     {"cli", "testing"},
     {"__main__"},
 ]

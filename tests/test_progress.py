@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sparcets.progress import progress_bar
+from sparcets.progress import listening, progress_bar
 
 
 def test_nothing_is_drawn_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
@@ -44,3 +44,17 @@ def test_a_program_without_a_console_works(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_error_inside_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError), progress_bar("work", 2, show=True):
         raise ZeroDivisionError
+
+
+def test_a_listener_is_told_in_place_of_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[object, ...]] = []
+    with listening(lambda *event: told.append(event)):
+        with progress_bar("work", 4, show=True) as bar:
+            bar.advance(1, "loss 2")
+            bar.advance(2)
+        with progress_bar("more", None):
+            pass
+    assert told == [("work", 0, 4, ""), ("work", 1, 4, "loss 2"), ("work", 3, 4, ""), ("more", 0, None, "")]
+    with progress_bar("afterwards", 1, show=False) as bar:
+        bar.advance()
+    assert len(told) == 4 and capfd.readouterr() == ("", "")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, listing, report, reproduce
+from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, listing, report, reproduce, studio
 
 app = typer.Typer(
     name="sparcets",
@@ -25,6 +25,7 @@ app.command("report")(report.report)
 app.command("export")(export.export)
 app.add_typer(benchmark.app, name="benchmark")
 app.command("reproduce")(reproduce.reproduce)
+app.command("studio")(studio.studio)
 app.command("list")(listing.list_all)
 
 

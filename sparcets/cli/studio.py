@@ -1,0 +1,46 @@
+"""``sparcets studio``: a local page on which a person asks and looks, and the API behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparcets.cli.options import Device, Seed
+
+
+def studio(
+    workspace: Annotated[
+        Path, typer.Option("--workspace", help="Folder in which data, classifiers and explainers are kept.")
+    ] = Path("sparcets-studio"),
+    host: Annotated[
+        str, typer.Option(help="Where to listen; anything but this machine itself needs the token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8765,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SPARCETS_STUDIO_TOKEN",
+            help="Secret that requests must bring; made up and printed where others can reach the studio.",
+        ),
+    ] = None,
+    api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Start the studio: ask in the browser what would have to be different, lock what may not change, and look."""
+    from sparcets.studio.server import serve
+
+    serve(
+        workspace,
+        host=host,
+        port=port,
+        token=token,
+        api_only=api_only,
+        seed=seed,
+        device=device,
+        open_page=open_page,
+        say=lambda line: typer.echo(line, err=True),
+    )

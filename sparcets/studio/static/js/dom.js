@@ -1,0 +1,68 @@
+// Making elements. Text is always set as text: names that come from files never become markup.
+
+export const $ = (selector, root = document) => root.querySelector(selector);
+
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name in element && typeof value !== "string") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function options(select, entries, chosen) {
+  select.replaceChildren(
+    ...entries.map(([value, text]) => el("option", { value: String(value), selected: String(value) === String(chosen) }, text)),
+  );
+}
+
+const ICONS = {
+  locked: "M5 9h10v8H5zM7 9V6a3 3 0 0 1 6 0v3",
+  open: "M5 9h10v8H5zM7 9V6a3 3 0 0 1 5.6-1.5",
+  limits: "M3 6h4M11 6h6M9 4a2 2 0 1 0 .01 0zM3 14h7M14 14h3M12 12a2 2 0 1 0 .01 0z",
+};
+
+export function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 20 20");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+// A name with places where a line may break: before capitals, and after _ . - and blanks unless little would be left.
+export function breakable(name) {
+  const parts = name.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.\- ])(?=.{3})/);
+  return parts.flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+}
+
+export function percent(share) {
+  const value = 100 * share;
+  return `${value < 10 && value > 0 ? value.toPrecision(2) : Math.round(value)} %`;
+}
+
+export function short(value) {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  return size >= 1e5 || size < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+}
+
+// An error of the API, or of the page itself, in words above everything else until it is dismissed or mended.
+export function notice(message) {
+  const place = $("#notices");
+  place.replaceChildren();
+  if (!message) return;
+  const close = el("button", { type: "button", class: "plain", onclick: () => place.replaceChildren() }, "Dismiss");
+  place.append(el("div", { class: "notice error", role: "alert" }, el("span", {}, message), close));
+}
+
+export function speak(message) {
+  $("#spoken").textContent = message;
+}
