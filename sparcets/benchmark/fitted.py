@@ -18,6 +18,7 @@ from sparcets.explainers.adversarial import AdversarialExplainer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.load import load
 from sparcets.storage import read_json, write_json
+from sparcets.training.device import resolve_device
 
 SECONDS = "fit.json"
 
@@ -39,12 +40,13 @@ def find_explainer(
     if not isinstance(explainer, AdversarialExplainer):
         return explainer, _fit(explainer, data)
     settings = [replace(config, device="auto").to_dict() for config in (explainer.config, classifier.config)]
-    about = [explainer.method, classifier.architecture, *settings, dataset_digest(data)]
+    kind = resolve_device(explainer.config.device).type  # sizes that the data decide depend on it
+    about = [explainer.method, classifier.architecture, *settings, dataset_digest(data), kind]
     kept = folder / hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
     with locked(kept.with_suffix(".lock")):
         try:
             return load(kept, classifier), float(read_json(kept / SECONDS, "the time of a fit")["seconds"])
-        except SparcetsError:  # not there yet, or damaged
+        except (SparcetsError, KeyError, TypeError, ValueError):  # not there yet, or damaged
             seconds = _fit(explainer, data)
             explainer.save(kept)
             write_json(kept / SECONDS, {"seconds": seconds})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
@@ -94,11 +95,11 @@ class Cell:
             ),
             (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
             (self.target is None or isinstance(self.target, str), f"'target' must be text, got {self.target!r}"),
-            (self.sparsity is None or 0 < self.sparsity <= 1, f"'sparsity' must be a share, got {self.sparsity!r}"),
+            (_positive(self.sparsity, most=1), f"'sparsity' must be a share or None, got {self.sparsity!r}"),
             (isinstance(self.seed, int), f"'seed' must be a whole number, got {self.seed!r}"),
             (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
             (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),
-            (self.seconds_per_query is None or self.seconds_per_query > 0, "'seconds_per_query' must be > 0 or None"),
+            (_positive(self.seconds_per_query), "'seconds_per_query' must be > 0 or None"),
         ]
         problems = [message for fine, message in checks if not fine]
         if problems:
@@ -264,6 +265,12 @@ def _by_method(settings: Iterable[str], methods: Sequence[str]) -> dict[str, tup
         for known in [method.strip()] if colon else own:
             own[known].append(f"{name}{equals}{value}")
     return {method: tuple(texts) for method, texts in own.items()}
+
+
+def _positive(value: object, most: float = math.inf) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value is None
+    return 0 < value <= most
 
 
 def _at_least(least: int, value: object) -> bool:

@@ -166,7 +166,7 @@ class SparceConfig(AdversarialConfig):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
-            (0 <= self.witnesses <= 4, f"'witnesses' must be 0 to 4, got {self.witnesses}"),
+            (0 <= self.witnesses <= 8, f"'witnesses' must be 0 to 8, got {self.witnesses}"),
             (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (0 < self.weakest <= self.strongest, f"'weakest' must be > 0 and <= 'strongest', got {self.weakest}"),
             (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),

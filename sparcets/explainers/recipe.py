@@ -67,6 +67,9 @@ class Recipe:
     @torch.no_grad()
     def propose(self, x: Tensor, target: Tensor, strength: float, guide: Tensor | None = None) -> Tensor:
         """Return the generator's residuals (batch, time, features), standardised."""
+        if len(x) == 1:  # convolutions treat a single series differently in the last bits; two are treated like many
+            pair = None if guide is None else guide.expand(2, -1, -1)
+            return self.propose(x.expand(2, -1, -1), target.expand(2), strength, pair)[:1]
         asked = torch.full((len(x),), strength, device=x.device)
         residual: Tensor = self.generator(x, target, asked, guide)
         return residual

@@ -153,7 +153,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         # meet, and harder to convince. So every other witness does, and so does the one that chooses.
         *witnesses, referee = (
             train_witnesses(X, y, n=1, skip=i, noise=noise, seed=seed, steps=steps, **shared)[0]
-            for i, noise in enumerate([*(config.noise * (i % 2 == 0) for i in range(config.witnesses)), 0.0])
+            for i, noise in enumerate([*(config.noise * ((i + i // 4) % 2 == 0) for i in range(config.witnesses)), 0.0])
         )
         model = self.classifier
         if not isinstance(model, DifferentiableClassifier):

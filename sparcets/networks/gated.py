@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.gates import hard_concrete
-from sparcets.networks.mixer import Mixer, PerStep
+from sparcets.networks.mixer import Mixer, PerStep, Pointwise
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
@@ -72,11 +72,11 @@ class GatedGenerator(nn.Module):
             self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
         self.amount: nn.Module | None = None
         if not guided:
-            self.amount = nn.Conv2d(C, 1, 1) if gate == "stretch" else SparsityLayer(C, 1)
-        self.entries = _opening(nn.Conv2d(C, 1, 1)) if guided or gate == "stretch" else None
+            self.amount = Pointwise(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
+        self.entries = _opening(Pointwise(C, 1)) if guided or gate == "stretch" else None
         self.features = None
         if gate != "none":
-            self.features = nn.Sequential(nn.Conv1d(2 * C, C, 1), nn.ReLU(), _opening(nn.Conv1d(C, 1, 1)))
+            self.features = nn.Sequential(Pointwise(2 * C, C), nn.ReLU(), _opening(Pointwise(C, 1)))
         may_change = torch.zeros(n_features)
         may_change[mutable] = 1.0
         self.register_buffer("mutable", may_change)
@@ -126,7 +126,6 @@ def _over_stretches(logits: Tensor) -> Tensor:
     return F.avg_pool1d(logits, width, stride=1, padding=width // 2, count_include_pad=False)
 
 
-def _opening(layer: nn.Conv1d | nn.Conv2d) -> nn.Conv1d | nn.Conv2d:
-    assert layer.bias is not None
+def _opening(layer: Pointwise) -> Pointwise:
     nn.init.constant_(layer.bias, OPEN)
     return layer

@@ -47,6 +47,27 @@ class Mixer(nn.Module):
         return h
 
 
+class Pointwise(nn.Module):
+    """A dense layer along the second axis: (batch, inputs, ...) to (batch, outputs, ...).
+
+    As one matrix product per series, so that its answer is the same to the last bit whatever stands beside it in a
+    batch; a convolution of width 1 chooses its way by the size of the batch.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs, 1))
+        bound = inputs**-0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what each place makes of its own inputs."""
+        made = torch.baddbmm(self.bias, self.weight.expand(len(x), -1, -1), x.flatten(2))
+        return made.reshape(len(x), -1, *x.shape[2:])
+
+
 class Exchange(nn.Module):
     """Look along time, ask the other features, remember the whole, hear what is asked; and add the outcome."""
 
@@ -54,17 +75,17 @@ class Exchange(nn.Module):
         super().__init__()
         reach = KERNEL // 2 * dilation
         self.around = nn.Conv2d(channels, channels, (1, KERNEL), padding=(0, reach), dilation=(1, dilation))
-        self.gather = nn.Conv1d(channels * n_features, 2 * channels, 1)  # what all features say of a step
-        self.spread = nn.Conv1d(2 * channels, channels * n_features, 1)  # and what each makes of it
-        self.whole = nn.Conv1d(2 * channels, channels, 1)
-        self.asked = nn.Linear(told, channels)
-        self.out = nn.Conv2d(channels, channels, 1)
+        self.gather = Pointwise(channels * n_features, 2 * channels)  # what all features say of a step
+        self.spread = Pointwise(2 * channels, channels * n_features)  # and what each makes of it
+        self.whole = Pointwise(2 * channels, channels)
+        self.asked = Pointwise(told, channels)
+        self.out = Pointwise(channels, channels)
         nn.init.normal_(self.out.weight, std=0.1 / channels**0.5)  # each block starts as a small correction
 
     def forward(self, h: Tensor, told: Tensor) -> Tensor:
         """Return states like those that came (batch, channels, features, time)."""
         heard = self.spread(F.relu(self.gather(h.flatten(1, 2)))).reshape(h.shape)
-        pooled = self.whole(torch.cat([h.mean(3), h.amax(3)], dim=1)) + self.asked(told)[:, :, None]  # (B, C, F)
+        pooled = self.whole(torch.cat([h.mean(3), h.amax(3)], dim=1)) + self.asked(told[:, :, None])  # (B, C, F)
         changed: Tensor = self.out(F.relu(self.around(h) + heard + pooled[..., None]))
         return h + changed
 

@@ -1,6 +1,7 @@
 """Cells and plans: what names a cell, and what may stand in one."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ OTHER: dict[str, Any] = {
     "preset": "paper",
     "settings": ("steps=3",),
     "target": "ups",
+    "sparsity": 0.1,
     "seed": 1,
     "label": "another name",
     "queries": 5,
@@ -51,6 +53,44 @@ def test_the_key_stays_the_same_from_version_to_version() -> None:
     assert Cell(dataset="catching", options={"a": 2, "b": 1}, target="Control").key == KEY
 
 
+def test_the_key_of_a_cell_without_a_limit_is_what_it_was_before_there_was_one() -> None:
+    cell = Cell(dataset="catching", method="sparce", preset="paper", target="Control")
+    before = {
+        "dataset": "catching",
+        "options": {},
+        "source": None,
+        "classifier": "bilstm",
+        "classifier_config": {},
+        "method": "sparce",
+        "preset": "paper",
+        "settings": [],
+        "target": "Control",
+        "seed": 0,
+        "queries": None,
+        "seconds_per_query": None,
+        "curve": False,
+        "stability": False,
+    }
+    assert cell.key == hashlib.sha256(json.dumps(before, sort_keys=True).encode()).hexdigest()[:16]
+    assert cell.key == "e1883fd756aa7759"  # that of the stored reproduction
+    limited = hashlib.sha256(json.dumps({**before, "sparsity": 0.1}, sort_keys=True).encode()).hexdigest()[:16]
+    assert dataclasses.replace(cell, sparsity=0.1).key == limited
+    assert dataclasses.replace(cell, sparsity=0.2).key not in (cell.key, limited)
+
+
+STORED = Path(__file__).resolve().parents[2] / "results" / "reproduction" / "results.jsonl"
+
+
+@pytest.mark.skipif(not STORED.is_file(), reason="the stored reproduction is not here")
+def test_every_stored_row_is_found_again_by_its_key() -> None:
+    names = {f.name for f in dataclasses.fields(Cell)}
+    rows = [json.loads(line) for line in STORED.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) > 50
+    for row in rows:
+        asked = {**{k: v for k, v in row.items() if k in names}, **row["asked"]}
+        assert Cell.from_dict(asked).key == row["key"]
+
+
 def test_a_cell_survives_json() -> None:
     cell = Cell(**OTHER)
     back = Cell.from_dict(json.loads(json.dumps(cell.to_dict())))
@@ -74,6 +114,10 @@ def test_the_label_is_the_method_by_default() -> None:
         ({"options": [1]}, "'options' must be a dictionary"),
         ({"target": 1}, "'target' must be text, got 1"),
         ({"dataset": ""}, "'dataset' must be a name"),
+        ({"sparsity": 0}, "'sparsity' must be a share, got 0"),
+        ({"sparsity": -0.1}, "'sparsity' must be a share, got -0.1"),
+        ({"sparsity": 1.01}, "'sparsity' must be a share, got 1.01"),
+        ({"sparsity": float("nan")}, "'sparsity' must be a share, got nan"),
         ({"queries": 0, "seed": None}, "'seed' must be a whole number, got None; 'queries' must be"),
         ({"metod": "ics"}, "no field 'metod'. Did you mean 'method'?"),
     ],
@@ -82,6 +126,13 @@ def test_a_cell_that_cannot_be_is_told(changes: dict[str, Any], words: str) -> N
     with pytest.raises(ConfigError) as caught:
         Cell.from_dict({"dataset": "catching", **changes})
     assert words in str(caught.value)
+
+
+def test_shares_of_entries_that_can_be() -> None:
+    for share in (None, 0.001, 0.5, 1, 1.0):
+        assert Cell(dataset="catching", sparsity=share).sparsity == share
+    plan = Plan.grid(["a"], sparsity=0.2)
+    assert [cell.sparsity for cell in plan.cells] == [0.2]
 
 
 def test_a_cell_needs_data() -> None:

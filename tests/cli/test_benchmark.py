@@ -80,6 +80,18 @@ def test_a_setting_for_one_method_alone(capsys: pytest.CaptureFixture[str], own_
     assert configs["ics"]["batch_size"] == configs["nearest"]["batch_size"] == 9
 
 
+def test_a_limit_on_what_changes(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+    command = [*quick(own_data, tmp_path / "out"), "-m", "nearest"]
+    code, out, _ = run(capsys, *command, "--sparsity", "0.4", "--json")
+    (row,) = json.loads(out)
+    assert code == 0 and row["sparsity"] == 0.4 and row["measures"]["sparsity_all"] <= 0.4 + 1e-6
+    code, out, _ = run(capsys, *command, "--json")  # another measurement, not a repetition
+    (free,) = json.loads(out)
+    assert free["sparsity"] is None and free["key"] != row["key"] and free["measures"]["sparsity_all"] > 0.4
+    lines = run(capsys, "show", str(tmp_path / "out"))[1].splitlines()
+    assert len(lines) == 3 and sum("sparsity=0.4" in line for line in lines) == 1
+
+
 def test_where_all_fails_the_exit_code_says_so(
     capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path
 ) -> None:
@@ -118,6 +130,9 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
         (["run", "-d", "catching", "--out", "x", "--preset", "best"], "'preset' must be one of"),
         (["run", "-d", "catching", "--out", "x", "--set-classifier", "epoch=3"], "did you mean 'epochs'?"),
         (["run", "-d", "catching", "--out", "x", "--workers", "0"], "--workers"),
+        (["run", "-d", "catching", "--out", "x", "--sparsity", "0"], "'sparsity' must be a share, got 0.0"),
+        (["run", "-d", "catching", "--out", "x", "--sparsity", "1.5"], "--sparsity"),
+        (["run", "--out", "x", "--plan", "p.json", "--sparsity", "0.1"], "leave --sparsity out"),
         (["run", "-d", "catching", "--out", "x", "--plan", "plan.json"], "leave --dataset out"),
         (
             ["run", "--out", "x", "--plan", "p.json", "--seed-count", "2", "--queries", "3", "--preset", "tiny"],

@@ -37,6 +37,54 @@ def test_the_default_is_one_fit_for_every_target_with_a_sparsity_that_trains():
     assert sp.SparceConfig().target is None and sp.SparceConfig().trains_sparsity
 
 
+def test_the_default_leaves_sizes_to_the_data_and_asks_four_witnesses():
+    config = sp.SparceConfig()
+    assert config.generator.to_dict() | {"dropout": 0} == {
+        "backbone": "mixer",
+        "hidden": None,
+        "layers": None,
+        "dropout": 0,
+    }
+    assert (config.train.epochs, config.train.batch_size) == (None, None)
+    assert (config.witnesses, config.gate) == (4, "stretch")
+    back = sp.SparceConfig.from_dict(config.to_dict())  # None survives
+    assert back == config and back.override("generator.layers=3").override("generator.layers=null") == config
+
+
+OPEN = ["generator.hidden", "generator.layers", "train.epochs", "train.batch_size"]
+
+
+@pytest.mark.parametrize("kind", ADVERSARIAL)
+@pytest.mark.parametrize("name", OPEN)
+def test_the_paper_s_methods_need_every_size(kind, name):
+    for config in [kind.paper(target=1), *([] if kind is sp.SparceConfig else [kind(), kind.tiny()])]:
+        with pytest.raises(ConfigError, match=rf"^1 problem in \w+: '{name}' must be a number here, got None\.$"):
+            config.override(f"{name}=null")
+
+
+@pytest.mark.parametrize("kind", ADVERSARIAL)
+def test_a_mixer_is_refused_for_the_paper_s_methods(kind):
+    for config in [kind.paper(target=1), *([] if kind is sp.SparceConfig else [kind(), kind.tiny()])]:
+        with pytest.raises(
+            ConfigError, match="must be lstm, gru or tcn here: a mixer serves Sparce's own recipe alone"
+        ):
+            config.override("generator.backbone=mixer")
+        for backbone in ("lstm", "gru", "tcn"):
+            assert config.override(f"generator.backbone={backbone}").generator.backbone == backbone
+
+
+def test_the_default_turned_into_the_paper_s_recipe_names_all_that_is_missing():
+    with pytest.raises(ConfigError) as caught:
+        sp.SparceConfig().override("recipe=paper")
+    assert len(caught.value.problems) == 5 and all(name in str(caught.value) for name in [*OPEN, "mixer"])
+
+
+@pytest.mark.parametrize("backbone", ["mixer", "lstm", "gru", "tcn"])
+def test_sparce_s_own_recipe_takes_any_backbone_and_any_size_from_the_data(backbone):
+    config = sp.SparceConfig().override(f"generator.backbone={backbone}", *(f"{name}=null" for name in OPEN))
+    assert config.generator.backbone == backbone
+
+
 def test_the_paper_needs_a_target():
     with pytest.raises(TypeError, match="target"):
         sp.SparceConfig.paper()
@@ -53,7 +101,13 @@ def test_the_paper_needs_a_target():
         ("train.check_every=0", "'check_every' must be >= 1, got 0"),
         ("generator.dropout=1", r"'dropout' must be in \[0, 1\), got 1"),
         ("generator.hidden=0", "'hidden' must be >= 1 or None, got 0"),
+        ("generator.layers=0", "'layers' must be >= 1 or None, got 0"),
         ("generator.backbone=lstn", "lstm"),
+        ("generator.backbone=mixr", "mixer"),
+        ("train.batch_size=0", "'batch_size' must be >= 1 or None, got 0"),
+        ("witnesses=9", r"'witnesses' must be 0 to \d, got 9"),
+        ("witnesses=-1", r"'witnesses' must be 0 to \d, got -1"),
+        ("gate=entry", "stretch"),
         ("discriminator.layers=0", "'layers' must be >= 1, got 0"),
         ("weights.sparsity=-1", "'sparsity' must be >= 0, got -1"),
         ("batch_size=0", "'batch_size' must be >= 1, got 0"),

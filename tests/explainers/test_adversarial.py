@@ -22,9 +22,11 @@ SMALL = ("generator.hidden=8", "generator.layers=1", "train.batch_size=8", "trai
 # Sparce as the paper trains it, but for every class: its own recipe is tested in test_sparce.py.
 OF_THE_PAPER = (
     "recipe=paper",
+    "generator.backbone=lstm",
     "discriminator.layers=1",
     "discriminator.hidden=8",
     "train.epochs=40",
+    "weights.adversarial=1",
     "weights.classification=10",
     "weights.similarity=1",
     "weights.sparsity=0.3",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers.answering import answer
+from sparcets.explainers.answering import SAME, _Board, answer
 from sparcets.explainers.recipe import UNCUT, Place, Recipe, ladder
 from sparcets.explainers.request import Request
 from sparcets.networks.gated import GatedGenerator
@@ -281,3 +281,23 @@ def test_what_is_given_is_left_alone():
     before = QUERIES.copy()
     ask(recipe(Stub(**NONSENSE)), request(n=2, sparsity=0.5))
     assert np.array_equal(before, QUERIES)
+
+
+def test_answers_that_change_nearly_the_same_entries_are_one():
+    assert SAME == 0.75
+    board, row = _Board(request(n=4), CLASSIFIER), np.array([2])
+
+    def offer(size, also=0):
+        """Lift the feature that matters at all twelve steps, and another one at some."""
+        new = QUERIES[row].copy()
+        new[..., 1] += size
+        new[0, :also, 3] += 1
+        board.offer(row, new, "generated")
+        return int(board.found[2])
+
+    assert offer(10.0) == 1
+    assert offer(12.0) == 1  # by another amount, at the same entries
+    assert offer(10.0, also=3) == 1  # 12 of 15 in common
+    assert offer(10.0, also=4) == 2  # 12 of 16: no more than the limit
+    assert offer(10.0, also=5) == 2  # new beside the first, but not beside the second
+    assert board.found.tolist() == [0, 0, 2, 0, 0, 0]

@@ -44,10 +44,19 @@ def test_the_sign_of_a_change_does_not_matter_to_its_rank():
 
 
 def test_the_window_grows_with_the_series():
-    delta = torch.zeros(1, 60, 2)  # five steps wide
+    delta = torch.zeros(1, 25, 2)  # a fifth: five steps wide
     delta[0, 10:15, 0] = 1.0
-    delta[0, 30:33, 1] = 1.5  # 0.9 with its neighbours within five steps, 1.5 within three
-    assert rank_changes(delta)[0, 12, 0] == 0
+    delta[0, 18:21, 1] = 1.5  # 0.9 with its neighbours within five steps, 1.5 within three
+    rank = rank_changes(delta)[0]
+    assert rank[12, 0] == 0 and rank[18:21, 1].min() > 0
+    short = rank_changes(delta[:, 6:])[0]  # 19 steps: three wide
+    assert short[13, 1] == 0 and short[4:9, 0].min() > 0
+    long = torch.zeros(1, 100, 2)  # 21 wide
+    long[0, 20:41, 0] = 1.0
+    long[0, 60:80, 1] = 1.04  # 20 of 21 steps: 0.99 with its neighbours
+    assert rank_changes(long)[0, 30, 0] == 0
+    long[0, 60:80, 1] = 1.06  # 1.01
+    assert rank_changes(long)[0, 30, 0] > 0
 
 
 def test_the_first_by_rank_are_kept_as_they_are():

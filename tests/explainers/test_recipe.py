@@ -16,6 +16,7 @@ from sparcets.explainers.recipe import (
     describe,
     knee,
     ladder,
+    place_within,
     walk_the_trade_off,
 )
 from sparcets.networks.gated import GatedGenerator
@@ -147,10 +148,28 @@ def test_the_worth_of_a_place_by_hand():
 
 
 def test_the_knee_is_the_place_of_most_worth_and_of_equals_the_sparser():
-    loose, tight, best = place(1.0, 1.0, 0.5), place(0.6, 0.6, 0.05), place(1.0, 0.98, 0.2)
+    def whole(valid, transfer, changed):
+        return place(valid, transfer, changed, level=UNCUT)
+
+    loose, tight, best = whole(1.0, 1.0, 0.5), whole(0.6, 0.6, 0.05), whole(1.0, 0.98, 0.2)
     assert knee([loose, best, tight]) is best
-    same, sparser = place(1.0, 1.0, 0.2), place(1.0 - PRICE * 0.1, 1.0, 0.1)  # what it costs less, it is less true
+    same, sparser = whole(1.0, 1.0, 0.2), whole(1.0 - PRICE * 0.1, 1.0, 0.1)  # what it costs less, it is less true
     assert knee([same, sparser]) is sparser and knee([sparser, same]) is sparser
+    assert knee([loose, place(1.0, 1.0, 0.01), best]) is best  # where an answer was cut, strangers agree less
+
+
+def test_a_limit_has_its_own_place_the_truest_within_it():
+    loose, middle, cut, tight = (
+        place(1.0, 1.0, 0.5, level=UNCUT),
+        place(1.0, 0.9, 0.2),
+        place(0.9, 1.0, 0.1),
+        place(0.4, 1.0, 0.05),
+    )
+    every = [loose, middle, cut, tight]
+    assert place_within(every, 0.7) is loose and place_within(every, 0.5) is loose
+    assert place_within(every, 0.3) is cut  # as true as the other, with fewer changes
+    assert place_within(every, 0.06) is tight
+    assert place_within(every, 0.01) is tight  # nothing is so sparse: the one with fewest
 
 
 @pytest.mark.parametrize("guided", [False, True])

@@ -35,8 +35,10 @@ KINDS = {
     "no gates": (module, ("gate=none",)),
     "guided": (module, ("guide=always",)),
     "black box": (black_box, ("guide=always",)),
-    "a network of ours": (trained, ("gate=entry",)),
-    "width by the data": (module, ("generator.hidden=null",)),
+    "a network of ours": (trained, ("gate=stretch",)),
+    "features alone": (module, ("gate=feature",)),
+    "recurrent": (module, ("generator.backbone=gru", "guide=always")),
+    "size by the data": (module, ("generator.hidden=null", "generator.layers=null", "train.batch_size=null")),
 }
 
 
@@ -90,16 +92,17 @@ def test_the_recipe_is_the_same(pair):
     one, other = explainer._recipe, again._recipe
     assert one.strengths == other.strengths and one.levels == other.levels and one.double == other.double
     assert np.array_equal(one.guides, other.guides) and np.array_equal(one.guide_class, other.guide_class)
-    assert one.generator.guided == other.generator.guided
+    for what in ("guided", "hidden", "layers"):
+        assert getattr(one.generator, what) == getattr(other.generator, what)
     for name, value in one.generator.state_dict().items():
         assert torch.equal(value, other.generator.state_dict()[name])
 
 
-def test_immutable_features_and_their_number_come_back(tmp_path):
+def test_immutable_features_come_back(tmp_path):
     explainer = sp.Sparce(module(), sp.SparceConfig.tiny().override(*SMALL))
     explainer.fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"])).save(tmp_path)
     again = sp.load(tmp_path, classifier=explainer.classifier)
-    assert again._recipe.generator.mutable.tolist() == [1, 2]
+    assert again._recipe.generator.mutable.tolist() == [0, 1, 1, 0]
     e, f = explainer.explain(QUERIES, target=1), again.explain(QUERIES, target=1)
     assert np.array_equal(e.counterfactual, f.counterfactual) and not f.changed[..., [0, 3]].any()
 

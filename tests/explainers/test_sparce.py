@@ -3,16 +3,19 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 import sparcets as sp
-from sparcets.errors import CapabilityError, ConfigError, TrainingError
+from sparcets.errors import CapabilityError, TrainingError
+from sparcets.explainers import sizing
 from sparcets.explainers import sparce as module_of_sparce
-from sparcets.explainers.recipe import LADDER, UNCUT, knee
-from sparcets.explainers.sparce import ADVICE, GUIDES, hidden_for, steps_for
+from sparcets.explainers.recipe import LADDER, UNCUT, knee, place_within
+from sparcets.explainers.sizing import sizes_for
+from sparcets.explainers.sparce import ADVICE, GUIDES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.capture import CapturedStep
@@ -50,7 +53,7 @@ def assert_same(a, b):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return build("train.epochs=6").fit(X, Y)
+    return build("train.epochs=12").fit(X, Y)
 
 
 @pytest.mark.parametrize("target", [0, 1, 2])
@@ -83,7 +86,7 @@ def test_the_trade_off_is_measured_and_kept_in_the_history(fitted):
     for p in places:
         assert 0 <= p.valid <= 1 and 0 <= p.transfer <= 1 and 0 < p.changed <= 1
     assert fitted.history_["trade_off_changed"] == [p.changed for p in places]
-    assert len(fitted.history_["generator"]) == 6
+    assert len(fitted.history_["generator"]) == 12
     assert {"adversarial", "classification", "sparsity", "discriminator", "valid"} <= set(fitted.history_)
 
 
@@ -93,6 +96,20 @@ def test_the_default_is_the_knee(fitted, monkeypatch):
     monkeypatch.setattr(module_of_sparce, "answer", lambda *a: seen.append(a[3]) or plain(*a))
     fitted.explain(QUERIES, target=1)
     assert seen == [knee(fitted.trade_off_)]
+
+
+def test_a_limit_below_the_knee_is_served_from_a_place_of_its_own(fitted, monkeypatch):
+    seen = []
+    plain = module_of_sparce.answer
+    monkeypatch.setattr(module_of_sparce, "answer", lambda *a: seen.append(a[3]) or plain(*a))
+    usual = knee(fitted.trade_off_)
+    few = 0.8 * usual.changed
+    assert 0.05 < few < 0.6
+    e = fitted.explain(QUERIES, target=1, sparsity=few)
+    assert e.valid.all() and (e.share_changed <= few).all()
+    fitted.explain(QUERIES, target=1, sparsity=1.0)
+    # The limit in whole entries, as a share again.
+    assert seen == [place_within(fitted.trade_off_, int(few * 48) / 48), usual] and seen[0] != usual
 
 
 def test_guides_are_real_series_that_are_labelled_and_predicted_as_their_class():
@@ -110,7 +127,7 @@ def test_guides_are_real_series_that_are_labelled_and_predicted_as_their_class()
 def test_the_summary_says_what_was_trained_and_how_good_it_is(fitted):
     assert build().summary() == "Sparce: not fitted yet."
     text, chosen = fitted.summary(), knee(fitted.trade_off_)
-    assert "makes residuals of its own, trained with 1 witness for 6 epochs" in text
+    assert "makes residuals of its own, trained with 1 witness for 12 epochs" in text
     assert f"valid for {chosen.valid:.2f} of the queries" in text and "a witness that had no part" in text
     assert (ADVICE in text) == (min(chosen.valid, chosen.transfer) < 0.9)
     assert "black box" not in text
@@ -216,13 +233,41 @@ def test_a_class_with_few_series_is_learnt_from_and_watched_alike():
     assert build(*SHORT).fit(X[few], Y[few]).explain(QUERIES, target=0).valid.all()
 
 
-def test_sizes_by_the_data():
-    assert [hidden_for(n) for n in (499, 500, 2999, 3000)] == [32, 64, 64, 128]
-    assert steps_for(0) == 700 and steps_for(10**6) == 6000
-    sized = build(*SHORT, "generator.hidden=null").fit(X, Y)
-    assert sized._recipe.generator.residual.positive.in_features == 2 * 32
-    with pytest.raises(ConfigError, match=r"'generator\.hidden' must be a number here"):
-        sp.SparceConfig.paper(target=1).override("generator.hidden=null")
+def test_sizes_that_are_left_open_are_the_data_s(monkeypatch):
+    batches, epochs = [], []
+    plain, schedule = module_of_sparce.Pairing, module_of_sparce.Schedule
+    monkeypatch.setattr(module_of_sparce, "Pairing", lambda *a, **k: batches.append(k["batch_size"]) or plain(*a, **k))
+    monkeypatch.setattr(module_of_sparce, "Schedule", lambda s, n, start: epochs.append(n) or schedule(s, n, start))
+    fitting = replace(sizes_for(48, on_gpu=False), hidden=4, layers=3, batch_size=11, steps=12)
+    monkeypatch.setattr(sizing, "sizes_for", lambda n, on_gpu: fitting)
+    by_data = ("generator.hidden=null", "generator.layers=null", "train.batch_size=null", "train.epochs=null")
+    monkeypatch.setattr(module_of_sparce, "WITNESS_STEPS", 5)
+    sized = quick(build(*SHORT, *by_data))._recipe.generator
+    assert (sized.hidden, sized.layers, len(sized.states.blocks)) == (4, 3, 3)
+    assert batches == [11] and epochs == [3]  # twelve steps, five an epoch
+    named = quick(build(*SHORT))._recipe.generator
+    assert (named.hidden, named.layers) == (8, 2) and batches[1] == 16 and epochs[1] == 2
+
+
+def test_every_other_witness_learns_without_noise_and_so_does_the_one_that_chooses(monkeypatch):
+    called = []
+    plain = module_of_sparce.train_witnesses
+
+    def listen(*a, **k):
+        (witness,) = plain(*a, **k)
+        called.append(witness)
+        return [witness]
+
+    monkeypatch.setattr(module_of_sparce, "train_witnesses", listen)
+    monkeypatch.setattr(module_of_sparce, "WITNESS_STEPS", 5)
+    explainer = quick(build(*SHORT, "witnesses=4", "noise=0.2", "train.epochs=1"))
+    assert [w.architecture for w in called] == ["fcn", "resnet", "tcn", "bigru", "fcn"]
+    assert [w.config.noise for w in called] == [0.2, 0.0, 0.2, 0.0, 0.0]
+    assert len({w.config.seed for w in called}) == 5  # the one that chooses is no witness again
+    assert explainer._recipe.voices == [explainer.classifier, *called[:4]]
+    called.clear()
+    quick(build(*SHORT, "train.epochs=1"))
+    assert [(w.architecture, w.config.noise) for w in called] == [("fcn", 0.0)]
 
 
 def test_terms_of_the_user_are_trained():
@@ -230,9 +275,9 @@ def test_terms_of_the_user_are_trained():
     assert len(build(*SHORT, terms={"level": level}).fit(X, Y).history_["level"]) == 2
 
 
-def test_immutable_features_have_no_outputs_and_stay_to_the_bit():
+def test_immutable_features_stay_to_the_bit():
     explainer = build(*SHORT).fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"]))
-    assert explainer._recipe.generator.residual.positive.out_features == 2
+    assert explainer._recipe.generator.mutable.tolist() == [0, 1, 1, 0]
     e = explainer.explain(QUERIES, target=1)
     assert e.counterfactual[..., [0, 3]].tobytes() == QUERIES[..., [0, 3]].tobytes() and e.changed.any()
 

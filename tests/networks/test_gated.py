@@ -3,13 +3,15 @@
 import pytest
 import torch
 
-from sparcets.networks.gated import EMBEDDING, GatedGenerator
+from sparcets.networks.gated import EMBEDDING, STRETCHES, GatedGenerator, _over_stretches
+from sparcets.networks.gates import hard_concrete
+from sparcets.networks.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 B, T, F = 4, 9, 5
-KINDS = [("none", False), ("feature", False), ("entry", False), ("none", True), ("feature", True), ("entry", True)]
-each_kind = pytest.mark.parametrize(("gate", "guided"), KINDS)
-each_backbone = pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
+GATES = ["none", "feature", "stretch"]
+each_kind = pytest.mark.parametrize(("gate", "guided"), [(gate, guided) for guided in (False, True) for gate in GATES])
+each_backbone = pytest.mark.parametrize("backbone", ["mixer", "lstm", "gru", "tcn"])
 
 
 @pytest.fixture(autouse=True)
@@ -19,21 +21,26 @@ def _seeded():
         yield
 
 
-def generator(gate="feature", guided=False, *, backbone="lstm", mutable=(0, 1, 2, 3, 4)):
-    return GatedGenerator(
-        n_features=F,
+def generator(gate="stretch", guided=False, *, backbone="mixer", mutable=(0, 1, 2, 3, 4), n_features=F):
+    built = GatedGenerator(
+        n_features=n_features,
         mutable=list(mutable),
         n_targets=3,
         backbone=backbone,
-        hidden=6,
-        layers=1,
+        hidden=12,
+        layers=2,
         gate=gate,
         guided=guided,
-    ).eval()
+    )
+    if isinstance(built.amount, SparsityLayer):
+        with torch.no_grad():  # by chance it may start with both heads shut; here it starts with both open
+            built.amount.positive.bias.fill_(0.5)
+            built.amount.negative.bias.fill_(0.4)
+    return built.eval()
 
 
-def asked(k=1, strength=0.0):
-    return torch.full((B,), k), torch.full((B,), strength)
+def asked(k=1, strength=0.0, n=B):
+    return torch.full((n,), k), torch.full((n,), strength)
 
 
 def series():
@@ -41,15 +48,32 @@ def series():
 
 
 @each_kind
+@each_backbone
 @pytest.mark.parametrize("mutable", [(1, 3), (4,)])
-def test_immutable_features_get_an_exact_zero(gate, guided, mutable):
-    built, (x, guide) = generator(gate, guided, mutable=mutable), series()
+def test_immutable_features_get_an_exact_zero(gate, guided, backbone, mutable):
+    built, (x, guide) = generator(gate, guided, backbone=backbone, mutable=mutable), series()
     delta = built(x, *asked(), guide)
     fixed = [f for f in range(F) if f not in mutable]
     assert delta.shape == x.shape
     assert (delta[..., fixed] == 0).all() and torch.equal((x + delta)[..., fixed], x[..., fixed])
     assert (delta[..., list(mutable)] != 0).any()
-    assert all(p.shape[0] == len(mutable) for n, p in built.named_parameters() if n.startswith(("residual", "entries")))
+    assert (built.train()(x, *asked(), guide)[..., fixed] == 0).all()
+
+
+def test_what_may_not_change_is_heard_all_the_same():
+    built, (x, _) = generator(mutable=(1,)), series()
+    other = x.clone()
+    other[..., 4] += 1
+    assert not torch.allclose(built(x, *asked())[..., 1], built(other, *asked())[..., 1])
+
+
+def test_all_features_share_the_heads():
+    few, many = generator(n_features=3, mutable=(0,)), generator(n_features=40, mutable=range(40))
+    heads = [
+        {name: p.shape for name, p in built.named_parameters() if not name.startswith("states")}
+        for built in (few, many)
+    ]
+    assert heads[0] == heads[1] and len(heads[0]) > 5
 
 
 @each_kind
@@ -64,9 +88,10 @@ def test_query_target_and_strength_are_heard(gate, guided, backbone):
     torch.testing.assert_close(mixed[::2], delta[::2])
 
 
-@pytest.mark.parametrize("gate", ["none", "feature", "entry"])
-def test_a_guided_change_lies_between_the_query_and_its_guide(gate):
-    built, (x, guide) = generator(gate, True), series()
+@each_backbone
+@pytest.mark.parametrize("gate", GATES)
+def test_a_guided_change_lies_between_the_query_and_its_guide(gate, backbone):
+    built, (x, guide) = generator(gate, True, backbone=backbone), series()
     delta, way = built(x, *asked(), guide), guide - x
     share = delta / way
     assert (share >= 0).all() and (share <= 1 + 1e-6).all()
@@ -78,32 +103,130 @@ def test_a_guided_change_lies_between_the_query_and_its_guide(gate):
     torch.testing.assert_close(built(x, *asked(), guide), way)
 
 
-@pytest.mark.parametrize("gate", ["feature", "entry"])
-def test_a_shut_feature_never_changes_and_the_others_do(gate):
-    built, (x, _) = generator(gate), series()
-    with torch.no_grad():
-        built.features[-1].bias[2] = -50.0
+@pytest.mark.parametrize("gate", GATES)
+def test_a_guide_is_looked_at_and_not_only_followed(gate):
+    built, (x, guide) = generator(gate, True), series()
+    other = guide.clone()
+    other[:, 0, 0] += 3  # one entry: the gates of the rest know of it
+    share, again = ((built(x, *asked(), g) / (g - x))[:, 2:, 1:] for g in (guide, other))
+    assert not torch.allclose(share, again)
+
+
+@each_backbone
+@pytest.mark.parametrize("gate", ["feature", "stretch"])
+def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
+    built, (x, _) = generator(gate, backbone=backbone), series()
+    plain = built.features.forward
+    built.features.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F) == 2)  # (B, 1, F)
     delta = built(x, *asked())
     assert (delta[..., 2] == 0).all()
     assert all((delta[..., f] != 0).any() for f in (0, 1, 3, 4))
 
 
 @pytest.mark.parametrize("guided", [True, False])
-def test_shut_entries_change_nothing(guided):
-    built, (x, guide) = generator("entry", guided), series()
+def test_shut_stretches_change_nothing(guided):
+    built, (x, guide) = generator("stretch", guided), series()
     with torch.no_grad():
         built.entries.bias[:] = -50.0
     assert (built(x, *asked(), guide) == 0).all()
 
 
+# Stretches.
+
+
+def test_logits_are_averaged_over_a_fifth_of_the_series_by_hand():
+    assert STRETCHES == 5
+    logits = torch.tensor([[[6.0, 0.0, 3.0, -9.0, 0.0, 0.0, 12.0]]])  # 7 steps: three wide, at least
+    assert _over_stretches(logits)[0, 0].tolist() == [3.0, 3.0, -2.0, -2.0, -3.0, 4.0, 6.0]  # ends: of what is there
+    step = torch.zeros(2, 3, 25)  # five wide
+    step[1, 2, 12:] = 5.0
+    smooth = _over_stretches(step)
+    assert smooth[1, 2].tolist() == pytest.approx([0.0] * 10 + [1.0, 2.0, 3.0, 4.0] + [5.0] * 11)
+    assert not smooth[0].any() and not smooth[1, :2].any()  # each feature of each series for itself
+
+
+@pytest.mark.parametrize(("n_steps", "width"), [(1, 3), (2, 3), (19, 3), (20, 5), (29, 5), (30, 7), (35, 7), (100, 21)])
+def test_the_width_is_odd_and_grows_with_the_series(n_steps, width):
+    point = torch.zeros(1, 1, n_steps)
+    point[..., n_steps // 2] = 1.0
+    smooth = _over_stretches(point)
+    assert smooth.shape == point.shape
+    assert (smooth != 0).sum() == min(width, n_steps)
+    assert n_steps < width or smooth.max().item() == pytest.approx(1 / width)
+
+
+@pytest.mark.parametrize("guided", [True, False])
+def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_stretch(guided):
+    built = generator("stretch", guided)
+    x, guide = torch.randn(1, 30, F), torch.randn(1, 30, F)
+    logits = torch.full((1, 1, F, 30), -10.0)
+    logits[0, 0, 1, 4:19] = 10.0  # feature 1 alone, and never near the ends; seven steps are averaged
+    built.entries.forward = lambda h: logits
+    built.features.forward = lambda pooled: torch.zeros(1, 1, F)
+    if guided:
+        way = guide - x
+    else:
+        built.amount.forward = lambda h: torch.ones(1, 1, F, 30)
+        way = torch.ones_like(x)
+    delta = built(x, *asked(n=1), guide)
+    opened = delta / way
+    assert (opened[..., [0, 2, 3, 4]] == 0).all()
+    # 10 · (2 k / 7 − 1) where k of seven steps are open; a gate is exactly 0 or 1 beyond ±ln 11 = ±2.4.
+    inside = torch.tensor([min(7, max(0, t + 3 - 4 + 1), max(0, 19 - (t - 3))) for t in range(30)])
+    assert inside[:9].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7] and inside[18:].tolist() == [4, 3, 2, 1] + [0] * 8
+    expected = hard_concrete(10.0 * (2 * inside / 7 - 1), training=False)
+    torch.testing.assert_close(opened[0, :, 1], expected)
+    assert (opened[0, 5:18, 1] == 1).all() and (opened[0, :3, 1] == 0).all() and (opened[0, 20:, 1] == 0).all()
+
+
+def test_a_point_that_stands_alone_does_not_open_a_gate():
+    built, x = generator("stretch"), torch.randn(1, 30, F)
+    logits = torch.full((1, 1, F, 30), -10.0)
+    logits[0, 0, 1, 10] = 20.0  # averaged over seven steps: −40 / 7
+    built.entries.forward = lambda h: logits
+    built.features.forward = lambda pooled: torch.zeros(1, 1, F)
+    assert (built(x, *asked(n=1)) == 0).all()
+
+
+def test_features_and_stretches_decide_together():
+    built, x = generator("stretch"), torch.randn(1, 30, F)
+    built.amount.forward = lambda h: torch.ones(1, 1, F, 30)
+    built.entries.forward = lambda h: torch.full((1, 1, F, 30), 1.0)
+    built.features.forward = lambda pooled: torch.tensor([[[-1.0, 4.0, -9.0, -1.5, 0.0]]])
+    expected = hard_concrete(torch.tensor([0.0, 5.0, -8.0, -0.5, 1.0]), training=False)
+    torch.testing.assert_close(built(x, *asked(n=1)), expected.expand(1, 30, F))
+
+
+# What is built.
+
+
 def test_what_is_built_for_each_gate():
-    plain, feature, entry, guided = generator("none"), generator(), generator("entry"), generator("none", True)
-    assert isinstance(plain.residual, SparsityLayer) and plain.features is None and plain.entries is None
-    assert isinstance(feature.residual, SparsityLayer) and feature.features is not None and feature.entries is None
-    assert isinstance(entry.residual, torch.nn.Linear) and entry.features is not None and entry.entries is not None
-    assert guided.residual is None and guided.features is None and guided.entries is not None
-    inputs = [g.backbone.layers[0].input_size for g in (plain, guided)]
-    assert inputs == [F + EMBEDDING + 1, 2 * F + EMBEDDING + 1]  # the guide is heard as well
+    plain, feature, stretch, guided = generator("none"), generator("feature"), generator(), generator("none", True)
+    assert isinstance(plain.amount, SparsityLayer) and plain.features is None and plain.entries is None
+    assert isinstance(feature.amount, SparsityLayer) and feature.features is not None and feature.entries is None
+    assert isinstance(stretch.amount, torch.nn.Conv2d) and stretch.features is not None and stretch.entries is not None
+    assert guided.amount is None and guided.features is None and guided.entries is not None
+    assert all(isinstance(g.states, Mixer) and len(g.states.blocks) == 2 for g in (plain, guided))
+    assert [g.states.first.in_channels for g in (plain, guided)] == [1, 2]  # the guide is heard as well
+
+
+def test_a_recurrent_backbone_hears_all_at_every_step():
+    plain, guided = (generator("none", guided, backbone="lstm") for guided in (False, True))
+    assert isinstance(plain.states, PerStep)
+    inputs = [g.states.backbone.layers[0].input_size for g in (plain, guided)]
+    assert inputs == [F + EMBEDDING + 1, 2 * F + EMBEDDING + 1]
+
+
+@each_backbone
+def test_the_size_it_was_built_with_is_known(backbone):
+    built = generator(backbone=backbone)
+    assert (built.hidden, built.layers, built.guided) == (12, 2, False)
+
+
+def test_gates_are_rather_open_at_first():
+    built, (x, _) = generator("stretch"), series()
+    assert built.features[-1].bias.tolist() == built.entries.bias.tolist() == [1.0]
+    assert (built(x, *asked()) != 0).float().mean() > 0.9
 
 
 def test_without_guidance_a_guide_is_not_even_looked_at():
@@ -120,7 +243,7 @@ def test_gradients_reach_every_parameter(gate, guided, backbone):
 
 
 def test_gates_are_noisy_in_training_alone():
-    built, (x, _) = generator("entry"), series()
+    built, (x, _) = generator("stretch"), series()
     assert torch.equal(built(x, *asked()), built(x, *asked()))
     built.train()
     assert not torch.equal(built(x, *asked()), built(x, *asked()))

@@ -6,7 +6,8 @@ import torch
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.mixer import DILATIONS, KERNEL, Exchange, Mixer, PerStep
 
-B, S, T, F, C, TOLD = 3, 2, 11, 4, 6, 5
+B, S, T, F, TOLD = 3, 2, 11, 4, 5
+C = 16  # with few, the rectifiers of an entry may all be shut by chance, and it hears nothing
 each_kind = pytest.mark.parametrize("kind", ["mixer", "lstm", "gru", "tcn"])
 
 
@@ -50,7 +51,7 @@ def heard_by(net, feature, step):
     series, told = (t.requires_grad_() for t in inputs(n=1))
     weigh = torch.randn(C, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     (net(series, told)[0, :, feature, step] * weigh).sum().backward()
-    return series.grad[0] != 0, told.grad[0] != 0
+    return series.grad[0] != 0, torch.zeros(TOLD) != 0 if told.grad is None else told.grad[0] != 0
 
 
 @each_kind
@@ -119,7 +120,8 @@ def test_features_are_told_apart_even_where_they_are_equal():
         apart = build(blocks=0)
         apart.which.zero_()
     states = apart(alike, told)  # all share the convolution; nothing but their own vector tells them apart
-    assert all(torch.equal(states[:, :, 0], states[:, :, f]) for f in range(1, F))
+    for f in range(1, F):
+        torch.testing.assert_close(states[:, :, 0], states[:, :, f])
 
 
 @each_kind

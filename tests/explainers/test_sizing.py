@@ -1,0 +1,58 @@
+"""Sizes by the data: what suits how much of it, and settings that win over it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sparcets as sp
+from sparcets.explainers.sizing import MUCH, Sizes, chosen_sizes, sizes_for
+
+SMALL = {"hidden": 16, "layers": 4, "batch_size": 32}
+LARGE = {"hidden": 32, "layers": 6, "batch_size": 128}
+
+
+@pytest.mark.parametrize(
+    ("n_series", "steps"), [(0, 600), (7, 600), (8, 601), (40, 605), (1_000, 725), (19_199, 2999), (19_200, 3000)]
+)
+def test_on_a_core_the_network_is_small_and_a_series_adds_an_eighth_of_a_step(n_series, steps):
+    assert sizes_for(n_series, on_gpu=False) == Sizes(**SMALL, steps=steps)
+
+
+def test_no_training_is_longer_than_3000_steps():
+    assert sizes_for(10**7, on_gpu=False).steps == sizes_for(10**7, on_gpu=True).steps == 3000
+
+
+def test_a_gpu_is_made_use_of_where_there_is_much_data():
+    assert MUCH == 1000
+    assert sizes_for(999, on_gpu=True) == sizes_for(999, on_gpu=False) == Sizes(**SMALL, steps=724)
+    assert sizes_for(1000, on_gpu=True) == sizes_for(14_080, on_gpu=True) == Sizes(**LARGE, steps=3000)
+
+
+@given(st.integers(0, 50_000), st.integers(0, 50_000), st.booleans())
+def test_more_data_never_get_less(a, b, on_gpu):
+    less, more = (sizes_for(n, on_gpu=on_gpu) for n in sorted((a, b)))
+    for name in ("hidden", "layers", "batch_size", "steps"):
+        assert getattr(less, name) <= getattr(more, name)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_where_the_settings_say_nothing_the_data_decide(on_gpu):
+    for n_series in (40, 5000):
+        assert chosen_sizes(sp.SparceConfig(), n_series, on_gpu=on_gpu) == sizes_for(n_series, on_gpu=on_gpu)
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "value"),
+    [("generator.hidden=7", "hidden", 7), ("generator.layers=1", "layers", 1), ("train.batch_size=5", "batch_size", 5)],
+)
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_a_setting_wins_over_the_data_and_leaves_the_rest_to_them(setting, name, value, on_gpu):
+    fitting = sizes_for(5000, on_gpu=on_gpu)
+    chosen = chosen_sizes(sp.SparceConfig().override(setting), 5000, on_gpu=on_gpu)
+    for other in ("hidden", "layers", "batch_size", "steps"):
+        assert getattr(chosen, other) == (value if other == name else getattr(fitting, other))
+
+
+def test_all_of_them_at_once():
+    chosen = chosen_sizes(sp.SparceConfig.tiny(), 5000, on_gpu=True)
+    assert chosen == Sizes(hidden=8, layers=2, batch_size=32, steps=3000)
