@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from comparison import comparison_tables
+
 from sparcets.benchmark.speed import read_rows
 from sparcets.benchmark.speed_table import COLUMNS, cells
 from sparcets.cli.main import app
@@ -160,6 +162,8 @@ if __name__ == "__main__":
     (DOCS / "methods.md").write_text(page, encoding="utf-8")
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
+    comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")
+    (DOCS / "comparison.md").write_text(between(comparison, "comparison", comparison_tables()), encoding="utf-8")
     speed = (DOCS / "performance.md").read_text(encoding="utf-8")
     (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():

@@ -20,6 +20,7 @@ X, Y = make_series(24, n_steps=8)
 # Two layers, so that dropout acts; three steps in an epoch.
 CONFIG = sp.SparceConfig.tiny().override(
     "recipe=paper",
+    "generator.backbone=lstm",
     "discriminator.layers=1",
     "generator.hidden=6",
     "generator.layers=2",

@@ -1,0 +1,115 @@
+"""Tables and pictures of ``comparison.md``: the default Sparce beside the paper's methods and other packages'."""
+
+import json
+from pathlib import Path
+from statistics import fmean, stdev
+
+RESULTS = Path(__file__).parent.parent / "results"
+SETS = {
+    "moving_box": "Moving Box (17,600 series of 50 × 50, 2 classes)",
+    "motionsense": "MotionSense, random split (7,544 windows of 100 × 12, 4 classes)",
+    "catching": "Simulated catching (1,975 series of 60 × 20, 3 classes)",
+    "basic_motions": "BasicMotions (40 training series of 100 × 6, 4 classes)",
+}
+COLUMNS = {
+    "valid": "valid",
+    "transfer": "transfer",
+    "oracle": "oracle",
+    "sparsity": "changed",
+    "similarity": "similarity",
+    "smoothness": "smoothness",
+    "universality": "universality",
+    "saliency_auc": "AUC",
+    "knn_ratio": "5-NN",
+    "features_touched": "features",
+    "segments_per_feature": "segments per feature",
+}
+OURS = "**Sparce**"
+
+
+def read(name: str) -> list[dict]:
+    path = RESULTS / name
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [row for row in map(json.loads, lines) if "measures" in row]
+
+
+def groups() -> dict[tuple[str, str, str], list[dict]]:
+    """Return the repetitions of every method by data set, target and label, ours first."""
+    found: dict[tuple[str, str, str], list[dict]] = {}
+    for row in read("flagship/results.jsonl"):
+        cap = row.get("sparsity")
+        label = OURS if cap is None else f"{OURS}, at most {cap:g} changed"
+        found.setdefault((row["dataset"], row["target"] or "runner-up", label), []).append(row)
+    for row in read("reproduction/results.jsonl"):
+        if not row["label"].startswith("SPARCE,"):  # its own ablation has its own page
+            label = "SPARCE (paper)" if row["label"] == "SPARCE" else row["label"]
+            found.setdefault((row["dataset"], row["target"], label), []).append(row)
+    for row in read("peers.jsonl"):
+        if row["method"] != "sparce":
+            found.setdefault((row["dataset"], row["target"] or "runner-up", f"`{row['method']}`"), []).append(row)
+    return found
+
+
+def number(rows: list[dict], name: str) -> str:
+    values = [row["measures"][name] for row in rows if row["measures"].get(name) is not None]
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.2f}" if len(values) > 1 and stdev(values) >= 0.005 else ""
+    return f"{fmean(values):.3f}{spread}" if name == "smoothness" else f"{fmean(values):.2f}{spread}"
+
+
+def comparison_tables() -> str:
+    """Return one table per data set, with a picture of changed entries against transfer."""
+    lines = []
+    found = groups()
+    for dataset, title in SETS.items():
+        of_set = {key[1:]: rows for key, rows in found.items() if key[0] == dataset}
+        if not of_set:
+            continue
+        rows_of_set = [row for rows in of_set.values() for row in rows]
+        names = [n for n in COLUMNS if any(row["measures"].get(n) is not None for row in rows_of_set)]
+        lines += [f"### {title}", ""]
+        drawn = picture(dataset, of_set)
+        if drawn is not None:
+            lines += [f"![Changed entries against transfer, target {drawn}](images/trade-off-{dataset}.png)", ""]
+            lines += [f"*Target {drawn}.*", ""]
+        heads = " | ".join(COLUMNS[n] for n in names)
+        lines += [
+            f"| target | method | runs | {heads} | generated | fit, s |",
+            "|---|---|---|" + "---|" * (len(names) + 2),
+        ]
+        for (target, label), rows in sorted(of_set.items(), key=lambda item: (item[0][0], OURS not in item[0][1])):
+            made = [
+                row["statuses"]["generated"] / max(1, row["queries"] - row["statuses"]["unchanged"]) for row in rows
+            ]
+            values = " | ".join(number(rows, n) for n in names)
+            seconds = fmean(row["fit_s"] for row in rows)
+            lines.append(f"| {target} | {label} | {len(rows)} | {values} | {fmean(made):.2f} | {seconds:.0f} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def picture(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | None:
+    """Draw the target that most methods were measured for, and return it; None where that is but one."""
+    from matplotlib import pyplot
+
+    from sparcets.plots.benchmark import plot_trade_off
+
+    targets = [target for target, _ in of_set]
+    most = max(dict.fromkeys(targets), key=targets.count)
+    if targets.count(most) < 2:
+        return None
+    points = [
+        (
+            label.replace("*", "").replace("`", "").replace("at most ", "≤ ").replace(" changed", ""),
+            fmean(row["measures"]["sparsity"] for row in rows),
+            fmean(row["measures"]["transfer"] for row in rows),
+        )
+        for (target, label), rows in of_set.items()
+        if target == most
+    ]
+    figure = plot_trade_off(points)
+    path = Path(__file__).parent / "images" / f"trade-off-{dataset}.png"
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+    return most
