@@ -5,8 +5,6 @@ from pathlib import Path
 
 import typer
 
-from comparison import comparison_tables
-
 from sparcets.benchmark.speed import read_rows
 from sparcets.benchmark.speed_table import COLUMNS, cells
 from sparcets.cli.main import app
@@ -153,6 +151,8 @@ def data_page() -> str:
 
 
 if __name__ == "__main__":
+    from comparison import comparison_tables
+
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     if (RESULTS / "classifiers.jsonl").exists():

@@ -95,7 +95,7 @@ class Cell:
             ),
             (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
             (self.target is None or isinstance(self.target, str), f"'target' must be text, got {self.target!r}"),
-            (_positive(self.sparsity, most=1), f"'sparsity' must be a share or None, got {self.sparsity!r}"),
+            (_positive(self.sparsity, most=1), f"'sparsity' must be a share, got {self.sparsity!r}"),
             (isinstance(self.seed, int), f"'seed' must be a whole number, got {self.seed!r}"),
             (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
             (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),

@@ -53,6 +53,7 @@ from sparcets.training.recipe_step import RecipeStep, Schedule
 
 log = logging.getLogger(__name__)
 LITTLE = 400  # series; with fewer, a real series to follow is tried as well as free residuals
+SCARCE = 100  # series; with fewer, nothing else is tried: residuals of one's own take more to learn
 HELD_OUT = 0.15  # of the training series, to choose the place on the trade-off
 WATCHED = 512  # of them, at most
 GUIDES = 200  # real series kept per class
@@ -165,6 +166,8 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         if self.config.guide == "never" or not n_guides:
             return (False,)
         if self.config.guide == "always":
+            return (True,)
+        if n_series < SCARCE:
             return (True,)
         return (False, True) if n_series < LITTLE else (False,)
 
@@ -290,7 +293,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
 
 def _held_out(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
     """Return rows to learn from, and rows to choose by; where there is too little, the same for both."""
-    if np.bincount(y).min() < 4:
+    if len(y) < SCARCE or np.bincount(y).min() < 4:
         rows = np.arange(len(y), dtype=np.int64)
         return rows, rows
     return stratified_split(y, test_size=HELD_OUT, seed=seed)

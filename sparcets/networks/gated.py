@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
-from sparcets.networks.gates import hard_concrete
+from sparcets.networks.gates import hard_concrete, openness
 from sparcets.networks.mixer import Mixer, PerStep, Pointwise
 from sparcets.networks.sparsity_layer import SparsityLayer
 
@@ -82,7 +82,13 @@ class GatedGenerator(nn.Module):
         self.register_buffer("mutable", may_change)
 
     def forward(self, x: Tensor, target: Tensor, strength: Tensor, guide: Tensor | None = None) -> Tensor:
-        """Return residuals (batch, time, features), standardised.
+        """Return residuals (batch, time, features), standardised; see :meth:`with_openness`."""
+        return self.with_openness(x, target, strength, guide)[0]
+
+    def with_openness(
+        self, x: Tensor, target: Tensor, strength: Tensor, guide: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return residuals (batch, time, features), standardised, and how open their gates are, in shares of 1.
 
         Parameters
         ----------
@@ -104,9 +110,10 @@ class GatedGenerator(nn.Module):
             logits.append(self.features(torch.cat([h.mean(3), h.amax(3)], dim=1)).transpose(1, 2))  # (B, F, 1)
         if self.entries is not None:
             logits.append(_over_stretches(self.entries(h)[:, 0]))  # (B, F, T)
-        if logits:
-            out = out * hard_concrete(sum(logits[1:], logits[0]), self.training).transpose(1, 2)
-        return out * self.mutable
+        if not logits:
+            return out * self.mutable, None
+        summed = sum(logits[1:], logits[0]).transpose(1, 2)  # (B, T or 1, F)
+        return out * hard_concrete(summed, self.training) * self.mutable, openness(summed) * self.mutable
 
     def _amount(self, h: Tensor, x: Tensor, guide: Tensor | None) -> Tensor:
         """Return how far each entry goes if its gate is open (batch, time, features)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -19,3 +21,12 @@ def hard_concrete(logits: Tensor, training: bool) -> Tensor:
         u = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
         logits = (torch.log(u) - torch.log1p(-u) + logits) / TEMPERATURE
     return (torch.sigmoid(logits) * (HIGH - LOW) + LOW).clamp(0, 1)
+
+
+def openness(logits: Tensor) -> Tensor:
+    """Return the probability that a noisy gate is not exactly shut, shaped as the logits; it has a gradient everywhere.
+
+    >>> openness(torch.tensor([-9.0, 0.0, 9.0])).round(decimals=2)
+    tensor([0.0000, 0.7700, 1.0000])
+    """
+    return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))

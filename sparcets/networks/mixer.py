@@ -64,8 +64,12 @@ class Pointwise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what each place makes of its own inputs."""
-        made = torch.baddbmm(self.bias, self.weight.expand(len(x), -1, -1), x.flatten(2))
-        return made.reshape(len(x), -1, *x.shape[2:])
+        places = x.flatten(2)
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]  # the size of the batch stays free
+            made = self.weight @ places + self.bias
+        else:
+            made = torch.baddbmm(self.bias, self.weight.expand(len(x), -1, -1), places)
+        return made.reshape(x.shape[0], -1, *x.shape[2:])
 
 
 class Exchange(nn.Module):

@@ -58,7 +58,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
         raise DataError(
             "there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted Sparce with the default recipe."
         )
-    chosen = max(places, key=lambda place: (round(place.worth, 6), -place.changed))
+    chosen = max((p for p in places if p.level >= 1), key=lambda p: (round(p.worth, 6), -p.changed))
     levels = sorted({place.level for place in places})
     found = dict(zip(levels, style.ANSWERS * (1 + len(levels) // len(style.ANSWERS)), strict=False))
     with style.new_figure(9, 4.0) as figure:

@@ -38,15 +38,17 @@ def count_changed(delta: Tensor, n_mutable: int) -> Tensor:
     return (delta != 0).sum((1, 2)) / (T * n_mutable)
 
 
-def sparsity(delta: Tensor, n_mutable: int) -> Tensor:
+def sparsity(delta: Tensor, n_mutable: int, openness: Tensor | None = None) -> Tensor:
     """‖δ‖₀ / (T·F_mutable) with the gradient of a smooth count, Σ |δ| / (|δ| + ε).
 
     The value is the exact count (as in the paper), so that it can be read; the gradient is that of the smooth count
     (straight-through), which pushes every changed entry towards 0, small ones most. The count alone has no gradient:
-    in the paper's code, this term trained nothing.
+    in the paper's code, this term trained nothing. Where gates decide, their ``openness`` (batch, time, features) takes
+    the place of the smooth count: a large change behind a gate is hard to make small, and easy to shut.
     """
     size = delta.abs()
-    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / (delta.shape[1] * n_mutable)
+    soft = size / (size + SOFTNESS) if openness is None else openness
+    smooth = soft.sum((1, 2)) / (delta.shape[1] * n_mutable)
     return smooth + (count_changed(delta, n_mutable) - smooth).detach()
 
 

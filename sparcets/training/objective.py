@@ -50,6 +50,9 @@ class Candidate:
         In the data's own units, for the user's terms.
     sparsity_weight
         How much a changed entry costs more than usual, per query (batch,); None where all are usual.
+    openness
+        How open the gates of all entries are (batch, time, features), where the sparsity term should shut them; None
+        where it should make changes smaller.
     """
 
     delta: Tensor
@@ -59,6 +62,7 @@ class Candidate:
     query_raw: Tensor
     counterfactual_raw: Tensor
     sparsity_weight: Tensor | None = None
+    openness: Tensor | None = None
 
 
 class Objective:
@@ -148,5 +152,5 @@ class Objective:
         if name == "smoothness":
             return losses.smoothness(c.delta)
         if self.trains_sparsity:
-            return losses.sparsity(c.delta, self.n_mutable)
+            return losses.sparsity(c.delta, self.n_mutable, c.openness)
         return losses.count_changed(c.delta, self.n_mutable)

@@ -85,6 +85,7 @@ class RecipeStep(GanStep):
         self.networks["average"] = self.average
         self.weight_of_new = 1 / max(1.0, AVERAGED * n_steps)
         self._strength = torch.zeros(0)
+        self._openness: Tensor | None = None
 
     def set_progress(self, share: float) -> None:
         """Set what depends on how much of the training is done: the sparsity term comes in, the steps get smaller."""
@@ -99,7 +100,9 @@ class RecipeStep(GanStep):
 
     def _residual(self, query: Tensor, told: Tensor, real: Tensor) -> Tensor:
         self._strength = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
-        residual: Tensor = self.generator(query, told, self._strength, real)
+        residual, openness = self.generator.with_openness(query, told, self._strength, real)
+        # The way to a real series is given: only gates that shut make it sparser.
+        self._openness = openness if self.generator.guided else None
         return residual
 
     def _hear(self, raw: Tensor) -> Tensor:
@@ -113,7 +116,7 @@ class RecipeStep(GanStep):
 
     def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
         candidate = super()._judge(query, counterfactual, delta, target, told)
-        return replace(candidate, sparsity_weight=self.ramp * self._strength.exp())
+        return replace(candidate, sparsity_weight=self.ramp * self._strength.exp(), openness=self._openness)
 
     def _follow(self) -> None:
         with torch.no_grad():

@@ -43,8 +43,8 @@ METHODS = {
     "sparce with a TCN": lambda: sp.Sparce(
         classifier(), sp.SparceConfig.tiny().override("train.epochs=1", "generator.backbone=tcn")
     ),
-    "sparce with entry gates": lambda: sp.Sparce(
-        classifier(), sp.SparceConfig.tiny().override("train.epochs=1", "gate=entry")
+    "sparce with feature gates": lambda: sp.Sparce(
+        classifier(), sp.SparceConfig.tiny().override("train.epochs=1", "gate=feature")
     ),
     "the paper's": lambda: sp.Sparce(
         classifier(), sp.SparceConfig.paper(target=1).override("train.epochs=1", "generator.hidden=8")

@@ -5,7 +5,7 @@ import torch
 
 from sparcets.networks.gated import EMBEDDING, STRETCHES, GatedGenerator, _over_stretches
 from sparcets.networks.gates import hard_concrete
-from sparcets.networks.mixer import Mixer, PerStep
+from sparcets.networks.mixer import Mixer, PerStep, Pointwise
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 B, T, F = 4, 9, 5
@@ -204,7 +204,7 @@ def test_what_is_built_for_each_gate():
     plain, feature, stretch, guided = generator("none"), generator("feature"), generator(), generator("none", True)
     assert isinstance(plain.amount, SparsityLayer) and plain.features is None and plain.entries is None
     assert isinstance(feature.amount, SparsityLayer) and feature.features is not None and feature.entries is None
-    assert isinstance(stretch.amount, torch.nn.Conv2d) and stretch.features is not None and stretch.entries is not None
+    assert isinstance(stretch.amount, Pointwise) and stretch.features is not None and stretch.entries is not None
     assert guided.amount is None and guided.features is None and guided.entries is not None
     assert all(isinstance(g.states, Mixer) and len(g.states.blocks) == 2 for g in (plain, guided))
     assert [g.states.first.in_channels for g in (plain, guided)] == [1, 2]  # the guide is heard as well
@@ -225,7 +225,7 @@ def test_the_size_it_was_built_with_is_known(backbone):
 
 def test_gates_are_rather_open_at_first():
     built, (x, _) = generator("stretch"), series()
-    assert built.features[-1].bias.tolist() == built.entries.bias.tolist() == [1.0]
+    assert built.features[-1].bias.tolist() == built.entries.bias.tolist() == [[1.0]]
     assert (built(x, *asked()) != 0).float().mean() > 0.9
 
 

@@ -98,9 +98,9 @@ def test_an_exchange_by_hand():
         for parameter in block.parameters():
             parameter.zero_()
         block.around.weight[..., -1] = 1.0  # the last tap: two taps of two steps ahead
-        block.gather.weight[0] = torch.tensor([[1.0], [10.0]])  # feature 0 and ten times feature 1
+        block.gather.weight[0] = torch.tensor([1.0, 10.0])  # feature 0 and ten times feature 1
         block.spread.weight[1, 0] = 1.0  # is told to feature 1 alone
-        block.whole.weight[0] = torch.tensor([[100.0], [1000.0]])  # mean and largest
+        block.whole.weight[0] = torch.tensor([100.0, 1000.0])  # mean and largest
         block.asked.weight[:] = 1e4
         block.out.weight[:] = 1.0
     h = torch.tensor([[[[0.0, 1.0, 2.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]]]], dtype=torch.float64)

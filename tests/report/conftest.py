@@ -49,7 +49,7 @@ def explanation() -> Explanation:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Return a browser; without one, the test is skipped and says so."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")

@@ -47,7 +47,13 @@ def test_an_explosion_is_told_at_checks_and_at_the_end_of_epochs(value):
 
 
 X, Y = make_series(24, n_steps=8)
-OF_THE_PAPER = ("recipe=paper", "generator.backbone=lstm", "discriminator.layers=1", "discriminator.hidden=8", "weights.classification=10")
+OF_THE_PAPER = (
+    "recipe=paper",
+    "generator.backbone=lstm",
+    "discriminator.layers=1",
+    "discriminator.hidden=8",
+    "weights.classification=10",
+)
 WEIGHTS = ("weights.similarity=1", "weights.sparsity=0.3", "weights.smoothness=1", "train.lr=0.003")
 SMALL = ("generator.hidden=6", "train.epochs=3", "train.batch_size=8")
 TINY = sp.SparceConfig.tiny().override(*OF_THE_PAPER, *WEIGHTS, *SMALL)
