@@ -20,7 +20,7 @@ from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 from sparcets.validation import check_labels, check_lengths, check_series
 
-WITNESSES = ("fcn", "resnet", "tcn", "bigru")  # the order in which they are called, and again from the start
+WITNESSES = ("fcn", "resnet", "tcn", "bilstm")  # the order in which they are called, and again from the start
 # More epochs than data of some hundred series need, since patience grows with them: a handful of series to watch tell
 # little about the progress of a network, and one that was stopped by chance would be a bad witness.
 WITNESS_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)

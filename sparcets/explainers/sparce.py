@@ -59,7 +59,7 @@ WATCHED = 512  # of them, at most
 GUIDES = 200  # real series kept per class
 GUIDED = "guided"  # folder of the second generator's checkpoint
 BATCHES = 25  # of an epoch, at least
-WITNESS_STEPS = 600  # of optimisation, for each of them
+WITNESS_STEPS = 1500  # of optimisation, for each of them
 GOOD = 0.9  # valid and true on held-out series; below it, advice is given
 ADVICE = (
     "To do better: train longer (train.epochs), allow more changes (weights.sparsity), or look at the classifier and "
