@@ -28,6 +28,23 @@ QUERIES, LABELS = make_series(18, n_steps=12, seed=1)
 SHORT = ("generator.hidden=8", "discriminator.hidden=6", "train.epochs=2", "train.batch_size=16", "witnesses=0")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _data_are_not_scarce():
+    """The few series of these tests stand for more, from which both kinds of generators are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module_of_sparce, "SCARCE", 0)
+        yield
+
+
+def test_scarce_data_are_followed_and_learnt_from_to_the_last_series(monkeypatch):
+    monkeypatch.setattr(module_of_sparce, "SCARCE", 100)
+    assert build("guide=auto")._heads(99, 9) == (True,) and build("guide=auto")._heads(100, 9) == (False, True)
+    assert build("guide=never")._heads(9, 9) == (False,)
+    learn, watch = module_of_sparce._held_out(Y, 0)
+    assert np.array_equal(learn, np.arange(48)) and np.array_equal(watch, learn)
+    assert quick(build(*SHORT, "guide=auto"))._recipe.generator.guided
+
+
 def build(*settings, classifier=None, **kwargs):
     classifier = classifier or sp.wrap(MeanModule(), n_classes=3)
     return sp.Sparce(classifier, sp.SparceConfig.tiny().override(*settings), **kwargs)
@@ -261,7 +278,7 @@ def test_every_other_witness_learns_without_noise_and_so_does_the_one_that_choos
     monkeypatch.setattr(module_of_sparce, "train_witnesses", listen)
     monkeypatch.setattr(module_of_sparce, "WITNESS_STEPS", 5)
     explainer = quick(build(*SHORT, "witnesses=4", "noise=0.2", "train.epochs=1"))
-    assert [w.architecture for w in called] == ["fcn", "resnet", "tcn", "bigru", "fcn"]
+    assert [w.architecture for w in called] == ["fcn", "resnet", "tcn", "bilstm", "fcn"]
     assert [w.config.noise for w in called] == [0.2, 0.0, 0.2, 0.0, 0.0]
     assert len({w.config.seed for w in called}) == 5  # the one that chooses is no witness again
     assert explainer._recipe.voices == [explainer.classifier, *called[:4]]
@@ -341,7 +358,7 @@ from sparcets.explainers import sparce
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.capture import CapturedStep
-sparce.BATCHES = 5
+sparce.BATCHES, sparce.SCARCE = 5, 0
 plain, taken = CapturedStep.update, []
 def update(self, batch):
     taken.append(1)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sparcets.networks.gates import HIGH, LOW, hard_concrete
+from sparcets.networks.gates import HIGH, LOW, hard_concrete, openness
 
 
 def test_gates_by_hand():
@@ -52,3 +52,16 @@ def test_noise_leaves_a_gradient():
         torch.manual_seed(0)
         hard_concrete(logits, training=True).sum().backward()
     assert (logits.grad >= 0).all() and (logits.grad > 0).float().mean() > 0.5
+
+
+def test_openness_is_how_often_a_noisy_gate_is_not_shut():
+    torch.manual_seed(0)
+    logits = torch.tensor([-3.0, -1.0, 0.0, 2.0])
+    often = (hard_concrete(logits.expand(200_000, 4), training=True) > 0).float().mean(0)
+    torch.testing.assert_close(openness(logits), often, atol=0.005, rtol=0)
+
+
+def test_openness_pulls_at_gates_that_are_wide_open_too():
+    logits = torch.tensor([-6.0, 0.0, 6.0], requires_grad=True)
+    openness(logits).sum().backward()
+    assert (logits.grad > 0).all()

@@ -95,3 +95,13 @@ def test_the_hinge_loss_leaves_alone_what_is_told_apart():
     real, fake = torch.tensor([2.0, 0.0], requires_grad=True), torch.tensor([-2.0, 0.0], requires_grad=True)
     losses.hinge_discriminator(real, fake).sum().backward()
     assert real.grad.tolist() == [0.0, -1.0] and fake.grad.tolist() == [0.0, 1.0]
+
+
+def test_where_gates_decide_sparsity_pulls_at_them_and_leaves_the_changes_alone():
+    delta = torch.tensor([[[2.0, 0.0], [3.0, 0.0]]], requires_grad=True)
+    openness = torch.tensor([[[0.9, 0.1], [0.8, 0.0]]], requires_grad=True)
+    value = losses.sparsity(delta, 2, openness)
+    torch.testing.assert_close(value.detach(), torch.tensor([0.5]))  # the exact count is what is told
+    value.sum().backward()
+    torch.testing.assert_close(openness.grad, torch.full_like(openness, 1 / 4))
+    assert delta.grad is None

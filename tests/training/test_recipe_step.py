@@ -212,3 +212,13 @@ def test_it_learns_to_convince_all_voices():
     s = step({"classification": 1.0}, gate="stretch", lr=0.03, noise=0.1, n_steps=120)
     said = [s.update(BATCH)[s.names.index("classification")].item() for _ in range(120)]
     assert sum(said[-20:]) < 0.5 * sum(said[:20])
+
+
+def test_a_guided_generator_is_made_sparse_by_its_gates_a_free_one_by_its_changes():
+    for guided in (False, True):
+        s = step({"sparsity": 1.0}, guided=guided)
+        s.update(BATCH)
+        assert (s._openness is not None) == guided
+    shut = step({"sparsity": 1.0}, guided=True, lr=0.05)
+    changed = [float(shut.update(BATCH)[-1]) for _ in range(60)]
+    assert changed[0] > 0.8 and changed[-1] < 0.1, "with nothing else to gain, all gates shut"
