@@ -89,6 +89,17 @@ def comparison_tables() -> str:
     return "\n".join(lines).rstrip()
 
 
+def ablation_table() -> str:
+    """Return the default and what is left of it without each ingredient."""
+    whole = [r for r in read("flagship/results.jsonl") if r["dataset"] == "catching" and r["seed"] == 0]
+    names = [n for n in COLUMNS if n not in ("oracle", "saliency_auc")]
+    lines = [f"| recipe | {' | '.join(COLUMNS[n] for n in names)} | fit, s |", "|---|" + "---|" * (len(names) + 1)]
+    for label, rows in [("**the default**", whole), *((r["label"], [r]) for r in read("flagship/ablation.jsonl"))]:
+        values = " | ".join(number(rows, n) for n in names)
+        lines.append(f"| {label} | {values} | {fmean(row['fit_s'] for row in rows):.0f} |")
+    return "\n".join(lines)
+
+
 def picture(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | None:
     """Draw the target that most methods were measured for, and return it; None where that is but one."""
     from matplotlib import pyplot

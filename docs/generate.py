@@ -151,7 +151,7 @@ def data_page() -> str:
 
 
 if __name__ == "__main__":
-    from comparison import comparison_tables
+    from comparison import ablation_table, comparison_tables
 
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
@@ -163,7 +163,8 @@ if __name__ == "__main__":
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")
-    (DOCS / "comparison.md").write_text(between(comparison, "comparison", comparison_tables()), encoding="utf-8")
+    comparison = between(between(comparison, "comparison", comparison_tables()), "ablation", ablation_table())
+    (DOCS / "comparison.md").write_text(comparison, encoding="utf-8")
     speed = (DOCS / "performance.md").read_text(encoding="utf-8")
     (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():
