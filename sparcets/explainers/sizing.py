@@ -35,13 +35,13 @@ def sizes_for(n_series: int, *, on_gpu: bool) -> Sizes:
     Examples
     --------
     >>> [sizes_for(n, on_gpu=False).steps for n in (40, 1_580, 14_080)]
-    [605, 797, 2360]
+    [505, 697, 2260]
     >>> sizes_for(14_080, on_gpu=True)
     Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
     """
     if on_gpu and n_series >= MUCH:
         return Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
-    return Sizes(hidden=16, layers=4, batch_size=32, steps=min(3000, 600 + n_series // 8))
+    return Sizes(hidden=16, layers=4, batch_size=32, steps=min(3000, 500 + n_series // 8))
 
 
 def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:

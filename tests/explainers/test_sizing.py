@@ -12,7 +12,7 @@ LARGE = {"hidden": 32, "layers": 6, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
-    ("n_series", "steps"), [(0, 600), (7, 600), (8, 601), (40, 605), (1_000, 725), (19_199, 2999), (19_200, 3000)]
+    ("n_series", "steps"), [(0, 500), (7, 500), (8, 501), (40, 505), (1_000, 625), (19_999, 2999), (20_000, 3000)]
 )
 def test_on_a_core_the_network_is_small_and_a_series_adds_an_eighth_of_a_step(n_series, steps):
     assert sizes_for(n_series, on_gpu=False) == Sizes(**SMALL, steps=steps)
@@ -24,7 +24,7 @@ def test_no_training_is_longer_than_3000_steps():
 
 def test_a_gpu_is_made_use_of_where_there_is_much_data():
     assert MUCH == 1000
-    assert sizes_for(999, on_gpu=True) == sizes_for(999, on_gpu=False) == Sizes(**SMALL, steps=724)
+    assert sizes_for(999, on_gpu=True) == sizes_for(999, on_gpu=False) == Sizes(**SMALL, steps=624)
     assert sizes_for(1000, on_gpu=True) == sizes_for(14_080, on_gpu=True) == Sizes(**LARGE, steps=3000)
 
 
