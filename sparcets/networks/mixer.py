@@ -1,7 +1,7 @@
 """Mixer: one small network for all features, which tell each other at every step what they saw.
 
-A recurrent generator learns anew for every feature what a change looks like there, and needs a hundred times as many
-series for it. Here all features share the convolutions over time; what they cannot know alone, they hear from others.
+A recurrent generator learns anew for every feature what a change looks like there, and needs many more series for
+it. Here all features share the convolutions over time; what they cannot know alone, they hear from others.
 """
 
 from __future__ import annotations
