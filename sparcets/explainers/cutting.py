@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from sparcets.networks.gates import over_stretches
+
 HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
-STRETCHES = 5  # a change is judged with this part of its feature around it
 AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
 PARTS = 2**HALVINGS
 SLACK = 1e-4  # probabilities this close are the same
@@ -25,9 +25,7 @@ def rank_changes(delta: Tensor) -> Tensor:
     """
     B, T, n_features = delta.shape
     size = delta.abs()
-    width = max(3, T // STRETCHES) | 1  # odd
-    smooth = F.avg_pool1d(size.transpose(1, 2), width, stride=1, padding=width // 2, count_include_pad=False)
-    score = torch.where(size > 0, smooth.transpose(1, 2), -1.0).reshape(B, T * n_features)
+    score = torch.where(size > 0, over_stretches(size.transpose(1, 2)).transpose(1, 2), -1.0).reshape(B, T * n_features)
     order = score.argsort(dim=1, descending=True, stable=True)
     rank = torch.empty_like(order)
     places = torch.arange(T * n_features, device=delta.device).expand_as(order)

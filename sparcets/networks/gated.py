@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
-from sparcets.networks.gates import hard_concrete, openness
+from sparcets.networks.gates import hard_concrete, openness, over_stretches
 from sparcets.networks.mixer import Mixer, PerStep, Pointwise
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
 PER_ENTRY = 8  # numbers per entry that a recurrent backbone is read out to
 OPEN = 1.0  # logits of the gates at first: what starts shut learns slowly
-STRETCHES = 5  # the gates of a feature are averaged over this part of the series
 
 
 class GatedGenerator(nn.Module):
@@ -109,7 +107,7 @@ class GatedGenerator(nn.Module):
         if self.features is not None:
             logits.append(self.features(torch.cat([h.mean(3), h.amax(3)], dim=1)).transpose(1, 2))  # (B, F, 1)
         if self.entries is not None:
-            logits.append(_over_stretches(self.entries(h)[:, 0]))  # (B, F, T)
+            logits.append(over_stretches(self.entries(h)[:, 0]))  # (B, F, T)
         if not logits:
             return out * self.mutable, None
         summed = sum(logits[1:], logits[0]).transpose(1, 2)  # (B, T or 1, F)
@@ -125,12 +123,6 @@ class GatedGenerator(nn.Module):
             return sparse
         plain: Tensor = self.amount(h)[:, 0].transpose(1, 2)
         return plain
-
-
-def _over_stretches(logits: Tensor) -> Tensor:
-    """Return logits (batch, features, time) averaged over a stretch around each step."""
-    width = max(3, logits.shape[2] // STRETCHES) | 1  # odd
-    return F.avg_pool1d(logits, width, stride=1, padding=width // 2, count_include_pad=False)
 
 
 def _opening(layer: Pointwise) -> Pointwise:

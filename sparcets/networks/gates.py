@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 TEMPERATURE = 0.5
+STRETCHES = 5  # what belongs together in time is this part of a series
 LOW, HIGH = -0.1, 1.1  # a sigmoid stretched beyond 0 and 1 and cut off there: that is how exact zeros come about
 
 
@@ -30,3 +32,13 @@ def openness(logits: Tensor) -> Tensor:
     tensor([0.0000, 0.7700, 1.0000])
     """
     return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))
+
+
+def over_stretches(values: Tensor) -> Tensor:
+    """Return values (batch, features, time) averaged over the stretch around each step.
+
+    >>> over_stretches(torch.tensor([[[0.0, 0.0, 3.0, 0.0, 0.0]]]))
+    tensor([[[0., 1., 1., 1., 0.]]])
+    """
+    width = max(3, values.shape[2] // STRETCHES) | 1  # odd
+    return F.avg_pool1d(values, width, stride=1, padding=width // 2, count_include_pad=False)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from sparcets.networks.gated import EMBEDDING, STRETCHES, GatedGenerator, _over_stretches
-from sparcets.networks.gates import hard_concrete
+from sparcets.networks.gated import EMBEDDING, GatedGenerator
+from sparcets.networks.gates import STRETCHES, hard_concrete, over_stretches
 from sparcets.networks.mixer import Mixer, PerStep, Pointwise
 from sparcets.networks.sparsity_layer import SparsityLayer
 
@@ -137,10 +137,10 @@ def test_shut_stretches_change_nothing(guided):
 def test_logits_are_averaged_over_a_fifth_of_the_series_by_hand():
     assert STRETCHES == 5
     logits = torch.tensor([[[6.0, 0.0, 3.0, -9.0, 0.0, 0.0, 12.0]]])  # 7 steps: three wide, at least
-    assert _over_stretches(logits)[0, 0].tolist() == [3.0, 3.0, -2.0, -2.0, -3.0, 4.0, 6.0]  # ends: of what is there
+    assert over_stretches(logits)[0, 0].tolist() == [3.0, 3.0, -2.0, -2.0, -3.0, 4.0, 6.0]  # ends: of what is there
     step = torch.zeros(2, 3, 25)  # five wide
     step[1, 2, 12:] = 5.0
-    smooth = _over_stretches(step)
+    smooth = over_stretches(step)
     assert smooth[1, 2].tolist() == pytest.approx([0.0] * 10 + [1.0, 2.0, 3.0, 4.0] + [5.0] * 11)
     assert not smooth[0].any() and not smooth[1, :2].any()  # each feature of each series for itself
 
@@ -149,7 +149,7 @@ def test_logits_are_averaged_over_a_fifth_of_the_series_by_hand():
 def test_the_width_is_odd_and_grows_with_the_series(n_steps, width):
     point = torch.zeros(1, 1, n_steps)
     point[..., n_steps // 2] = 1.0
-    smooth = _over_stretches(point)
+    smooth = over_stretches(point)
     assert smooth.shape == point.shape
     assert (smooth != 0).sum() == min(width, n_steps)
     assert n_steps < width or smooth.max().item() == pytest.approx(1 / width)
