@@ -16,7 +16,7 @@ LAYERS = [
     {"registry", "seeding", "arrays", "progress"},
     {"storage", "validation"},
     {"config", "datasets"},
-    {"series_info", "segments", "skeletons"},
+    {"series_info", "segments", "skeletons", "trade_off"},
     {"enforcement"},
     {"constraints"},
     {"explanation", "shards"},

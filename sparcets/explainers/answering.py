@@ -12,9 +12,10 @@ from torch import Tensor
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.enforcement import BoundConstraints
-from sparcets.explainers.recipe import NEAREST, UNCUT, Place, Recipe
+from sparcets.explainers.recipe import NEAREST, Recipe
 from sparcets.explainers.refining import refine
 from sparcets.explainers.request import Answers, Request
+from sparcets.trade_off import Place
 from sparcets.training.projection import Projection
 
 SAME = 0.75  # of the entries that two answers change, changed by both: then they are one
@@ -131,7 +132,7 @@ class _Search:
     def __init__(self, request: Request, recipe: Recipe, classifier: Classifier, place: Place) -> None:
         self.request, self.recipe, self.level = request, recipe, place.level
         # A descent and a whole real series change everything at first: they are always cut.
-        self.deep = min(place.level, max(level for level in recipe.levels if level < UNCUT))
+        self.deep = min(recipe.levels)
         self.board = _Board(request, classifier)
         info = request.info
         self.x = torch.as_tensor(info.scaler.transform(request.X).astype(np.float32), device=recipe.device)

@@ -21,11 +21,11 @@ from sparcets.arrays import FloatArray
 from sparcets.errors import CapabilityError, StorageError
 from sparcets.explainers.adversarial import AdversarialExplainer
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.recipe import knee
 from sparcets.explainers.sparce import Sparce
 from sparcets.registry import require_extra
 from sparcets.series_info import SeriesInfo
 from sparcets.storage import atomic_path
+from sparcets.trade_off import knee
 
 OPSET = 17
 TRIED = (1, 5)  # sizes of the batches that the written file is compared on

@@ -20,12 +20,11 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.cutting import cut, keep_first, rank_changes
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
+from sparcets.trade_off import UNCUT, Place
 
 log = logging.getLogger(__name__)
 LADDER = 5  # strengths tried, from the weakest to the strongest
 NEAREST = 5  # guides tried per query
-PRICE = 0.25  # of changing everything, against a share of answers that are not true: decides the knee
-UNCUT = 1.0  # the level at which nothing is cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,46 +155,6 @@ class Recipe:
         return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)
 
 
-@dataclass(frozen=True)
-class Place:
-    """A place on the trade-off, measured on training series that were held out.
-
-    Attributes
-    ----------
-    strength, level
-        The logarithm of the one, and how deep the cut is.
-    valid, transfer, changed
-        Shares: of answers that the classifier accepts, that a witness accepts which had no part in the training, and of
-        mutable entries that changed.
-    """
-
-    strength: float
-    level: float
-    valid: float
-    transfer: float
-    changed: float
-
-    @property
-    def truth(self) -> float:
-        """The share of answers that are good for something."""
-        return min(self.valid, self.transfer)
-
-    @property
-    def worth(self) -> float:
-        """What decides the default: true answers, at a price for every change."""
-        return self.truth - PRICE * self.changed
-
-    def to_dict(self) -> dict[str, float]:
-        """Return plain values."""
-        return {
-            "strength": math.exp(self.strength),
-            "level": self.level,
-            "valid": self.valid,
-            "transfer": self.transfer,
-            "changed": self.changed,
-        }
-
-
 def build_generator(
     config: SparceConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, layers: int, guided: bool
 ) -> GatedGenerator:
@@ -235,23 +194,6 @@ def walk_the_trade_off(
                 )
             )
     return places
-
-
-def knee(places: Sequence[Place]) -> Place:
-    """Return the place of most worth, of equals the one that changes least; nothing is cut there.
-
-    A cut goes as far as those who are asked allow. They still agree; those who are not asked agree less than before.
-    """
-    whole = [place for place in places if place.level >= UNCUT]
-    return max(whole, key=lambda place: (round(place.worth, 6), -place.changed))
-
-
-def place_within(places: Sequence[Place], share: float) -> Place:
-    """Return the place of most truth that changes no more than a share of the entries, or else the one with fewest."""
-    within = [place for place in places if place.changed <= share]
-    if not within:
-        return min(places, key=lambda place: place.changed)
-    return max(within, key=lambda place: (round(place.truth, 6), -place.changed))
 
 
 def ladder(weakest: float, strongest: float) -> tuple[float, ...]:

@@ -14,8 +14,9 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.errors import CapabilityError
-from sparcets.explainers.recipe import Place, Recipe, build_generator
+from sparcets.explainers.recipe import Recipe, build_generator
 from sparcets.series_info import SeriesInfo
+from sparcets.trade_off import Place
 from sparcets.training.device import resolve_device
 
 ABOUT = "about"

@@ -23,15 +23,11 @@ from sparcets.explainers.adversarial import ENOUGH, AdversarialExplainer
 from sparcets.explainers.answering import answer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.recipe import (
-    UNCUT,
-    Place,
     Recipe,
     as_history,
     build_generator,
     describe,
-    knee,
     ladder,
-    place_within,
     walk_the_trade_off,
 )
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
@@ -42,6 +38,7 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
+from sparcets.trade_off import UNCUT, Place, knee, place_within
 from sparcets.training.callbacks import Callback, History, TensorBoard
 from sparcets.training.checkpoint import forget
 from sparcets.training.device import resolve_device, seeded

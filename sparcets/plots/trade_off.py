@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sparcets.errors import DataError
 from sparcets.plots import style
+from sparcets.trade_off import UNCUT, Place, knee
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,30 +16,6 @@ SIDES = {
     "valid": "the classifier says the target (% of answers)",
     "transfer": "an independent witness does (% of answers)",
 }
-
-
-class Place(Protocol):
-    """A place on the trade-off, as ``explainer.trade_off_`` holds them; all but the level are shares."""
-
-    @property
-    def level(self) -> float:
-        """How sure all voices must stay after the cut; 1 where nothing is cut."""
-
-    @property
-    def valid(self) -> float:
-        """Of the answers, those that the classifier accepts."""
-
-    @property
-    def transfer(self) -> float:
-        """Of the answers, those that a witness accepts which had no part in the training."""
-
-    @property
-    def changed(self) -> float:
-        """Of the mutable entries, those that changed."""
-
-    @property
-    def worth(self) -> float:
-        """What decides the default."""
 
 
 def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
@@ -58,7 +35,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
         raise DataError(
             "there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted Sparce with the default recipe."
         )
-    chosen = max((p for p in places if p.level >= 1), key=lambda p: (round(p.worth, 6), -p.changed))
+    chosen = knee(places)
     levels = sorted({place.level for place in places})
     found = dict(zip(levels, style.ANSWERS * (1 + len(levels) // len(style.ANSWERS)), strict=False))
     with style.new_figure(9, 4.0) as figure:
@@ -74,7 +51,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
                     ls=found[level].line,
                     lw=1.3,
                     ms=5,
-                    label="not cut" if level >= 1 else f"cut to p(target) ≥ {level:.2g} for all",
+                    label="not cut" if level >= UNCUT else f"cut to p(target) ≥ {level:.2g} for all",
                 )
             axes.plot(
                 100 * chosen.changed,

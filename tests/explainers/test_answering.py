@@ -9,12 +9,13 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.answering import SAME, _Board, answer
-from sparcets.explainers.recipe import UNCUT, Place, Recipe, ladder
+from sparcets.explainers.recipe import Recipe, ladder
 from sparcets.explainers.request import Request
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.trade_off import UNCUT, Place
 
 X, Y = make_series(36, n_steps=12)
 INFO = SeriesInfo.measure(X, ("calm", "brisk", "wild"))

@@ -11,9 +11,9 @@ from sparcets.__main__ import main
 from sparcets.errors import CapabilityError, MissingExtraError, NotFittedError, StorageError
 from sparcets.explainers import export as exporting
 from sparcets.explainers.export import export_generator
-from sparcets.explainers.recipe import knee
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
+from sparcets.trade_off import knee
 
 onnxruntime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")

@@ -7,22 +7,12 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers.recipe import (
-    PRICE,
-    UNCUT,
-    Place,
-    Recipe,
-    as_history,
-    describe,
-    knee,
-    ladder,
-    place_within,
-    walk_the_trade_off,
-)
+from sparcets.explainers.recipe import Recipe, as_history, describe, ladder, walk_the_trade_off
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
+from sparcets.trade_off import PRICE, UNCUT, Place, knee, place_within
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance

@@ -4,12 +4,13 @@ import numpy as np
 import torch
 
 import sparcets as sp
-from sparcets.explainers.recipe import UNCUT, Recipe
+from sparcets.explainers.recipe import Recipe
 from sparcets.explainers.refining import refine
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
+from sparcets.trade_off import UNCUT
 from sparcets.training.projection import Projection
 
 X, Y = make_series(36, n_steps=9)

@@ -13,11 +13,12 @@ import sparcets as sp
 from sparcets.errors import CapabilityError, TrainingError
 from sparcets.explainers import sizing
 from sparcets.explainers import sparce as module_of_sparce
-from sparcets.explainers.recipe import LADDER, UNCUT, knee, place_within
+from sparcets.explainers.recipe import LADDER
 from sparcets.explainers.sizing import sizes_for
 from sparcets.explainers.sparce import ADVICE, GUIDES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.trade_off import UNCUT, knee, place_within
 from sparcets.training.capture import CapturedStep
 from sparcets.training.checkpoint import FILE
 from sparcets.training.health import Health, TrainingFailure
