@@ -1,7 +1,10 @@
 """One thread per process, since small networks only lose by sharing their work; and a cache folder of our own."""
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
 
@@ -15,3 +18,44 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
+    """Return a context in which a training is interrupted before the given step."""
+    from sparcets.training.capture import CapturedStep
+
+    @contextmanager
+    def before_step(at: int) -> Iterator[None]:
+        plain, taken = CapturedStep.update, []
+
+        def update(self: Any, batch: Any) -> Any:
+            taken.append(1)
+            if len(taken) == at:
+                raise KeyboardInterrupt
+            return plain(self, batch)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(CapturedStep, "update", update)
+            with pytest.raises(KeyboardInterrupt):
+                yield
+
+    return before_step
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return Chromium: the one named by CHROMIUM, the system's, or Playwright's own; else the test is skipped.
+
+    For one module at a time: while it is open, no other event loop can run.
+    """
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    with api.sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except api.Error as error:
+            pytest.skip(f"no Chromium on this machine: {str(error).splitlines()[0]}")
+        yield started
+        started.close()

@@ -318,22 +318,12 @@ def test_a_dead_generator_starts_again_and_then_gives_up(monkeypatch, caplog):
 
 
 @pytest.fixture
-def cut_off(monkeypatch):
+def cut_off(interrupted):
     """Return a function that fits, and is interrupted before the given step."""
 
     def fit_until(at, explainer, folder):
-        plain, taken = CapturedStep.update, []
-
-        def update(self, batch):
-            taken.append(1)
-            if len(taken) == at:
-                raise KeyboardInterrupt
-            return plain(self, batch)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(CapturedStep, "update", update)
-            with pytest.raises(KeyboardInterrupt):
-                quick(explainer, checkpoint=folder)
+        with interrupted(at):
+            quick(explainer, checkpoint=folder)
 
     return fit_until
 

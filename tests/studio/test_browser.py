@@ -1,7 +1,6 @@
 """The page in a real browser: the whole story from an uploaded file to the exported answer, and what may go wrong."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -21,19 +20,6 @@ api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip i
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WAIT = 120_000  # milliseconds; trainings on a busy machine take a while
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Return Chromium: the one named by CHROMIUM, the system's, or Playwright's own."""
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    with api.sync_playwright() as playwright:
-        try:
-            started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        except api.Error as error:
-            pytest.skip(f"no Chromium on this machine: {str(error).splitlines()[0]}")
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -52,22 +52,12 @@ def sparce(config=CONFIG, *, sharpness=10.0, **kwargs):
 
 
 @pytest.fixture
-def cut_off(monkeypatch):
+def cut_off(interrupted):
     """Return a function that fits, and is interrupted before the given step."""
 
     def fit_until(at, explainer, folder, **kwargs):
-        plain, taken = CapturedStep.update, []
-
-        def update(self, batch):
-            taken.append(1)
-            if len(taken) == at:
-                raise KeyboardInterrupt
-            return plain(self, batch)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(CapturedStep, "update", update)
-            with pytest.raises(KeyboardInterrupt):
-                explainer.fit(X, Y, checkpoint=folder, **kwargs)
+        with interrupted(at):
+            explainer.fit(X, Y, checkpoint=folder, **kwargs)
 
     return fit_until
 
