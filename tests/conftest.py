@@ -22,12 +22,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
-    """Return a context in which a training is interrupted before the given step."""
-    from sparcets.training.capture import CapturedStep
+    """Return a context in which the training of a generator is interrupted before the given step."""
+    from sparcets.training.gan_step import GanStep
 
     @contextmanager
     def before_step(at: int) -> Iterator[None]:
-        plain, taken = CapturedStep.update, []
+        plain, taken = GanStep.update, []
 
         def update(self: Any, batch: Any) -> Any:
             taken.append(1)
@@ -36,7 +36,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractCont
             return plain(self, batch)
 
         with monkeypatch.context() as patch:
-            patch.setattr(CapturedStep, "update", update)
+            patch.setattr(GanStep, "update", update)
             with pytest.raises(KeyboardInterrupt):
                 yield
 

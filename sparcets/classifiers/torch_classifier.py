@@ -33,6 +33,7 @@ from sparcets.training.callbacks import (
     history_from_plain,
     history_to_plain,
 )
+from sparcets.training.capture import CapturedStep
 from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.loop import shuffled, train
@@ -163,7 +164,8 @@ class TorchClassifier(DifferentiableClassifier):
         best = KeepBest(network, stopping)
         with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
             train(
-                step,
+                # Series of different lengths are packed on the host, which a graph cannot do.
+                step if lengths is not None else CapturedStep(step, device),
                 shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
                 epochs=config.epochs,
                 seed=spawn(config.seed, "dropout"),

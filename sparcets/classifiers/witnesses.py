@@ -23,6 +23,7 @@ from sparcets.validation import check_labels, check_lengths, check_series
 WITNESSES = ("fcn", "resnet", "tcn", "bilstm")  # the order in which they are called, and again from the start
 # More epochs than data of some hundred series need, since patience grows with them: a handful of series to watch tell
 # little about the progress of a network, and one that was stopped by chance would be a bad witness.
+PATIENT = 0.5  # of the epochs without progress: recurrent ones stand still for long before they begin to learn
 WITNESS_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)
 
 
@@ -55,7 +56,7 @@ def train_witnesses(
     n, skip
         How many, and how many before them are left out.
     noise
-        Standard deviation, in standardised units, of the noise they learn with.
+        What they learn with, in standard deviations of each series.
     steps
         Of optimisation for each, at most.
     seed, device
@@ -76,7 +77,8 @@ def train_witnesses(
     X = check_series(X)
     labels, names = check_labels(y, n_samples=len(X), class_names=class_names, complete=class_names is None)
     checked = check_lengths(lengths, X)
-    config = replace(WITNESS_CONFIG.sized(len(X), steps=steps), noise=noise, device=device)
+    config = WITNESS_CONFIG.sized(len(X), steps=steps)
+    config = replace(config, noise=noise, device=device, patience=max(1, round(PATIENT * config.epochs)))
     return [
         TorchClassifier(WITNESSES[i % len(WITNESSES)], replace(config, seed=spawn(seed, f"witness {i}")))._learn(
             X, labels, checked, names, named=class_names is not None, progress=progress

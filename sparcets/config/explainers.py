@@ -133,7 +133,7 @@ class AdversarialConfig(TargetedConfig):
 
 def _true_weights() -> LossWeights:
     # All voices must be convinced, by few entries, whatever their size: a small change is not a true one.
-    return LossWeights(adversarial=2.0, classification=5.0, similarity=0.3, sparsity=8.0, smoothness=3.0)
+    return LossWeights(adversarial=2.0, classification=5.0, similarity=0.3, sparsity=8.0, smoothness=8.0)
 
 
 def _by_the_data() -> GeneratorConfig:
@@ -149,8 +149,8 @@ class SparceConfig(AdversarialConfig):
     discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=64, layers=3))
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=1.5e-3))
     weights: LossWeights = field(default_factory=_true_weights)
-    witnesses: int = 4  # small classifiers that must be convinced as well; 0: the explained one alone
-    noise: float = 0.3  # on what they hear, in standard deviations; leaves adversarial noise no room
+    witnesses: int = 8  # small classifiers that must be convinced as well; 0: the explained one alone
+    noise: float = 0.5  # on what they hear, in a series' own standard deviations; leaves adversarial noise no room
     gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
     guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
     weakest: float = 0.3  # smallest and

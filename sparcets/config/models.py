@@ -22,7 +22,7 @@ class ClassifierConfig(Config):
     hidden: int = 32  # width; convolutional networks use multiples of it
     layers: int = 2  # recurrent layers, or blocks of the other networks
     dropout: float = 0.2
-    noise: float = 0.0  # std, in standardised units, of what is added to the series of each training step
+    noise: float = 0.0  # added to the series of each training step, in standard deviations of each series
     label_smoothing: float = 0.0  # share of each label that the training loss spreads over all classes
     epochs: int = 100  # at most; early stopping usually ends before
     patience: int = 12  # epochs without a better validation error (or loss, among equals) before it stops

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sparcets.config.explainers import SparceConfig
 
+BATCHES = 25  # of an epoch, at least
 MUCH = 1000  # series; with fewer, more than a small network and short training gains nothing
 
 
@@ -19,12 +20,15 @@ class Sizes:
         Of the generator.
     batch_size, steps
         Of its training.
+    witness_steps
+        Of the training of each witness.
     """
 
     hidden: int
     layers: int
     batch_size: int
     steps: int
+    witness_steps: int
 
 
 def sizes_for(n_series: int, *, on_gpu: bool) -> Sizes:
@@ -37,11 +41,12 @@ def sizes_for(n_series: int, *, on_gpu: bool) -> Sizes:
     >>> [sizes_for(n, on_gpu=False).steps for n in (40, 1_580, 14_080)]
     [505, 697, 2260]
     >>> sizes_for(14_080, on_gpu=True)
-    Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
+    Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witness_steps=1500)
     """
     if on_gpu and n_series >= MUCH:
-        return Sizes(hidden=32, layers=6, batch_size=128, steps=3000)
-    return Sizes(hidden=16, layers=4, batch_size=32, steps=min(3000, 500 + n_series // 8))
+        return Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witness_steps=1500)
+    steps = min(3000, 500 + n_series // 8)
+    return Sizes(hidden=16, layers=4, batch_size=32, steps=steps, witness_steps=1000)
 
 
 def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:
@@ -55,4 +60,6 @@ def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:
         layers=config.generator.layers or fitting.layers,
         batch_size=config.train.batch_size or fitting.batch_size,
         steps=fitting.steps,
+        # No longer than the generator itself, for those who want it quick.
+        witness_steps=min(fitting.witness_steps, (config.train.epochs or fitting.witness_steps) * BATCHES),
     )

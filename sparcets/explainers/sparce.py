@@ -32,7 +32,7 @@ from sparcets.explainers.recipe import (
 )
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
 from sparcets.explainers.request import Answers, FitJob, Request
-from sparcets.explainers.sizing import chosen_sizes
+from sparcets.explainers.sizing import BATCHES, chosen_sizes
 from sparcets.networks.critic import Critic
 from sparcets.networks.gated import GatedGenerator
 from sparcets.seeding import generator as random_generator
@@ -55,8 +55,6 @@ HELD_OUT = 0.15  # of the training series, to choose the place on the trade-off
 WATCHED = 512  # of them, at most
 GUIDES = 200  # real series kept per class
 GUIDED = "guided"  # folder of the second generator's checkpoint
-BATCHES = 25  # of an epoch, at least
-WITNESS_STEPS = 1500  # of optimisation, for each of them
 GOOD = 0.9  # valid and true on held-out series; below it, advice is given
 ADVICE = (
     "To do better: train longer (train.epochs), allow more changes (weights.sparsity), or look at the classifier and "
@@ -144,8 +142,8 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         """Return the classifier (or its student) with the witnesses, and one more that only looks at the result."""
         config, names = self.config, job.info.class_names
         shared: dict[str, Any] = {"class_names": names, "device": config.device, "progress": job.progress}
-        # No longer than the generator itself, for those who want it quick.
-        steps = min(WITNESS_STEPS, (config.train.epochs or WITNESS_STEPS) * BATCHES)
+        on_gpu = resolve_device(config.device).type == "cuda"
+        steps = chosen_sizes(config, len(learn), on_gpu=on_gpu).witness_steps
         X, y = job.X[learn], job.y[learn]
         # Noise teaches what is large and lasting; those that learn without it are like the judges that answers will
         # meet, and harder to convince. So every other witness does, and so does the one that chooses.

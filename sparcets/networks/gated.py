@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +14,8 @@ from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
 PER_ENTRY = 8  # numbers per entry that a recurrent backbone is read out to
+FINER = 1.7  # strength from which on gates may open for short stretches: fewer entries can be had, in more pieces
+SHORT = 40  # of a series
 OPEN = 1.0  # logits of the gates at first: what starts shut learns slowly
 
 
@@ -107,7 +111,7 @@ class GatedGenerator(nn.Module):
         if self.features is not None:
             logits.append(self.features(torch.cat([h.mean(3), h.amax(3)], dim=1)).transpose(1, 2))  # (B, F, 1)
         if self.entries is not None:
-            logits.append(over_stretches(self.entries(h)[:, 0]))  # (B, F, T)
+            logits.append(_grained(self.entries(h)[:, 0], strength))  # (B, F, T)
         if not logits:
             return out * self.mutable, None
         summed = sum(logits[1:], logits[0]).transpose(1, 2)  # (B, T or 1, F)
@@ -123,6 +127,12 @@ class GatedGenerator(nn.Module):
             return sparse
         plain: Tensor = self.amount(h)[:, 0].transpose(1, 2)
         return plain
+
+
+def _grained(logits: Tensor, strength: Tensor) -> Tensor:
+    """Return logits (batch, features, time) averaged over long stretches; the dearer an entry is, over shorter ones."""
+    fine = torch.sigmoid(4 * (strength - math.log(FINER)))[:, None, None]
+    return torch.lerp(over_stretches(logits), over_stretches(logits, SHORT), fine)
 
 
 def _opening(layer: Pointwise) -> Pointwise:

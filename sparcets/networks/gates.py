@@ -34,11 +34,11 @@ def openness(logits: Tensor) -> Tensor:
     return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))
 
 
-def over_stretches(values: Tensor) -> Tensor:
-    """Return values (batch, features, time) averaged over the stretch around each step.
+def over_stretches(values: Tensor, parts: int = STRETCHES) -> Tensor:
+    """Return values (batch, features, time) averaged over the stretch around each step, one of so many of a series.
 
     >>> over_stretches(torch.tensor([[[0.0, 0.0, 3.0, 0.0, 0.0]]]))
     tensor([[[0., 1., 1., 1., 0.]]])
     """
-    width = max(3, values.shape[2] // STRETCHES) | 1  # odd
+    width = max(3, values.shape[2] // parts) | 1  # odd
     return F.avg_pool1d(values, width, stride=1, padding=width // 2, count_include_pad=False)

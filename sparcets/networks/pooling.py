@@ -28,6 +28,12 @@ def mean_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
     return h.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
 
 
+def spread_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return the standard deviation over the steps of each series: (batch, time, hidden) to (batch, hidden)."""
+    apart = h - mean_over_time(h, lengths)[:, None]
+    return mean_over_time(apart.square(), lengths).sqrt()
+
+
 def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
     """Take the last step of each series: (batch, time, hidden) to (batch, hidden)."""
     if lengths is None:

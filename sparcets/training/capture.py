@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparcets.training.loop import Batch, Step
 
@@ -66,7 +66,7 @@ class CapturedStep:
         return values
 
     def _capture(self, batch: Batch) -> None:
-        inputs = {name: rows.clone() for name, rows in batch.items()}
+        inputs = {name: rows.to(self._device, copy=True) for name, rows in batch.items()}
         graph = torch.cuda.CUDAGraph()
         # A capture that fails leaves the random generator believing that it goes on; the spare takes its place.
         index = self._device.index if self._device.index is not None else torch.cuda.current_device()
@@ -86,3 +86,13 @@ class CapturedStep:
     def validate(self) -> Mapping[str, float]:
         """Return the step's own values."""
         return self.step.validate()
+
+
+def graph_adam(
+    network: nn.Module, device: torch.device, *, lr: float, betas: tuple[float, float] = (0.9, 0.999)
+) -> torch.optim.Adam:
+    """Return Adam in the form that a CUDA graph can hold: its counters and learning rate live on the device."""
+    if device.type == "cuda":
+        rate = torch.tensor(lr, device=device)
+        return torch.optim.Adam(network.parameters(), lr=rate, betas=betas, capturable=True, fused=True)
+    return torch.optim.Adam(network.parameters(), lr=lr, betas=betas)

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.pooling import blank_padding
+from sparcets.networks.pooling import blank_padding, spread_over_time
+from sparcets.training.capture import graph_adam
 from sparcets.training.loop import Batch
 
 
@@ -27,7 +28,7 @@ class ClassifierStep:
     lr
         Learning rate.
     noise
-        Standard deviation of the Gaussian noise that is added to the series of a step, never to those watched.
+        Of the Gaussian kind, in standard deviations of each series; added to those of a step, never to those watched.
     label_smoothing
         Share of each label that the loss of a step spreads over all classes; the watched loss is plain.
     """
@@ -51,12 +52,13 @@ class ClassifierStep:
         self.x, self.y, self.lengths = x, y, lengths
         self.train_rows, self.validation_rows = train_rows, validation_rows
         self.noise, self.label_smoothing = noise, label_smoothing
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=lr)
+        self.optimiser = graph_adam(network, x.device, lr=lr)
 
     def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
         x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
         if noise > 0:  # otherwise nothing is drawn: the same seed gives the weights it always gave
-            x = x + noise * blank_padding(torch.randn_like(x), lengths)
+            loudness = noise * spread_over_time(x, lengths)[:, None]  # what hardly moves is not drowned
+            x = x + loudness * blank_padding(torch.randn_like(x), lengths)
         logits: Tensor = self.network(x, lengths)
         return logits
 

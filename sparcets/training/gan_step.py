@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from sparcets.config.runs import TrainConfig
 from sparcets.training import losses
+from sparcets.training.capture import graph_adam
 from sparcets.training.loop import Batch
 from sparcets.training.objective import Candidate, Objective
 from sparcets.training.projection import Projection
@@ -57,9 +58,10 @@ class GanStep:
         self.projection, self.objective, self.log_proba = projection, objective, log_proba
         self.x, self.center, self.scale = x, center, scale
         self.conditional = conditional
+        betas = (config.beta1, config.beta2)
         self.optimisers = {
-            "generator": _adam(generator, config, x.device),
-            "discriminator": _adam(discriminator, config, x.device),
+            "generator": graph_adam(generator, x.device, lr=config.lr, betas=betas),
+            "discriminator": graph_adam(discriminator, x.device, lr=config.lr, betas=betas),
         }
         self.networks: dict[str, nn.Module] = {"generator": generator, "discriminator": discriminator}
         extra = [
@@ -128,12 +130,3 @@ class GanStep:
     def validate(self) -> Mapping[str, float]:
         """Return nothing: the training values are what is reported."""
         return {}
-
-
-def _adam(network: nn.Module, config: TrainConfig, device: torch.device) -> torch.optim.Adam:
-    """Return Adam in the form that a CUDA graph can hold: its counters and learning rate live on the device."""
-    betas = (config.beta1, config.beta2)
-    if device.type == "cuda":
-        lr = torch.tensor(config.lr, device=device)
-        return torch.optim.Adam(network.parameters(), lr=lr, betas=betas, capturable=True)
-    return torch.optim.Adam(network.parameters(), lr=config.lr, betas=betas)

@@ -13,12 +13,14 @@ from torch import Tensor
 from sparcets.config.runs import TrainConfig
 from sparcets.networks.critic import Critic
 from sparcets.networks.gated import GatedGenerator
+from sparcets.networks.pooling import spread_over_time
 from sparcets.training.callbacks import Callback
 from sparcets.training.gan_step import GanStep
 from sparcets.training.objective import Candidate, Objective
 from sparcets.training.projection import Projection
 
 SLOWEST = 0.05  # of the learning rate, at the end
+SHIFTED = 20  # voices hear a series up to this part of its length earlier or later
 AVERAGED = 0.02  # share of the training over which the generator is averaged
 
 
@@ -38,7 +40,7 @@ class RecipeStep(GanStep):
     x, center, scale, config
         As in :class:`~sparcets.training.gan_step.GanStep`.
     noise
-        Largest standard deviation of what is added to the counterfactuals that the voices hear, in standardised units.
+        Loudest of what is added to the counterfactuals that the voices hear, in standard deviations of each series.
     strengths
         The smallest and the largest factor of the sparsity term.
     ramp
@@ -107,12 +109,24 @@ class RecipeStep(GanStep):
 
     def _hear(self, raw: Tensor) -> Tensor:
         """Return the log-probabilities of all voices for noisy series (voices, batch, classes)."""
-        heard = raw
-        if self.noise:
-            # From none to all of it: some voices learnt with noise, some without, and judges will hear none.
-            loudness = self.noise * torch.rand(len(raw), 1, 1, device=raw.device)
-            heard = raw + loudness * self.scale * torch.randn_like(raw)
-        return torch.stack([voice(heard).float() for voice in self.voices])
+        if not self.noise:
+            return torch.stack([voice(raw).float() for voice in self.voices])
+        return torch.stack([voice(self._disturbed(raw)).float() for voice in self.voices])
+
+    def _disturbed(self, raw: Tensor) -> Tensor:
+        """Return series (batch, time, features) a little earlier or later, and noisy, for one voice to hear.
+
+        What convinces in one exact place only, or one network under one noise, is a trick; judges know no such tricks.
+        The noise goes from none to all of it: some voices learnt with noise, some without, and judges will hear none.
+        """
+        B, T, _ = raw.shape
+        reach = max(1, T // SHIFTED)
+        by = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)
+        steps = (torch.arange(T, device=raw.device) + by).clamp(0, T - 1)  # the first and the last step fill the gap
+        moved = raw.gather(1, steps[:, :, None].expand_as(raw))
+        loudness = self.noise * torch.rand(B, 1, 1, device=raw.device)
+        own = spread_over_time(raw.detach(), None)[:, None]  # what hardly moves is not drowned
+        return moved + loudness * own * torch.randn_like(raw)
 
     def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
         candidate = super()._judge(query, counterfactual, delta, target, told)

@@ -19,8 +19,8 @@ from sparcets.explainers.sparce import ADVICE, GUIDES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.trade_off import UNCUT, knee, place_within
-from sparcets.training.capture import CapturedStep
 from sparcets.training.checkpoint import FILE
+from sparcets.training.gan_step import GanStep
 from sparcets.training.health import Health, TrainingFailure
 from sparcets.training.objective import LossTerm
 
@@ -256,10 +256,9 @@ def test_sizes_that_are_left_open_are_the_data_s(monkeypatch):
     plain, schedule = module_of_sparce.Pairing, module_of_sparce.Schedule
     monkeypatch.setattr(module_of_sparce, "Pairing", lambda *a, **k: batches.append(k["batch_size"]) or plain(*a, **k))
     monkeypatch.setattr(module_of_sparce, "Schedule", lambda s, n, start: epochs.append(n) or schedule(s, n, start))
-    fitting = replace(sizes_for(48, on_gpu=False), hidden=4, layers=3, batch_size=11, steps=12)
+    fitting = replace(sizes_for(48, on_gpu=False), hidden=4, layers=3, batch_size=11, steps=12, witness_steps=5)
     monkeypatch.setattr(sizing, "sizes_for", lambda n, on_gpu: fitting)
     by_data = ("generator.hidden=null", "generator.layers=null", "train.batch_size=null", "train.epochs=null")
-    monkeypatch.setattr(module_of_sparce, "WITNESS_STEPS", 5)
     sized = quick(build(*SHORT, *by_data))._recipe.generator
     assert (sized.hidden, sized.layers, len(sized.states.blocks)) == (4, 3, 3)
     assert batches == [11] and epochs == [3]  # twelve steps, five an epoch
@@ -277,7 +276,8 @@ def test_every_other_witness_learns_without_noise_and_so_does_the_one_that_choos
         return [witness]
 
     monkeypatch.setattr(module_of_sparce, "train_witnesses", listen)
-    monkeypatch.setattr(module_of_sparce, "WITNESS_STEPS", 5)
+    fitting = replace(sizes_for(48, on_gpu=False), witness_steps=5)
+    monkeypatch.setattr(sizing, "sizes_for", lambda n, on_gpu: fitting)
     explainer = quick(build(*SHORT, "witnesses=4", "noise=0.2", "train.epochs=1"))
     assert [w.architecture for w in called] == ["fcn", "resnet", "tcn", "bilstm", "fcn"]
     assert [w.config.noise for w in called] == [0.2, 0.0, 0.2, 0.0, 0.0]
@@ -348,15 +348,15 @@ import sparcets as sp
 from sparcets.explainers import sparce
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.capture import CapturedStep
+from sparcets.training.gan_step import GanStep
 sparce.BATCHES, sparce.SCARCE = 5, 0
-plain, taken = CapturedStep.update, []
+plain, taken = GanStep.update, []
 def update(self, batch):
     taken.append(1)
     if len(taken) == 12:  # in the third epoch
         os.kill(os.getpid(), 9)
     return plain(self, batch)
-CapturedStep.update = update
+GanStep.update = update
 config = sp.SparceConfig.from_dict(eval(sys.argv[2]))
 sp.Sparce(sp.wrap(MeanModule(), n_classes=3), config).fit(*make_series(48, n_steps=12), checkpoint=sys.argv[1])
 """
@@ -372,7 +372,7 @@ def test_a_killed_process_is_resumed_to_the_bit(tmp_path, whole):
 
 def test_a_finished_training_is_not_repeated(tmp_path, whole, monkeypatch):
     quick(build(*CUT), checkpoint=tmp_path)
-    monkeypatch.setattr(CapturedStep, "update", lambda *a: pytest.fail("trained again"))
+    monkeypatch.setattr(GanStep, "update", lambda *a: pytest.fail("trained again"))
     assert_same(quick(build(*CUT), checkpoint=tmp_path), whole)
 
 

@@ -168,7 +168,7 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_stretch(gui
     else:
         built.amount.forward = lambda h: torch.ones(1, 1, F, 30)
         way = torch.ones_like(x)
-    delta = built(x, *asked(n=1), guide)
+    delta = built(x, *asked(strength=-9.0, n=1), guide)  # cheap entries: long stretches
     opened = delta / way
     assert (opened[..., [0, 2, 3, 4]] == 0).all()
     # 10 · (2 k / 7 − 1) where k of seven steps are open; a gate is exactly 0 or 1 beyond ±ln 11 = ±2.4.
@@ -177,6 +177,9 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_stretch(gui
     expected = hard_concrete(10.0 * (2 * inside / 7 - 1), training=False)
     torch.testing.assert_close(opened[0, :, 1], expected)
     assert (opened[0, 5:18, 1] == 1).all() and (opened[0, :3, 1] == 0).all() and (opened[0, 20:, 1] == 0).all()
+    dear = (built(x, *asked(strength=9.0, n=1), guide) / way)[0, :, 1]  # an average of three steps has sharper ends
+    few = torch.tensor([min(3, max(0, t + 1 - 4 + 1), max(0, 19 - (t - 1))) for t in range(30)])
+    torch.testing.assert_close(dear, hard_concrete(10.0 * (2 * few / 3 - 1), training=False))
 
 
 def test_a_point_that_stands_alone_does_not_open_a_gate():

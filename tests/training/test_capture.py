@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers import adversarial
+from sparcets.explainers import adversarial, sparce
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.capture import CapturedStep
@@ -42,8 +42,9 @@ def test_on_a_cpu_the_step_is_passed_through() -> None:
 def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_series(120)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=5, device="cuda")).fit(X, y)
-    config = getattr(sp, f"{method}Config").tiny().override("train.epochs=4", f"generator.backbone={backbone}")
+    config = getattr(sp, f"{method}Config").tiny().override("train.epochs=1", f"generator.backbone={backbone}")
     config = config.override("device=cuda", "generator.dropout=0.0", "train.lr=1e-3")
+    monkeypatch.setattr(sparce, "BATCHES", 8)  # steps; rounding errors grow from step to step in any such training
     graphs = []
     plain_init = CapturedStep.__init__
 
@@ -53,7 +54,7 @@ def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(CapturedStep, "__init__", remember)
     by_graph = getattr(sp, method)(classifier, config).fit(X, y)
-    assert graphs[0]._graph is not None, "the step was not captured"
+    assert all(graph._graph is not None for graph in graphs), "a step was not captured"
     monkeypatch.setattr(adversarial, "CapturedStep", lambda step, device: step)
     plainly = getattr(sp, method)(classifier, config).fit(X, y)
     for name, values in plainly.history_.items():

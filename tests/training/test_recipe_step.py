@@ -100,17 +100,33 @@ def test_the_voices_take_no_step_and_all_of_them_are_heard():
 
 def test_noise_reaches_the_voices_in_the_size_asked_for_and_none_draws_nothing():
     s = step({"classification": 1.0}, noise=0.5)
-    raw, heard = torch.zeros(2000, 50, 4), []
+    spread = torch.tensor([0.1, 1.0, 5.0, 0.0])  # of the features; one does not move
+    raw, heard = torch.tensor([-1.0, 1.0]).repeat(25)[None, :, None] * spread.expand(2000, 1, 4), []
     s.voices = [lambda x: heard.append(x) or torch.zeros(len(x), 3)]
     s._hear(raw)
+    assert (heard[0][..., 3] == 0).all()
+    noise = heard[0][..., :3] / spread[:3]
+    noise = noise - noise.sign()  # it came a step or two earlier or later, and so perhaps with the other sign
     # A loudness for each series, from 0 to what was asked for, each as likely: it is the same for all its entries.
-    by_series = heard[0].div(s.scale).std((1, 2)).sort().values
+    by_series = noise[:, 5:-5].std((1, 2)).sort().values
     torch.testing.assert_close(by_series, torch.linspace(0, 0.5, 2000), rtol=0, atol=0.06)
-    torch.testing.assert_close(heard[0].std((0, 1)), 0.5 / math.sqrt(3) * s.scale, rtol=0.05, atol=0)
     s.noise = 0.0
     state = torch.get_rng_state()
     s._hear(raw)
     assert heard[1] is raw and torch.equal(state, torch.get_rng_state())
+
+
+def test_every_voice_hears_a_noise_and_a_shift_of_its_own():
+    s = step({"classification": 1.0}, noise=1e-6)
+    raw, heard = torch.arange(40.0)[None, :, None].expand(300, 40, 4), []
+    s.voices = [lambda x: heard.append(x.round().long()) or torch.zeros(len(x), 3)] * 2
+    s._hear(raw)
+    for series in heard:
+        by = series[:, 20, 0] - 20
+        assert by.unique().tolist() == [-2, -1, 0, 1, 2]  # a twentieth of forty steps
+        steps = (torch.arange(40) + by[:, None]).clamp(0, 39)  # the ends fill the gap
+        assert torch.equal(series, steps[:, :, None].expand(-1, -1, 4))
+    assert not torch.equal(heard[0], heard[1])
 
 
 def test_strengths_are_drawn_anew_between_the_smallest_and_the_largest_factor():
