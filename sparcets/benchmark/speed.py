@@ -26,6 +26,7 @@ from sparcets.errors import ConfigError, SparcetsError
 from sparcets.storage import atomic_path
 
 Row = dict[str, Any]
+LARGE = 8192  # queries at a time on a GPU
 MANY = 8  # times as many queries as features or steps, where growth is measured
 PATIENCE = 4.0  # seconds for one rate of training on a CPU
 FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # of those that are valid throughout
@@ -199,9 +200,9 @@ def explaining(bench: Bench) -> Iterator[Row]:
     nearest = Nearest(bench.classifier(), NearestConfig(seed=bench.seed)).fit(bench.X, bench.y)
     sparce = bench.explainer()
     for name, explainer in (("nearest", nearest), ("sparce", sparce)):
-        for batch in bench.sizes.explained:
+        for batch in (*bench.sizes.explained, *([LARGE] if bench.device.type == "cuda" else [])):
             explainer.config = explainer.config.override(f"batch_size={batch}")
-            queries = bench.queries(bench.sizes.queries if batch > 1 else bench.sizes.singles)
+            queries = bench.queries(bench.sizes.singles if batch == 1 else max(bench.sizes.queries, 4 * batch))
             rate, valid = _explaining_rate(bench, explainer, queries)
             for other, value in rates.items():
                 yield {
@@ -213,6 +214,20 @@ def explaining(bench: Bench) -> Iterator[Row]:
                     "ratio": rate / value,
                     "reference": other,
                 }
+    if bench.device.type == "cuda":
+        rate, ics_rate = _rate_on_the_device(bench, sparce), rates["ics"]
+        row = {"name": "sparce, data on the GPU", "batch": LARGE, "value": rate, "unit": unit}
+        yield row | {"ratio": rate / ics_rate, "reference": "ics"}
+
+
+def _rate_on_the_device(bench: Bench, explainer: Any) -> float:
+    """Return the checked answers per second where queries lie on the device and answers stay there."""
+    import torch
+
+    recipe = explainer._recipe
+    raw = torch.as_tensor(bench.queries(LARGE), device=bench.device)
+    target, mutable = torch.ones(LARGE, dtype=torch.int64, device=bench.device), torch.ones(raw.shape[2]).to(raw)
+    return LARGE * _rate(bench, lambda: recipe.generate(raw, target, mutable, recipe.strengths[0]), 8)
 
 
 def _explaining_rate(bench: Bench, explainer: Any, queries: FloatArray) -> tuple[float, float]:

@@ -132,7 +132,7 @@ class GatedGenerator(nn.Module):
 def _grained(logits: Tensor, strength: Tensor) -> Tensor:
     """Return logits (batch, features, time) averaged over long stretches; the dearer an entry is, over shorter ones."""
     fine = torch.sigmoid(4 * (strength - math.log(FINER)))[:, None, None]
-    return torch.lerp(over_stretches(logits), over_stretches(logits, SHORT), fine)
+    return torch.lerp(over_stretches(logits), over_stretches(logits, SHORT), fine.to(logits.dtype))
 
 
 def _opening(layer: Pointwise) -> Pointwise:
