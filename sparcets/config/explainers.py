@@ -149,7 +149,7 @@ class SparceConfig(AdversarialConfig):
     discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=64, layers=3))
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=1.5e-3))
     weights: LossWeights = field(default_factory=_true_weights)
-    witnesses: int = 8  # small classifiers that must be convinced as well; 0: the explained one alone
+    witnesses: int | None = None  # small classifiers to be convinced as well; None: by the data; 0: the explained one
     noise: float = 0.5  # on what they hear, in a series' own standard deviations; leaves adversarial noise no room
     gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
     guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
@@ -166,7 +166,7 @@ class SparceConfig(AdversarialConfig):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
-            (0 <= self.witnesses <= 8, f"'witnesses' must be 0 to 8, got {self.witnesses}"),
+            (self.witnesses is None or 0 <= self.witnesses <= 8, f"'witnesses' must be 0 to 8, got {self.witnesses}"),
             (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (0 < self.weakest <= self.strongest, f"'weakest' must be > 0 and <= 'strongest', got {self.weakest}"),
             (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),

@@ -20,14 +20,15 @@ class Sizes:
         Of the generator.
     batch_size, steps
         Of its training.
-    witness_steps
-        Of the training of each witness.
+    witnesses, witness_steps
+        How many, and of the training of each.
     """
 
     hidden: int
     layers: int
     batch_size: int
     steps: int
+    witnesses: int
     witness_steps: int
 
 
@@ -41,12 +42,12 @@ def sizes_for(n_series: int, *, on_gpu: bool) -> Sizes:
     >>> [sizes_for(n, on_gpu=False).steps for n in (40, 1_580, 14_080)]
     [505, 697, 2260]
     >>> sizes_for(14_080, on_gpu=True)
-    Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witness_steps=1500)
+    Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witnesses=8, witness_steps=1500)
     """
     if on_gpu and n_series >= MUCH:
-        return Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witness_steps=1500)
+        return Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witnesses=8, witness_steps=1500)
     steps = min(3000, 500 + n_series // 8)
-    return Sizes(hidden=16, layers=4, batch_size=32, steps=steps, witness_steps=1000)
+    return Sizes(hidden=16, layers=4, batch_size=32, steps=steps, witnesses=6, witness_steps=800)
 
 
 def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:
@@ -60,6 +61,7 @@ def chosen_sizes(config: SparceConfig, n_series: int, *, on_gpu: bool) -> Sizes:
         layers=config.generator.layers or fitting.layers,
         batch_size=config.train.batch_size or fitting.batch_size,
         steps=fitting.steps,
+        witnesses=fitting.witnesses if config.witnesses is None else config.witnesses,
         # No longer than the generator itself, for those who want it quick.
         witness_steps=min(fitting.witness_steps, (config.train.epochs or fitting.witness_steps) * BATCHES),
     )

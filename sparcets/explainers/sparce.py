@@ -15,7 +15,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.student import distill
 from sparcets.classifiers.torch_classifier import TorchClassifier
-from sparcets.classifiers.witnesses import train_witnesses
+from sparcets.classifiers.witnesses import WITNESSES, train_witnesses
 from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import CapabilityError
@@ -143,13 +143,18 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         config, names = self.config, job.info.class_names
         shared: dict[str, Any] = {"class_names": names, "device": config.device, "progress": job.progress}
         on_gpu = resolve_device(config.device).type == "cuda"
-        steps = chosen_sizes(config, len(learn), on_gpu=on_gpu).witness_steps
+        sizes = chosen_sizes(config, len(learn), on_gpu=on_gpu)
+        n, steps = sizes.witnesses, sizes.witness_steps
         X, y = job.X[learn], job.y[learn]
         # Noise teaches what is large and lasting; those that learn without it are like the judges that answers will
-        # meet, and harder to convince. So every other witness does, and so does the one that chooses.
+        # meet, and harder to convince. So every other witness does, and so does the one that chooses: a ResNet, the
+        # hardest of all to convince.
+        noises = [config.noise * ((i + i // 4) % 2 == 0) for i in range(n)]
+        kinds = len(WITNESSES)
+        chooses = n // kinds * kinds + kinds + WITNESSES.index("resnet")
         *witnesses, referee = (
             train_witnesses(X, y, n=1, skip=i, noise=noise, seed=seed, steps=steps, **shared)[0]
-            for i, noise in enumerate([*(config.noise * ((i + i // 4) % 2 == 0) for i in range(config.witnesses)), 0.0])
+            for i, noise in [*enumerate(noises), (chooses, 0.0)]
         )
         model = self.classifier
         if not isinstance(model, DifferentiableClassifier):

@@ -108,10 +108,17 @@ class RecipeStep(GanStep):
         return residual
 
     def _hear(self, raw: Tensor) -> Tensor:
-        """Return the log-probabilities of all voices for noisy series (voices, batch, classes)."""
-        if not self.noise:
-            return torch.stack([voice(raw).float() for voice in self.voices])
-        return torch.stack([voice(self._disturbed(raw)).float() for voice in self.voices])
+        """Return log-probabilities (1 + pairs of witnesses, batch, classes): the classifier's, then the witnesses'.
+
+        The classifier hears all, two witnesses share a batch: twice as many opinions for the same work.
+        """
+        explained, *witnesses = self.voices
+        said, half = [explained(self._disturbed(raw)).float()], len(raw) // 2
+        for i in range(0, len(witnesses), 2):
+            parts = [raw[:half], raw[half:]] if half and i + 1 < len(witnesses) else [raw]
+            heard = zip(witnesses[i : i + 2], parts, strict=False)
+            said.append(torch.cat([witness(self._disturbed(part)).float() for witness, part in heard]))
+        return torch.stack(said)
 
     def _disturbed(self, raw: Tensor) -> Tensor:
         """Return series (batch, time, features) a little earlier or later, and noisy, for one voice to hear.
@@ -119,6 +126,8 @@ class RecipeStep(GanStep):
         What convinces in one exact place only, or one network under one noise, is a trick; judges know no such tricks.
         The noise goes from none to all of it: some voices learnt with noise, some without, and judges will hear none.
         """
+        if not self.noise:
+            return raw
         B, T, _ = raw.shape
         reach = max(1, T // SHIFTED)
         by = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)

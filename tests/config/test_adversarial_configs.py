@@ -37,7 +37,7 @@ def test_the_default_is_one_fit_for_every_target_with_a_sparsity_that_trains():
     assert sp.SparceConfig().target is None and sp.SparceConfig().trains_sparsity
 
 
-def test_the_default_leaves_sizes_to_the_data_and_asks_eight_witnesses():
+def test_the_default_leaves_sizes_to_the_data_and_asks_as_many_witnesses():
     config = sp.SparceConfig()
     assert config.generator.to_dict() | {"dropout": 0} == {
         "backbone": "mixer",
@@ -46,7 +46,7 @@ def test_the_default_leaves_sizes_to_the_data_and_asks_eight_witnesses():
         "dropout": 0,
     }
     assert (config.train.epochs, config.train.batch_size) == (None, None)
-    assert (config.witnesses, config.gate) == (8, "stretch")
+    assert (config.witnesses, config.gate) == (None, "stretch")
     back = sp.SparceConfig.from_dict(config.to_dict())  # None survives
     assert back == config and back.override("generator.layers=3").override("generator.layers=null") == config
 

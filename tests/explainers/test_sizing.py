@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import sparcets as sp
 from sparcets.explainers.sizing import MUCH, Sizes, chosen_sizes, sizes_for
 
-SMALL = {"hidden": 16, "layers": 4, "batch_size": 32, "witness_steps": 1000}
-LARGE = {"hidden": 32, "layers": 6, "batch_size": 128, "witness_steps": 1500}
+SMALL = {"hidden": 16, "layers": 4, "batch_size": 32, "witnesses": 6, "witness_steps": 800}
+LARGE = {"hidden": 32, "layers": 6, "batch_size": 128, "witnesses": 8, "witness_steps": 1500}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_gpu_is_made_use_of_where_there_is_much_data():
 @given(st.integers(0, 50_000), st.integers(0, 50_000), st.booleans())
 def test_more_data_never_get_less(a, b, on_gpu):
     less, more = (sizes_for(n, on_gpu=on_gpu) for n in sorted((a, b)))
-    for name in ("hidden", "layers", "batch_size", "steps", "witness_steps"):
+    for name in ("hidden", "layers", "batch_size", "steps", "witnesses", "witness_steps"):
         assert getattr(less, name) <= getattr(more, name)
 
 
@@ -43,22 +43,27 @@ def test_where_the_settings_say_nothing_the_data_decide(on_gpu):
 
 @pytest.mark.parametrize(
     ("setting", "name", "value"),
-    [("generator.hidden=7", "hidden", 7), ("generator.layers=1", "layers", 1), ("train.batch_size=5", "batch_size", 5)],
+    [
+        ("generator.hidden=7", "hidden", 7),
+        ("generator.layers=1", "layers", 1),
+        ("train.batch_size=5", "batch_size", 5),
+        ("witnesses=0", "witnesses", 0),
+    ],
 )
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_a_setting_wins_over_the_data_and_leaves_the_rest_to_them(setting, name, value, on_gpu):
     fitting = sizes_for(5000, on_gpu=on_gpu)
     chosen = chosen_sizes(sp.SparceConfig().override(setting), 5000, on_gpu=on_gpu)
-    for other in ("hidden", "layers", "batch_size", "steps", "witness_steps"):
+    for other in ("hidden", "layers", "batch_size", "steps", "witnesses", "witness_steps"):
         assert getattr(chosen, other) == (value if other == name else getattr(fitting, other))
 
 
 def test_all_of_them_at_once():
     chosen = chosen_sizes(sp.SparceConfig.tiny(), 5000, on_gpu=True)
-    assert chosen == Sizes(hidden=8, layers=2, batch_size=32, steps=3000, witness_steps=8 * 25)
+    assert chosen == Sizes(hidden=8, layers=2, batch_size=32, steps=3000, witnesses=1, witness_steps=8 * 25)
 
 
 def test_witnesses_take_no_longer_than_a_generator_that_is_wanted_quick():
-    for epochs, steps in ((1, 25), (4, 100), (40, 1000), (400, 1000)):
+    for epochs, steps in ((1, 25), (4, 100), (32, 800), (400, 800)):
         quick = sp.SparceConfig().override(f"train.epochs={epochs}")
         assert chosen_sizes(quick, 500, on_gpu=False).witness_steps == steps
