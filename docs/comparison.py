@@ -91,12 +91,18 @@ def comparison_tables() -> str:
 
 def ablation_table() -> str:
     """Return the default and what is left of it without each ingredient."""
-    whole = [r for r in read("flagship/results.jsonl") if r["dataset"] == "catching" and r["seed"] == 0]
+    ours = [r for r in read("flagship/results.jsonl") if r["seed"] == 0 and r.get("sparsity") is None]
+    recipes: dict[tuple[str, str], list[dict]] = {
+        (name, "**the default**"): [r for r in ours if r["dataset"] == name] for name in ("catching", "basic_motions")
+    }
+    for row in read("flagship/ablation.jsonl"):
+        recipes.setdefault((row["dataset"], row["label"]), []).append(row)
     names = [n for n in COLUMNS if n not in ("oracle", "saliency_auc")]
-    lines = [f"| recipe | {' | '.join(COLUMNS[n] for n in names)} | fit, s |", "|---|" + "---|" * (len(names) + 1)]
-    for label, rows in [("**the default**", whole), *((r["label"], [r]) for r in read("flagship/ablation.jsonl"))]:
+    heads = " | ".join(COLUMNS[n] for n in names)
+    lines = [f"| data | recipe | {heads} | fit, s |", "|---|---|" + "---|" * (len(names) + 1)]
+    for (dataset, label), rows in sorted(recipes.items(), key=lambda item: item[0][0] != "catching"):
         values = " | ".join(number(rows, n) for n in names)
-        lines.append(f"| {label} | {values} | {fmean(row['fit_s'] for row in rows):.0f} |")
+        lines.append(f"| {dataset} | {label} | {values} | {fmean(row['fit_s'] for row in rows):.0f} |")
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.scaling import Scaler
-from sparcets.explainers.cutting import cut, keep_first, rank_changes
+from sparcets.explainers.cutting import cut, keep_first, rank_changes, without_faint
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.trade_off import UNCUT, Place
@@ -91,7 +91,8 @@ class Recipe:
         """
         scale, center = self._units
         with torch.autocast(raw.device.type, torch.bfloat16, enabled=raw.device.type == "cuda"):
-            delta = self.propose((raw - center) / scale, target, strength).to(scale.dtype) * mutable
+            delta = self.propose((raw - center) / scale, target, strength).to(scale.dtype)
+        delta = without_faint(delta) * mutable
         made = torch.where(delta == 0, raw, raw + delta * scale)
         return made, self.voices[0].log_proba(made.clone())  # the model may write into what it is given
 
@@ -140,7 +141,11 @@ class Recipe:
         return least
 
     def shorten(self, x: Tensor, delta: Tensor, target: Tensor, level: float, at_most: Tensor | None = None) -> Tensor:
-        """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only."""
+        """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only.
+
+        What is too faint to matter is left out in any case.
+        """
+        delta = without_faint(delta)
         if level >= UNCUT:
             return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
 
