@@ -119,6 +119,24 @@ def test_where_the_place_is_uncut_answers_are_left_whole():
     assert (changed(answers).sum((1, 2)) == 12).all()
 
 
+def test_faint_changes_are_left_out_unless_it_takes_them():
+    class Faint(Stub):
+        """Moves the wanted feature, and another by next to nothing."""
+
+        def forward(self, x, target, strength, guide=None):
+            delta = super().forward(x, target, strength)
+            delta[..., 3] = 0.05
+            return delta
+
+    answers = ask(recipe(Faint()), place=WHOLE)
+    assert valid(answers).all() and not changed(answers)[..., 3].any()
+    touchy = sp.wrap(
+        lambda x: mean_proba(np.roll(1000 * (x - QUERIES), 1, axis=2)), n_classes=3
+    )  # hears feature 0 as 1
+    nothing = ask(recipe(Stub(0.05, feature=0)), classifier=touchy, place=WHOLE)
+    assert (nothing.status == "generated").all() and (changed(nothing).sum((1, 2)) == 12).all()
+
+
 WHOLE = Place(0.0, UNCUT, 1.0, 1.0, 0.5)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sparcets.explainers.cutting import SLACK, cut, keep_first, rank_changes
+from sparcets.explainers.cutting import FAINT, SLACK, cut, keep_first, rank_changes, without_faint
 
 
 def count(delta):
@@ -17,6 +17,25 @@ def count(delta):
 def by_number(needed, size):
     """Return an agreement that grows with the number of kept entries and is 1 from ``needed`` on."""
     return lambda delta, enough: ((delta != 0).sum((1, 2)) / torch.as_tensor(needed)).clamp(max=1.0) * size
+
+
+def test_a_faint_stretch_is_left_out_and_the_weak_end_of_a_strong_one_is_kept():
+    delta = torch.zeros(1, 60, 2)
+    delta[0, 5:30, 0] = 0.09  # a little less than a tenth, for long
+    delta[0, 10:30, 1] = 0.8
+    delta[0, 30, 1] = 0.01  # three steps are judged together
+    kept = without_faint(delta)
+    assert not kept[..., 0].any() and torch.equal(kept[..., 1], delta[..., 1])
+
+
+@given(st.integers(1, 80), st.integers(0, 1000), st.floats(0.01, 1.0))
+def test_what_is_not_faint_keeps_its_bits(n_steps, seed, size):
+    delta = size * torch.randn(3, n_steps, 4, generator=torch.Generator().manual_seed(seed))
+    kept = without_faint(delta)
+    gone = (kept == 0) & (delta != 0)
+    assert torch.equal(kept[~gone], delta[~gone])
+    width = max(3, n_steps // 20) | 1
+    assert not gone[delta.abs() >= FAINT * width].any()
 
 
 def test_a_stretch_outranks_a_larger_point():
