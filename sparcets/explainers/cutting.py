@@ -14,7 +14,7 @@ HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
 AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
 PARTS = 2**HALVINGS
 FAINT = 0.1  # standard deviations; a stretch that changes less is not worth telling anybody
-BRIEF = 20  # parts of a series over which that is judged
+BRIEF = 10  # parts of a series over which that is judged: a change that crosses zero stays in one piece
 SLACK = 1e-4  # probabilities this close are the same
 Agreement = Callable[[Tensor, Tensor | None], Tensor]
 

@@ -23,7 +23,7 @@ def test_a_faint_stretch_is_left_out_and_the_weak_end_of_a_strong_one_is_kept():
     delta = torch.zeros(1, 60, 2)
     delta[0, 5:30, 0] = 0.09  # a little less than a tenth, for long
     delta[0, 10:30, 1] = 0.8
-    delta[0, 30, 1] = 0.01  # three steps are judged together
+    delta[0, 30, 1] = 0.01  # seven steps are judged together
     kept = without_faint(delta)
     assert not kept[..., 0].any() and torch.equal(kept[..., 1], delta[..., 1])
 
@@ -34,7 +34,7 @@ def test_what_is_not_faint_keeps_its_bits(n_steps, seed, size):
     kept = without_faint(delta)
     gone = (kept == 0) & (delta != 0)
     assert torch.equal(kept[~gone], delta[~gone])
-    width = max(3, n_steps // 20) | 1
+    width = max(3, n_steps // 10) | 1
     assert not gone[delta.abs() >= FAINT * width].any()
 
 
