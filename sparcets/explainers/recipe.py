@@ -25,6 +25,7 @@ from sparcets.trade_off import UNCUT, Place
 log = logging.getLogger(__name__)
 LADDER = 5  # strengths tried, from the weakest to the strongest
 NEAREST = 5  # guides tried per query
+AT_ONCE = 32  # series that a core's caches hold; of more, the states are fetched from memory again and again
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,12 @@ class Recipe:
         if len(x) == 1:  # convolutions treat a single series differently in the last bits; two are treated like many
             pair = None if guide is None else guide.expand(2, -1, -1)
             return self.propose(x.expand(2, -1, -1), target.expand(2), strength, pair)[:1]
+        if x.device.type == "cpu" and len(x) > AT_ONCE:
+            starts = range(0, len(x), AT_ONCE)
+            parts = [slice(start, start + AT_ONCE) for start in starts]
+            guides = [None if guide is None else guide[part] for part in parts]
+            made = [self.propose(x[p], target[p], strength, g) for p, g in zip(parts, guides, strict=True)]
+            return torch.cat(made)
         asked = torch.full((len(x),), strength, device=x.device)
         residual: Tensor = self.generator(x, target, asked, guide)
         return residual

@@ -1,12 +1,14 @@
 """What a fit of the default recipe leaves behind: voices that agree, guides, and the trade-off."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 import sparcets as sp
+from sparcets.explainers import recipe as module_of_recipe
 from sparcets.explainers.recipe import Recipe, as_history, describe, ladder, walk_the_trade_off
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
@@ -78,6 +80,19 @@ def test_the_generator_is_told_strength_and_class():
     delta = r.propose(x, torch.tensor([0, 1, 2, 0]), math.log(2.5))
     assert delta.amax((1, 2)).tolist() == pytest.approx([2.5] * 4)
     assert [f for row in delta for f in row[0].nonzero().ravel().tolist()] == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_many_series_are_proposed_for_in_parts_with_the_same_result(guided, monkeypatch):
+    generator = GatedGenerator(
+        n_features=4, mutable=[0, 1, 2, 3], n_targets=3, backbone="mixer", hidden=4, layers=1, gate="stretch",
+        guided=guided,
+    ).eval()  # fmt: skip
+    made = replace(recipe(), generator=generator)
+    x, target, guide = torch.randn(11, 12, 4), torch.arange(11) % 3, torch.randn(11, 12, 4) if guided else None
+    whole = made.propose(x, target, 0.0, guide)
+    monkeypatch.setattr(module_of_recipe, "AT_ONCE", 5)  # the last part is a single series
+    torch.testing.assert_close(made.propose(x, target, 0.0, guide), whole)
 
 
 def test_answers_are_shortened_to_what_the_most_demanding_voice_needs():
