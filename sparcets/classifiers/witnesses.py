@@ -21,9 +21,9 @@ from sparcets.training.device import resolve_device
 from sparcets.validation import check_labels, check_lengths, check_series
 
 WITNESSES = ("fcn", "resnet", "tcn", "bilstm")  # the order in which they are called, and again from the start
+PATIENT = 0.5  # of the epochs without progress: recurrent ones stand still for long before they begin to learn
 # More epochs than data of some hundred series need, since patience grows with them: a handful of series to watch tell
 # little about the progress of a network, and one that was stopped by chance would be a bad witness.
-PATIENT = 0.5  # of the epochs without progress: recurrent ones stand still for long before they begin to learn
 WITNESS_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)
 
 

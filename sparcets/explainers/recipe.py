@@ -71,11 +71,9 @@ class Recipe:
             pair = None if guide is None else guide.expand(2, -1, -1)
             return self.propose(x.expand(2, -1, -1), target.expand(2), strength, pair)[:1]
         if x.device.type == "cpu" and len(x) > AT_ONCE:
-            starts = range(0, len(x), AT_ONCE)
-            parts = [slice(start, start + AT_ONCE) for start in starts]
+            parts = [slice(start, start + AT_ONCE) for start in range(0, len(x), AT_ONCE)]
             guides = [None if guide is None else guide[part] for part in parts]
-            made = [self.propose(x[p], target[p], strength, g) for p, g in zip(parts, guides, strict=True)]
-            return torch.cat(made)
+            return torch.cat([self.propose(x[p], target[p], strength, g) for p, g in zip(parts, guides, strict=True)])
         asked = torch.full((len(x),), strength, device=x.device)
         residual: Tensor = self.generator(x, target, asked, guide)
         return residual
