@@ -14,6 +14,8 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
 
+IMMUTABLE = "immutable features"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundConstraints:
@@ -66,6 +68,18 @@ class BoundConstraints:
             groups=groups,
             tolerance=self.tolerance,
         )
+
+    def kinds(self) -> list[str]:
+        """Name the kinds of constraints that are in force."""
+        kinds = {
+            IMMUTABLE: not self.mutable.all(),
+            "frozen steps": not self.editable[:, self.mutable].all(),
+            "ranges": bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),
+            "largest steps": bool(np.isfinite(self.limit).any()),
+            "directions": bool((self.sign != 0).any()),
+            "groups": len(self.groups) > 0,
+        }
+        return [kind for kind, there in kinds.items() if there]
 
     def enforce(self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None) -> FloatArray:
         """Return the proposal moved back towards the query until everything holds.

@@ -274,6 +274,8 @@ def join(parts: list[Explanation]) -> Explanation:
     if not parts:
         raise DataError("no explanations to join; pass at least one.")
     first = parts[0]
+    if len(parts) == 1:
+        return first
     arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
     lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
     return replace(first, lengths=lengths, seconds=sum(p.seconds for p in parts), **arrays)

@@ -94,8 +94,8 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
 
 def _check_finite(array: FloatArray, name: str, first: int) -> None:
     block = max(1, FINITE // array[0].size)  # not all at once: that would take a quarter of the memory again
-    starts = range(0, len(array), block)
-    if all(np.isfinite(array[start : start + block]).all() for start in starts):
+    parts = (array[start : start + block] for start in range(0, len(array), block))
+    if all(np.isfinite([part.min(), part.max()]).all() for part in parts):  # both pass NaN on
         return
     places = np.argwhere(~np.isfinite(array))
     where = tuple(int(i) for i in places[0])
@@ -230,6 +230,10 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
         target = target.item()
     if isinstance(target, str) or not hasattr(target, "__len__"):
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
+    if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
+        for extreme in (target.min(), target.max()) if n_queries else ():
+            _one_target(extreme, class_names)
+        return target.astype(np.int64)
     # A list is not made an array: that would turn [1, "well"] into strings.
     values = target.tolist() if hasattr(target, "tolist") else list(target)
     if len(values) != n_queries:

@@ -226,8 +226,8 @@ def _rate_on_the_device(bench: Bench, explainer: Any) -> float:
 
     recipe = explainer._recipe
     raw = torch.as_tensor(bench.queries(LARGE), device=bench.device)
-    target, mutable = torch.ones(LARGE, dtype=torch.int64, device=bench.device), torch.ones(raw.shape[2]).to(raw)
-    return LARGE * _rate(bench, lambda: recipe.generate(raw, target, mutable, recipe.strengths[0]), 8)
+    target, least = torch.ones(LARGE, dtype=torch.int64, device=bench.device), torch.zeros(raw.shape[2]).to(raw)
+    return LARGE * _rate(bench, lambda: recipe.generate(raw, target, least, recipe.strengths[0]), 8)
 
 
 def _explaining_rate(bench: Bench, explainer: Any, queries: FloatArray) -> tuple[float, float]:

@@ -11,14 +11,12 @@ from torch import Tensor
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
-from sparcets.enforcement import BoundConstraints
 from sparcets.explainers.recipe import NEAREST, Recipe
 from sparcets.explainers.refining import refine
 from sparcets.explainers.request import Answers, Request
-from sparcets.trade_off import UNCUT, Place
+from sparcets.trade_off import Place
 from sparcets.training.projection import Projection
 
-IMMUTABLE = "immutable features"
 SAME = 0.75  # of the entries that two answers change, changed by both: then they are one
 
 
@@ -37,8 +35,6 @@ def answer(request: Request, recipe: Recipe, classifier: Classifier, place: Plac
         Where on the trade-off the answers should be.
     """
     search = _Search(request, recipe, classifier, place)
-    if search.can_stay_on_the_device():
-        search.answer_on_the_device(place.strength)
     for status, rows, proposal in search.proposals():
         search.board.offer(rows, proposal, status)
     return search.board.answers()
@@ -58,16 +54,6 @@ class _Board:
         self.attempt, self.attempt_proba = request.X.copy(), np.full((B, request.info.n_classes), np.nan)
         self.reached = np.full(B, -1.0)
         self.needed = np.full(B, -1, dtype=np.int64)  # changes of an answer that was valid before the cap cut it
-
-    def take_all(self, series: FloatArray, proba: FloatArray, status: str) -> None:
-        """Take what is valid among first answers to all queries that need no admission."""
-        valid = proba.argmax(1) == self.request.target
-        self.found[:] = valid
-        self.status[valid, 0] = status
-        self.proba[:, 0] = proba
-        self.series[:, 0] = series  # what is not valid is written over by what is found later, or by the best attempt
-        self.attempt, self.attempt_proba = series, proba
-        self.reached = proba[np.arange(len(proba)), self.request.target]
 
     def open_rows(self) -> IntArray:
         """Return the queries that lack an answer."""
@@ -133,7 +119,7 @@ class _Board:
             limits.append(f"at most {int(request.at_most[row])} of {entries} entries changed")
             if self.needed[row] > request.at_most[row]:
                 limits[-1] += f" ({self.needed[row] / entries:.2f} of them were enough without that limit)"
-        limits += _limits(request.constraints)
+        limits += request.constraints.kinds()
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
         reached = max(float(self.reached[row]), 0.0)
         return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"
@@ -151,44 +137,14 @@ class _Search:
         self.projection = Projection(request.constraints, request.info.scaler).to(recipe.device)
         # The usual strength first, then its neighbours on the ladder.
         self.strengths = sorted(recipe.strengths, key=lambda s: abs(s - place.strength))
-
-    @cached_property
-    def x(self) -> Tensor:
-        """The queries, standardised (batch, time, features)."""
-        scaler = self.request.info.scaler
-        return torch.as_tensor(scaler.transform(self.request.X).astype(np.float32), device=self.recipe.device)
-
-    @cached_property
-    def last(self) -> Tensor:
-        """The generator's residuals, as far as they were asked for (batch, time, features)."""
-        return torch.zeros_like(self.x)
+        standardised = request.info.scaler.transform(request.X).astype(np.float32)
+        self.x = torch.as_tensor(standardised, device=recipe.device)  # (batch, time, features)
+        self.last = torch.zeros_like(self.x)  # the generator's residuals, as far as they were asked for
 
     @cached_property
     def near(self) -> IntArray:
         """The nearest guides (batch, NEAREST); looked for only where somebody needs them."""
         return self.recipe.nearest_guides(self.x, self.request.target, NEAREST)
-
-    def can_stay_on_the_device(self) -> bool:
-        """Whether first answers need nothing of the host: no cut, no cap, no constraint but features left alone."""
-        request, recipe = self.request, self.recipe
-        return (
-            recipe.device.type == "cuda"
-            and recipe.voices[0] is self.board.classifier
-            and recipe.voices[0].device == recipe.device
-            and not (recipe.generator.guided or recipe.double)
-            and self.level >= UNCUT
-            and request.n == 1
-            and request.at_most is None
-            and set(_limits(request.constraints)) <= {IMMUTABLE}
-        )
-
-    def answer_on_the_device(self, strength: float) -> None:
-        """Answer all queries at once; those that this does not get across are left to the proposals."""
-        request, device = self.request, self.recipe.device
-        raw = torch.from_numpy(np.ascontiguousarray(request.X)).to(device)
-        mutable = torch.as_tensor(request.constraints.mutable, device=device).float()
-        made, said = self.recipe.generate(raw, self.target, mutable, strength)
-        self.board.take_all(made.cpu().numpy(), said.exp().double().cpu().numpy(), "generated")
 
     def proposals(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         """Yield status, rows and series in the data's own units; only for queries that still lack an answer."""
@@ -277,16 +233,3 @@ class _Search:
             # Places without an answer hold the query itself, and so forbid nothing.
             free &= (self.board.series[rows] == self.request.X[rows, None]).all(1)
         return free
-
-
-def _limits(constraints: BoundConstraints) -> list[str]:
-    """Name the kinds of constraints that are in force."""
-    kinds = {
-        IMMUTABLE: not constraints.mutable.all(),
-        "frozen steps": not constraints.editable[:, constraints.mutable].all(),
-        "ranges": bool(np.isfinite(constraints.low).any() or np.isfinite(constraints.high).any()),
-        "largest steps": bool(np.isfinite(constraints.limit).any()),
-        "directions": bool((constraints.sign != 0).any()),
-        "groups": len(constraints.groups) > 0,
-    }
-    return [kind for kind, there in kinds.items() if there]

@@ -29,7 +29,7 @@ def without_faint(delta: Tensor) -> Tensor:
     >>> without_faint(delta).flatten()
     tensor([0.0000, 0.0000, 0.0100, 0.5000, 0.9000, 0.6000, 0.0000, 0.0000])
     """
-    loud = over_stretches(delta.abs().transpose(1, 2), BRIEF).transpose(1, 2)
+    loud = over_stretches(delta.abs(), BRIEF)
     return torch.where(loud < FAINT, 0.0, delta)
 
 
@@ -41,7 +41,7 @@ def rank_changes(delta: Tensor) -> Tensor:
     """
     B, T, n_features = delta.shape
     size = delta.abs()
-    score = torch.where(size > 0, over_stretches(size.transpose(1, 2)).transpose(1, 2), -1.0).reshape(B, T * n_features)
+    score = torch.where(size > 0, over_stretches(size), -1.0).reshape(B, T * n_features)
     order = score.argsort(dim=1, descending=True, stable=True)
     rank = torch.empty_like(order)
     places = torch.arange(T * n_features, device=delta.device).expand_as(order)

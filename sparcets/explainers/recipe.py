@@ -79,7 +79,7 @@ class Recipe:
         return residual
 
     @torch.no_grad()
-    def generate(self, raw: Tensor, target: Tensor, mutable: Tensor, strength: float) -> tuple[Tensor, Tensor]:
+    def generate(self, raw: Tensor, target: Tensor, least: Tensor, strength: float) -> tuple[Tensor, Tensor]:
         """Return counterfactuals (batch, time, features) in the data's own units, and what the first voice says.
 
         All of it where the series lie. On a GPU the generator computes in bfloat16: what that loses is a few
@@ -89,16 +89,16 @@ class Recipe:
         ----------
         raw, target
             Queries in the data's own units, and wanted classes (batch,).
-        mutable
-            Features that may change (features,), as 0 and 1.
+        least
+            Smallest change of each feature that is one (features,); infinite where nothing may change.
         strength
             Logarithm of it.
         """
         scale, center = self._units
         with torch.autocast(raw.device.type, torch.bfloat16, enabled=raw.device.type == "cuda"):
-            delta = self.propose((raw - center) / scale, target, strength).to(scale.dtype)
-        delta = without_faint(delta) * mutable
-        made = torch.where(delta == 0, raw, raw + delta * scale)
+            delta = self.propose(((raw - center) / scale).float(), target, strength)
+        change = without_faint(delta) * scale
+        made = torch.where((change != 0) & (change.abs() >= least), raw + change, raw)
         return made, self.voices[0].log_proba(made.clone())  # the model may write into what it is given
 
     @cached_property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,21 +21,19 @@ from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import CapabilityError
 from sparcets.explainers.adversarial import ENOUGH, AdversarialExplainer
+from sparcets.explainers.agreement import check_agreement
 from sparcets.explainers.answering import answer
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.recipe import (
-    Recipe,
-    as_history,
-    build_generator,
-    describe,
-    ladder,
-    walk_the_trade_off,
-)
+from sparcets.explainers.express import explain_at_once, fill_in, suits
+from sparcets.explainers.queries import Block
+from sparcets.explainers.recipe import Recipe, as_history, build_generator, describe, ladder, walk_the_trade_off
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
-from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.request import Answers, FitJob, Question, Request
 from sparcets.explainers.sizing import BATCHES, chosen_sizes
+from sparcets.explanation import Explanation, join
 from sparcets.networks.critic import Critic
 from sparcets.networks.gated import GatedGenerator
+from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
@@ -143,7 +142,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         config, names = self.config, job.info.class_names
         shared: dict[str, Any] = {"class_names": names, "device": config.device, "progress": job.progress}
         on_gpu = resolve_device(config.device).type == "cuda"
-        sizes = chosen_sizes(config, len(learn), on_gpu=on_gpu)
+        sizes = chosen_sizes(config, len(learn), job.info.n_features, on_gpu=on_gpu)
         n, steps = sizes.witnesses, sizes.witness_steps
         X, y = job.X[learn], job.y[learn]
         # Noise teaches what is large and lasting; those that learn without it are like the judges that answers will
@@ -176,7 +175,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
     ) -> tuple[GatedGenerator, History]:
         config, info, device = self.config, job.info, resolve_device(self.config.device)
         seed = spawn(spawn(config.seed, f"attempt {attempt}"), "guided" if guided else "free")
-        sizes = chosen_sizes(config, len(learn), on_gpu=device.type == "cuda")
+        sizes = chosen_sizes(config, len(learn), info.n_features, on_gpu=device.type == "cuda")
         pairing = Pairing(
             job.y[learn],
             target=self._own_target(info),
@@ -245,6 +244,22 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         chosen = knee(self.trade_off_)
         if chosen.valid < ENOUGH:
             log.warning("%s %s", describe(self.trade_off_, chosen), ADVICE)
+
+    def _explain_block(self, block: Block, question: Question, bar: Bar) -> Iterator[Explanation]:
+        recipe = self._recipe
+        if recipe is None or block.lengths is not None or not suits(question, recipe, self.classifier):
+            yield from super()._explain_block(block, question, bar)
+            return
+        began, info = time.perf_counter(), self._fitted()
+        check_agreement(self.classifier, info, f"this {type(self).__name__}")
+        explanation = explain_at_once(block, question, recipe, knee(self.trade_off_), info)
+        left = np.flatnonzero(explanation.status == "not_found")
+        bar.advance(len(explanation) - len(left))
+        if len(left):  # the few that one pass does not get across go the long way
+            rest = replace(block, X=block.X[left], target=explanation.target[left])
+            explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, question, bar))))
+        config, seconds = self.config.to_dict(), time.perf_counter() - began
+        yield replace(explanation, method=self.method, config=config, seed=self.config.seed, seconds=seconds)
 
     def _explain(self, request: Request) -> Answers:
         if self.config.recipe == "paper":

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.gates import hard_concrete, openness, over_stretches
-from sparcets.networks.mixer import Mixer, PerStep, Pointwise
+from sparcets.networks.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
@@ -74,11 +74,11 @@ class GatedGenerator(nn.Module):
             self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
         self.amount: nn.Module | None = None
         if not guided:
-            self.amount = Pointwise(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
-        self.entries = _opening(Pointwise(C, 1)) if guided or gate == "stretch" else None
+            self.amount = nn.Linear(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
+        self.entries = _opening(nn.Linear(C, 1)) if guided or gate == "stretch" else None
         self.features = None
         if gate != "none":
-            self.features = nn.Sequential(Pointwise(2 * C, C), nn.ReLU(), _opening(Pointwise(C, 1)))
+            self.features = nn.Sequential(nn.Linear(2 * C, C), nn.ReLU(), _opening(nn.Linear(C, 1)))
         may_change = torch.zeros(n_features)
         may_change[mutable] = 1.0
         self.register_buffer("mutable", may_change)
@@ -105,16 +105,16 @@ class GatedGenerator(nn.Module):
         """
         series = [x, guide] if guide is not None and self.guided else [x]
         told = torch.cat([self.wanted(target), strength[:, None]], dim=1)
-        h = self.states(torch.stack(series, dim=1), told)  # (B, C, F, T)
+        h = self.states(torch.stack(series, dim=1), told)  # (B, T, F, C)
         out = self._amount(h, x, guide)
         logits = []
         if self.features is not None:
-            logits.append(self.features(torch.cat([h.mean(3), h.amax(3)], dim=1)).transpose(1, 2))  # (B, F, 1)
+            logits.append(self.features(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
         if self.entries is not None:
-            logits.append(_grained(self.entries(h)[:, 0], strength))  # (B, F, T)
+            logits.append(_grained(self.entries(h)[..., 0], strength))  # (B, T, F)
         if not logits:
             return out * self.mutable, None
-        summed = sum(logits[1:], logits[0]).transpose(1, 2)  # (B, T or 1, F)
+        summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
         return out * hard_concrete(summed, self.training) * self.mutable, openness(summed) * self.mutable
 
     def _amount(self, h: Tensor, x: Tensor, guide: Tensor | None) -> Tensor:
@@ -122,19 +122,16 @@ class GatedGenerator(nn.Module):
         if self.amount is None:
             assert guide is not None
             return guide - x
-        if isinstance(self.amount, SparsityLayer):
-            sparse: Tensor = self.amount(h.permute(0, 3, 2, 1))[..., 0]
-            return sparse
-        plain: Tensor = self.amount(h)[:, 0].transpose(1, 2)
-        return plain
+        amount: Tensor = self.amount(h)[..., 0].to(x.dtype)
+        return amount
 
 
 def _grained(logits: Tensor, strength: Tensor) -> Tensor:
-    """Return logits (batch, features, time) averaged over long stretches; the dearer an entry is, over shorter ones."""
+    """Return logits (batch, time, features) averaged over long stretches; the dearer an entry is, over shorter ones."""
     fine = torch.sigmoid(4 * (strength - math.log(FINER)))[:, None, None]
     return torch.lerp(over_stretches(logits), over_stretches(logits, SHORT), fine.to(logits.dtype))
 
 
-def _opening(layer: Pointwise) -> Pointwise:
+def _opening(layer: nn.Linear) -> nn.Linear:
     nn.init.constant_(layer.bias, OPEN)
     return layer

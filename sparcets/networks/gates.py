@@ -35,10 +35,11 @@ def openness(logits: Tensor) -> Tensor:
 
 
 def over_stretches(values: Tensor, parts: int = STRETCHES) -> Tensor:
-    """Return values (batch, features, time) averaged over the stretch around each step, one of so many of a series.
+    """Return values (batch, time, features) averaged over the stretch around each step, one of so many of a series.
 
-    >>> over_stretches(torch.tensor([[[0.0, 0.0, 3.0, 0.0, 0.0]]]))
-    tensor([[[0., 1., 1., 1., 0.]]])
+    >>> over_stretches(torch.tensor([0.0, 0.0, 3.0, 0.0, 0.0]).reshape(1, 5, 1)).flatten()
+    tensor([0., 1., 1., 1., 0.])
     """
-    width = max(3, values.shape[2] // parts) | 1  # odd
-    return F.avg_pool1d(values, width, stride=1, padding=width // 2, count_include_pad=False)
+    width = max(3, values.shape[1] // parts) | 1  # odd
+    pad = (width // 2, 0)
+    return F.avg_pool2d(values[:, None], (width, 1), stride=1, padding=pad, count_include_pad=False)[:, 0]

@@ -33,65 +33,52 @@ class Mixer(nn.Module):
 
     def __init__(self, *, n_series: int, n_features: int, told: int, channels: int, blocks: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(n_series, channels, (1, KERNEL), padding=(0, KERNEL // 2))
-        self.which = nn.Parameter(0.5 * torch.randn(channels, n_features, 1))  # features are not alike
+        self.first = nn.Conv2d(n_series, channels, (KERNEL, 1), padding=(KERNEL // 2, 0))
+        self.which = nn.Parameter(0.5 * torch.randn(n_features, channels))  # features are not alike
         self.blocks = nn.ModuleList(
             Exchange(n_features, told, channels, DILATIONS[i % len(DILATIONS)]) for i in range(blocks)
         )
 
     def forward(self, series: Tensor, told: Tensor) -> Tensor:
-        """Return states (batch, channels, features, time) of series (batch, n_series, time, features)."""
-        h: Tensor = self.first(series.transpose(2, 3)) + self.which  # (B, C, F, T)
+        """Return states (batch, time, features, channels) of series (batch, n_series, time, features)."""
+        h = _along_time(self.first, series)
+        h = h + self.which.to(h.dtype)
         for block in self.blocks:
             h = block(h, told)
         return h
 
 
-class Pointwise(nn.Module):
-    """A dense layer along the second axis: (batch, inputs, ...) to (batch, outputs, ...).
-
-    As one matrix product per series, so that its answer is the same to the last bit whatever stands beside it in a
-    batch; a convolution of width 1 chooses its way by the size of the batch.
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs))
-        self.bias = nn.Parameter(torch.empty(outputs, 1))
-        bound = inputs**-0.5
-        nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return what each place makes of its own inputs."""
-        places = x.flatten(2)
-        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]  # the size of the batch stays free
-            made = self.weight @ places + self.bias
-        else:
-            made = torch.baddbmm(self.bias, self.weight.expand(len(x), -1, -1), places)
-        return made.reshape(x.shape[0], -1, *x.shape[2:])
-
-
 class Exchange(nn.Module):
-    """Look along time, ask the other features, remember the whole, hear what is asked; and add the outcome."""
+    """Look along time, ask the other features, remember the whole, hear what is asked; and add the outcome.
+
+    States lie as (batch, time, features, channels) all the way: what all features say of a step stands together, so
+    that asking them is one matrix product, and nothing is ever copied into another order.
+    """
 
     def __init__(self, n_features: int, told: int, channels: int, dilation: int) -> None:
         super().__init__()
         reach = KERNEL // 2 * dilation
-        self.around = nn.Conv2d(channels, channels, (1, KERNEL), padding=(0, reach), dilation=(1, dilation))
-        self.gather = Pointwise(channels * n_features, 2 * channels)  # what all features say of a step
-        self.spread = Pointwise(2 * channels, channels * n_features)  # and what each makes of it
-        self.whole = Pointwise(2 * channels, channels)
-        self.asked = Pointwise(told, channels)
-        self.out = Pointwise(channels, channels)
+        self.around = nn.Conv2d(channels, channels, (KERNEL, 1), padding=(reach, 0), dilation=(dilation, 1))
+        self.gather = nn.Linear(n_features * channels, 2 * channels)  # what all features say of a step
+        self.spread = nn.Linear(2 * channels, n_features * channels)  # and what each makes of it
+        self.whole = nn.Linear(2 * channels, channels)
+        self.asked = nn.Linear(told, channels)
+        self.out = nn.Linear(channels, channels)
         nn.init.normal_(self.out.weight, std=0.1 / channels**0.5)  # each block starts as a small correction
 
     def forward(self, h: Tensor, told: Tensor) -> Tensor:
-        """Return states like those that came (batch, channels, features, time)."""
-        heard = self.spread(F.relu(self.gather(h.flatten(1, 2)))).reshape(h.shape)
-        pooled = self.whole(torch.cat([h.mean(3), h.amax(3)], dim=1)) + self.asked(told[:, :, None])  # (B, C, F)
-        changed: Tensor = self.out(F.relu(self.around(h) + heard + pooled[..., None]))
+        """Return states like those that came (batch, time, features, channels)."""
+        heard = self.spread(F.relu(self.gather(h.flatten(2)))).reshape(h.shape)
+        pooled = self.whole(torch.cat([h.mean(1), h.amax(1)], dim=2)) + self.asked(told)[:, None]  # (B, F, C)
+        around = _along_time(self.around, h.permute(0, 3, 1, 2))
+        changed: Tensor = self.out(F.relu(around + heard + pooled[:, None]))
         return h + changed
+
+
+def _along_time(layer: nn.Conv2d, x: Tensor) -> Tensor:
+    """Return (batch, time, features, channels) of (batch, channels, time, features)."""
+    seen: Tensor = layer(x.contiguous(memory_format=torch.channels_last))
+    return seen.permute(0, 2, 3, 1).contiguous()  # as it lies already, but for a first layer of one channel
 
 
 class PerStep(nn.Module):
@@ -112,9 +99,9 @@ class PerStep(nn.Module):
         self.channels = channels
 
     def forward(self, series: Tensor, told: Tensor) -> Tensor:
-        """Return states (batch, channels, features, time) of series (batch, n_series, time, features)."""
+        """Return states (batch, time, features, channels) of series (batch, n_series, time, features)."""
         B, _, T, _ = series.shape
         steps = series.transpose(1, 2).flatten(2)  # (B, T, S * F)
         h = self.backbone(torch.cat([steps, told[:, None].expand(B, T, -1)], dim=2))
-        entries: Tensor = self.entries(h).reshape(B, T, self.channels, -1)  # (B, T, C, F)
-        return entries.permute(0, 2, 3, 1)
+        entries: Tensor = self.entries(h).reshape(B, T, -1, self.channels)
+        return entries

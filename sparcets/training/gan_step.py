@@ -13,6 +13,7 @@ from sparcets.training.capture import graph_adam
 from sparcets.training.loop import Batch
 from sparcets.training.objective import Candidate, Objective
 from sparcets.training.projection import Projection
+from sparcets.training.streams import side_by_side
 
 
 class GanStep:
@@ -83,15 +84,24 @@ class GanStep:
         counterfactual = query + delta
         candidate = self._judge(query, counterfactual, delta, target, told)
         total, values = self.objective(candidate)
-        optimiser = self.optimisers["generator"]
-        optimiser.zero_grad(set_to_none=True)
-        total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
-        optimiser.step()
-        self._follow()
 
-        report = [values, total.detach()[None]]
-        if self.objective.needs_discriminator:
-            report.append(self._train_discriminator(real, counterfactual.detach(), told)[None])
+        def learn_generator() -> Tensor:
+            self.optimisers["generator"].zero_grad(set_to_none=True)
+            total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
+            return total.detach()[None]
+
+        def learn_discriminator() -> Tensor:
+            self.optimisers["discriminator"].zero_grad(set_to_none=True)
+            loss = self._loss_of_discriminator(real, counterfactual.detach(), told)
+            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
+            return loss.detach()[None]
+
+        # Neither needs what the other learns: steps are taken when both have been told their gradients.
+        both = [learn_generator, *([learn_discriminator] if self.objective.needs_discriminator else [])]
+        report = [values, *side_by_side(both, query.device)]
+        for optimiser in list(self.optimisers.values())[: len(both)]:
+            optimiser.step()
+        self._follow()
         if candidate.log_proba is not None:
             said = candidate.log_proba.detach()
             said = said if said.ndim == 2 else said[0]
@@ -109,23 +119,26 @@ class GanStep:
 
     def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
         raw = counterfactual * self.scale + self.center
+        needs = self.objective
+        said, logit = side_by_side(
+            [
+                lambda: self.log_proba(raw) if needs.needs_classifier else None,
+                lambda: self.discriminator(counterfactual, told) if needs.needs_discriminator else None,
+            ],
+            raw.device,
+        )
         return Candidate(
             delta=delta,
             target=target,
-            log_proba=self.log_proba(raw) if self.objective.needs_classifier else None,
-            logit=self.discriminator(counterfactual, told) if self.objective.needs_discriminator else None,
+            log_proba=said,
+            logit=logit,
             query_raw=query * self.scale + self.center,
             counterfactual_raw=raw,
         )
 
-    def _train_discriminator(self, real: Tensor, fake: Tensor, told: Tensor) -> Tensor:
+    def _loss_of_discriminator(self, real: Tensor, fake: Tensor, told: Tensor) -> Tensor:
         logits = self.discriminator(torch.cat([real, fake]), torch.cat([told, told]))  # one pass for both
-        loss = self.objective.discriminator(*logits.chunk(2))
-        optimiser = self.optimisers["discriminator"]
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        return loss.detach()
+        return self.objective.discriminator(*logits.chunk(2))
 
     def validate(self) -> Mapping[str, float]:
         """Return nothing: the training values are what is reported."""

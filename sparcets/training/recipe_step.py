@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from sparcets.training.callbacks import Callback
 from sparcets.training.gan_step import GanStep
 from sparcets.training.objective import Candidate, Objective
 from sparcets.training.projection import Projection
+from sparcets.training.streams import side_by_side
 
 SLOWEST = 0.05  # of the learning rate, at the end
 SHIFTED = 20  # voices hear a series up to this part of its length earlier or later
@@ -30,6 +32,7 @@ class RecipeStep(GanStep):
     A change that only one network believes in is a trick on that network. Noise on what the voices hear leaves tricks
     no room, either. The strength says how much a changed entry costs, and is drawn anew for every query: one generator
     learns the whole trade-off. What is kept is the average of the generator's last states, which is steadier than any.
+    On a GPU the generator computes in bfloat16: its states are what a step spends its time on moving about.
 
     Parameters
     ----------
@@ -102,23 +105,18 @@ class RecipeStep(GanStep):
 
     def _residual(self, query: Tensor, told: Tensor, real: Tensor) -> Tensor:
         self._strength = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
-        residual, openness = self.generator.with_openness(query, told, self._strength, real)
+        with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
+            residual, openness = self.generator.with_openness(query, told, self._strength, real)
         # The way to a real series is given: only gates that shut make it sparser.
         self._openness = openness if self.generator.guided else None
         return residual
 
     def _hear(self, raw: Tensor) -> Tensor:
-        """Return log-probabilities (1 + pairs of witnesses, batch, classes): the classifier's, then the witnesses'.
+        """Return log-probabilities (voices, batch, classes): the classifier's, then the witnesses'."""
+        return torch.stack(side_by_side([partial(self._ask, voice, raw) for voice in self.voices], raw.device))
 
-        The classifier hears all, two witnesses share a batch: twice as many opinions for the same work.
-        """
-        explained, *witnesses = self.voices
-        said, half = [explained(self._disturbed(raw)).float()], len(raw) // 2
-        for i in range(0, len(witnesses), 2):
-            parts = [raw[:half], raw[half:]] if half and i + 1 < len(witnesses) else [raw]
-            heard = zip(witnesses[i : i + 2], parts, strict=False)
-            said.append(torch.cat([witness(self._disturbed(part)).float() for witness, part in heard]))
-        return torch.stack(said)
+    def _ask(self, voice: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
+        return voice(self._disturbed(raw)).float()
 
     def _disturbed(self, raw: Tensor) -> Tensor:
         """Return series (batch, time, features) a little earlier or later, and noisy, for one voice to hear.

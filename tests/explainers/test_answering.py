@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers.answering import SAME, _Board, _Search, answer
+from sparcets.explainers.answering import SAME, _Board, answer
 from sparcets.explainers.cutting import FAINT
 from sparcets.explainers.recipe import Recipe, ladder
 from sparcets.explainers.request import Request
@@ -138,53 +138,6 @@ def test_faint_changes_are_left_out_unless_it_takes_them():
 
 
 WHOLE = Place(0.0, UNCUT, 1.0, 1.0, 0.5)
-
-
-@pytest.mark.parametrize("size", [3.0, 0.9, 0.2], ids=["all at once", "some with another strength", "refined"])
-@pytest.mark.parametrize("constraints", [{}, {"immutable": ["f0"]}], ids=["free", "immutable"])
-def test_staying_on_the_device_gives_the_same_answers(size, constraints, monkeypatch):
-    asked = request(**constraints)
-    plain = ask(recipe(Stub(size)), asked, place=WHOLE)
-    monkeypatch.setattr(_Search, "can_stay_on_the_device", lambda self: True)
-    stayed = ask(recipe(Stub(size)), asked, place=WHOLE)
-    assert np.array_equal(stayed.status, plain.status) and np.array_equal(stayed.reason, plain.reason)
-    np.testing.assert_allclose(stayed.counterfactual, plain.counterfactual, atol=1e-5)
-    np.testing.assert_allclose(stayed.proba, plain.proba, atol=1e-5)
-    assert np.array_equal(changed(stayed), changed(plain))  # what is left alone keeps its bits
-
-
-def test_only_a_gpu_and_a_plain_question_let_answers_stay_on_the_device():
-    def can(asked, place=WHOLE, classifier=CLASSIFIER, **kwargs):
-        made = recipe(Stub(**kwargs))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Recipe, "device", property(lambda self: torch.device("meta")))
-            assert not _Search(asked, made, classifier, place).can_stay_on_the_device()  # no GPU
-        device = type("Cuda", (), {"type": "cuda", "__eq__": lambda self, other: True, "__hash__": None})()
-        search = _Search(asked, made, classifier, place)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Recipe, "device", property(lambda self: device))
-            return search.can_stay_on_the_device()
-
-    assert can(request()) and can(request(immutable=["f0"]))
-    assert not can(request(), place=CUT) and not can(request(), guided=True)
-    assert not can(request(n=2)) and not can(request(sparsity=0.5)) and not can(request(ranges={"f1": (-9, 9)}))
-    assert not can(request(), classifier=sp.wrap(MeanModule(), n_classes=3))  # not the one it was fitted for
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_a_gpu_answers_that_stayed_there_are_those_of_the_long_way_up_to_bfloat16(monkeypatch):
-    X, y = make_series(200, n_steps=20)
-    classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=8, device="cuda")).fit(X, y)
-    explainer = sp.Sparce(classifier, sp.SparceConfig.tiny().override("device=cuda")).fit(X, y)
-    stayed = explainer.explain(X[:50], target=1)
-    monkeypatch.setattr(_Search, "can_stay_on_the_device", lambda self: False)
-    went = explainer.explain(X[:50], target=1)
-    assert stayed.valid.all() and went.valid.all()
-    generated = (stayed.status == "generated") & (went.status == "generated")
-    assert generated.sum() > 10
-    size = np.abs(went.counterfactual - went.query)[generated].max()
-    np.testing.assert_allclose(stayed.counterfactual[generated], went.counterfactual[generated], atol=0.05 * size)
 
 
 def test_other_strengths_are_tried_for_those_that_are_left():

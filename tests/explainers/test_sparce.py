@@ -256,8 +256,8 @@ def test_sizes_that_are_left_open_are_the_data_s(monkeypatch):
     plain, schedule = module_of_sparce.Pairing, module_of_sparce.Schedule
     monkeypatch.setattr(module_of_sparce, "Pairing", lambda *a, **k: batches.append(k["batch_size"]) or plain(*a, **k))
     monkeypatch.setattr(module_of_sparce, "Schedule", lambda s, n, start: epochs.append(n) or schedule(s, n, start))
-    fitting = replace(sizes_for(48, on_gpu=False), hidden=4, layers=3, batch_size=11, steps=12, witness_steps=5)
-    monkeypatch.setattr(sizing, "sizes_for", lambda n, on_gpu: fitting)
+    fitting = replace(sizes_for(48, 4, on_gpu=False), hidden=4, layers=3, batch_size=11, steps=12, witness_steps=5)
+    monkeypatch.setattr(sizing, "sizes_for", lambda n, n_features, on_gpu: fitting)
     by_data = ("generator.hidden=null", "generator.layers=null", "train.batch_size=null", "train.epochs=null")
     sized = quick(build(*SHORT, *by_data))._recipe.generator
     assert (sized.hidden, sized.layers, len(sized.states.blocks)) == (4, 3, 3)
@@ -276,8 +276,8 @@ def test_every_other_witness_learns_without_noise_and_so_does_the_one_that_choos
         return [witness]
 
     monkeypatch.setattr(module_of_sparce, "train_witnesses", listen)
-    fitting = replace(sizes_for(48, on_gpu=False), witness_steps=5)
-    monkeypatch.setattr(sizing, "sizes_for", lambda n, on_gpu: fitting)
+    fitting = replace(sizes_for(48, 4, on_gpu=False), witness_steps=5)
+    monkeypatch.setattr(sizing, "sizes_for", lambda n, n_features, on_gpu: fitting)
     explainer = quick(build(*SHORT, "witnesses=4", "noise=0.2", "train.epochs=1"))
     assert [w.architecture for w in called] == ["fcn", "resnet", "tcn", "bilstm", "resnet"]
     assert [w.config.noise for w in called] == [0.2, 0.0, 0.2, 0.0, 0.0]

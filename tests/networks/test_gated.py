@@ -5,7 +5,7 @@ import torch
 
 from sparcets.networks.gated import EMBEDDING, GatedGenerator
 from sparcets.networks.gates import STRETCHES, hard_concrete, over_stretches
-from sparcets.networks.mixer import Mixer, PerStep, Pointwise
+from sparcets.networks.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 B, T, F = 4, 9, 5
@@ -117,7 +117,7 @@ def test_a_guide_is_looked_at_and_not_only_followed(gate):
 def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
     built, (x, _) = generator(gate, backbone=backbone), series()
     plain = built.features.forward
-    built.features.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F) == 2)  # (B, 1, F)
+    built.features.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F)[:, None] == 2)  # (B, F, 1)
     delta = built(x, *asked())
     assert (delta[..., 2] == 0).all()
     assert all((delta[..., f] != 0).any() for f in (0, 1, 3, 4))
@@ -136,19 +136,19 @@ def test_shut_stretches_change_nothing(guided):
 
 def test_logits_are_averaged_over_a_fifth_of_the_series_by_hand():
     assert STRETCHES == 5
-    logits = torch.tensor([[[6.0, 0.0, 3.0, -9.0, 0.0, 0.0, 12.0]]])  # 7 steps: three wide, at least
-    assert over_stretches(logits)[0, 0].tolist() == [3.0, 3.0, -2.0, -2.0, -3.0, 4.0, 6.0]  # ends: of what is there
-    step = torch.zeros(2, 3, 25)  # five wide
-    step[1, 2, 12:] = 5.0
+    logits = torch.tensor([6.0, 0.0, 3.0, -9.0, 0.0, 0.0, 12.0]).reshape(1, 7, 1)  # 7 steps: three wide, at least
+    assert over_stretches(logits).flatten().tolist() == [3.0, 3.0, -2.0, -2.0, -3.0, 4.0, 6.0]  # ends: of what is there
+    step = torch.zeros(2, 25, 3)  # five wide
+    step[1, 12:, 2] = 5.0
     smooth = over_stretches(step)
-    assert smooth[1, 2].tolist() == pytest.approx([0.0] * 10 + [1.0, 2.0, 3.0, 4.0] + [5.0] * 11)
-    assert not smooth[0].any() and not smooth[1, :2].any()  # each feature of each series for itself
+    assert smooth[1, :, 2].tolist() == pytest.approx([0.0] * 10 + [1.0, 2.0, 3.0, 4.0] + [5.0] * 11)
+    assert not smooth[0].any() and not smooth[1, :, :2].any()  # each feature of each series for itself
 
 
 @pytest.mark.parametrize(("n_steps", "width"), [(1, 3), (2, 3), (19, 3), (20, 5), (29, 5), (30, 7), (35, 7), (100, 21)])
 def test_the_width_is_odd_and_grows_with_the_series(n_steps, width):
-    point = torch.zeros(1, 1, n_steps)
-    point[..., n_steps // 2] = 1.0
+    point = torch.zeros(1, n_steps, 1)
+    point[:, n_steps // 2] = 1.0
     smooth = over_stretches(point)
     assert smooth.shape == point.shape
     assert (smooth != 0).sum() == min(width, n_steps)
@@ -159,14 +159,14 @@ def test_the_width_is_odd_and_grows_with_the_series(n_steps, width):
 def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_stretch(guided):
     built = generator("stretch", guided)
     x, guide = torch.randn(1, 30, F), torch.randn(1, 30, F)
-    logits = torch.full((1, 1, F, 30), -10.0)
-    logits[0, 0, 1, 4:19] = 10.0  # feature 1 alone, and never near the ends; seven steps are averaged
+    logits = torch.full((1, 30, F, 1), -10.0)
+    logits[0, 4:19, 1] = 10.0  # feature 1 alone, and never near the ends; seven steps are averaged
     built.entries.forward = lambda h: logits
-    built.features.forward = lambda pooled: torch.zeros(1, 1, F)
+    built.features.forward = lambda pooled: torch.zeros(1, F, 1)
     if guided:
         way = guide - x
     else:
-        built.amount.forward = lambda h: torch.ones(1, 1, F, 30)
+        built.amount.forward = lambda h: torch.ones(1, 30, F, 1)
         way = torch.ones_like(x)
     delta = built(x, *asked(strength=-9.0, n=1), guide)  # cheap entries: long stretches
     opened = delta / way
@@ -184,18 +184,18 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_stretch(gui
 
 def test_a_point_that_stands_alone_does_not_open_a_gate():
     built, x = generator("stretch"), torch.randn(1, 30, F)
-    logits = torch.full((1, 1, F, 30), -10.0)
-    logits[0, 0, 1, 10] = 20.0  # averaged over seven steps: −40 / 7
+    logits = torch.full((1, 30, F, 1), -10.0)
+    logits[0, 10, 1] = 20.0  # averaged over seven steps: −40 / 7
     built.entries.forward = lambda h: logits
-    built.features.forward = lambda pooled: torch.zeros(1, 1, F)
+    built.features.forward = lambda pooled: torch.zeros(1, F, 1)
     assert (built(x, *asked(n=1)) == 0).all()
 
 
 def test_features_and_stretches_decide_together():
     built, x = generator("stretch"), torch.randn(1, 30, F)
-    built.amount.forward = lambda h: torch.ones(1, 1, F, 30)
-    built.entries.forward = lambda h: torch.full((1, 1, F, 30), 1.0)
-    built.features.forward = lambda pooled: torch.tensor([[[-1.0, 4.0, -9.0, -1.5, 0.0]]])
+    built.amount.forward = lambda h: torch.ones(1, 30, F, 1)
+    built.entries.forward = lambda h: torch.full((1, 30, F, 1), 1.0)
+    built.features.forward = lambda pooled: torch.tensor([-1.0, 4.0, -9.0, -1.5, 0.0]).reshape(1, F, 1)
     expected = hard_concrete(torch.tensor([0.0, 5.0, -8.0, -0.5, 1.0]), training=False)
     torch.testing.assert_close(built(x, *asked(n=1)), expected.expand(1, 30, F))
 
@@ -207,7 +207,7 @@ def test_what_is_built_for_each_gate():
     plain, feature, stretch, guided = generator("none"), generator("feature"), generator(), generator("none", True)
     assert isinstance(plain.amount, SparsityLayer) and plain.features is None and plain.entries is None
     assert isinstance(feature.amount, SparsityLayer) and feature.features is not None and feature.entries is None
-    assert isinstance(stretch.amount, Pointwise) and stretch.features is not None and stretch.entries is not None
+    assert isinstance(stretch.amount, torch.nn.Linear) and stretch.features is not None and stretch.entries is not None
     assert guided.amount is None and guided.features is None and guided.entries is not None
     assert all(isinstance(g.states, Mixer) and len(g.states.blocks) == 2 for g in (plain, guided))
     assert [g.states.first.in_channels for g in (plain, guided)] == [1, 2]  # the guide is heard as well
@@ -228,7 +228,7 @@ def test_the_size_it_was_built_with_is_known(backbone):
 
 def test_gates_are_rather_open_at_first():
     built, (x, _) = generator("stretch"), series()
-    assert built.features[-1].bias.tolist() == built.entries.bias.tolist() == [[1.0]]
+    assert built.features[-1].bias.tolist() == built.entries.bias.tolist() == [1.0]
     assert (built(x, *asked()) != 0).float().mean() > 0.9
 
 

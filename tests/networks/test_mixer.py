@@ -40,7 +40,7 @@ def _seed_is_given_back():
 def test_one_vector_per_entry(kind, n_series, n_steps, n_features):
     series, told = inputs(n_steps=n_steps, n_series=n_series, n_features=n_features)
     states = build(kind, n_series=n_series, n_features=n_features, blocks=5)(series, told)
-    assert states.shape == (B, C, n_features, n_steps) and torch.isfinite(states).all()
+    assert states.shape == (B, n_steps, n_features, C) and torch.isfinite(states).all()
 
 
 def heard_by(net, feature, step):
@@ -50,7 +50,7 @@ def heard_by(net, feature, step):
     """
     series, told = (t.requires_grad_() for t in inputs(n=1))
     weigh = torch.randn(C, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
-    (net(series, told)[0, :, feature, step] * weigh).sum().backward()
+    (net(series, told)[0, step, feature] * weigh).sum().backward()
     return series.grad[0] != 0, torch.zeros(TOLD) != 0 if told.grad is None else told.grad[0] != 0
 
 
@@ -87,7 +87,7 @@ def test_without_blocks_an_entry_sees_its_neighbourhood_alone():
 
 
 def test_blocks_look_farther_in_turn_and_again_from_the_start():
-    looks = [block.around.dilation[1] for block in build(blocks=6).blocks]
+    looks = [block.around.dilation[0] for block in build(blocks=6).blocks]
     assert looks == [*DILATIONS, *DILATIONS[:2]] == [1, 2, 4, 8, 1, 2]
 
 
@@ -97,17 +97,18 @@ def test_an_exchange_by_hand():
     with torch.no_grad():
         for parameter in block.parameters():
             parameter.zero_()
-        block.around.weight[..., -1] = 1.0  # the last tap: two taps of two steps ahead
+        block.around.weight[:, :, -1] = 1.0  # the last tap: two taps of two steps ahead
         block.gather.weight[0] = torch.tensor([1.0, 10.0])  # feature 0 and ten times feature 1
         block.spread.weight[1, 0] = 1.0  # is told to feature 1 alone
         block.whole.weight[0] = torch.tensor([100.0, 1000.0])  # mean and largest
         block.asked.weight[:] = 1e4
         block.out.weight[:] = 1.0
-    h = torch.tensor([[[[0.0, 1.0, 2.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]]]], dtype=torch.float64)
-    changed = (block(h, torch.tensor([[2.0]], dtype=torch.float64)) - h)[0, 0]
+    h = torch.tensor([[0.0, 1.0, 2.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]], dtype=torch.float64)
+    states = h.T.reshape(1, 6, 2, 1)
+    changed = (block(states, torch.tensor([[2.0]], dtype=torch.float64)) - states)[0, :, :, 0].T
     ahead = torch.tensor([[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     pooled = torch.tensor([[100 * 1 + 1000 * 2.0], [100 * 1 + 1000 * 1.0]], dtype=torch.float64)
-    told_by_all = torch.stack([torch.zeros(6, dtype=torch.float64), h[0, 0, 0] + 10 * h[0, 0, 1]])
+    told_by_all = torch.stack([torch.zeros(6, dtype=torch.float64), h[0] + 10 * h[1]])
     torch.testing.assert_close(changed, ahead + told_by_all + pooled + 2e4)
 
 
@@ -186,5 +187,5 @@ def test_a_recurrent_backbone_hears_steps_side_by_side_and_gives_entries_back_in
     states = net(series, told)
     assert kept[0].shape == (B, T, S * F + TOLD)
     assert torch.equal(kept[0][..., S * F :], told[:, None].expand(B, T, TOLD))
-    # With nothing in between, series stand where channels will: (B, S, T, F) comes back as (B, S, F, T).
-    assert torch.equal(states, series.transpose(2, 3))
+    # With nothing in between, all features of the first series come first: F groups of S numbers.
+    assert torch.equal(states.flatten(2), series.transpose(1, 2).flatten(2))

@@ -130,25 +130,6 @@ def test_every_voice_hears_a_noise_and_a_shift_of_its_own():
     assert not torch.equal(heard[0], heard[1])
 
 
-@pytest.mark.parametrize(("n", "shares"), [(0, [7]), (1, [7, 7]), (2, [7, 3, 4]), (3, [7, 3, 4, 7])])
-def test_the_classifier_hears_all_and_two_witnesses_share_a_batch(n, shares):
-    s, heard = step({"classification": 1.0}, noise=0.0), []
-    raw = torch.randn(7, 5, 4)
-
-    def voice(number):
-        return lambda x: heard.append(x) or torch.full((len(x), 3), float(number))
-
-    s.voices = [voice(i) for i in range(n + 1)]
-    said = s._hear(raw)
-    assert [len(x) for x in heard] == shares and said.shape == (1 + (n + 1) // 2, 7, 3)
-    assert torch.equal(heard[0], raw) and (said[0] == 0).all()
-    if n >= 2:
-        assert torch.equal(torch.cat(heard[1:3]), raw)  # each series once
-        assert said[1, :, 0].tolist() == [1.0] * 3 + [2.0] * 4
-    assert said[-1, -1, 0] == n
-    assert len(s._hear(raw[:1])) == len(said)  # of one series there is no half
-
-
 def test_strengths_are_drawn_anew_between_the_smallest_and_the_largest_factor():
     s = step({"sparsity": 1.0}, strengths=(0.25, 4.0))
     drawn = []
