@@ -57,22 +57,29 @@ class Exchange(nn.Module):
 
     def __init__(self, n_features: int, told: int, channels: int, dilation: int) -> None:
         super().__init__()
-        reach = KERNEL // 2 * dilation
-        self.around = nn.Conv2d(channels, channels, (KERNEL, 1), padding=(reach, 0), dilation=(dilation, 1))
+        reach, steps = KERNEL // 2 * dilation, (KERNEL, 1)
+        self.around = nn.Conv2d(channels, channels, steps, padding=(reach, 0), dilation=(dilation, 1), bias=False)
         self.gather = nn.Linear(n_features * channels, 2 * channels)  # what all features say of a step
-        self.spread = nn.Linear(2 * channels, n_features * channels)  # and what each makes of it
+        self.spread = nn.Linear(2 * channels, n_features * channels, bias=False)  # and what each makes of it
         self.whole = nn.Linear(2 * channels, channels)
         self.asked = nn.Linear(told, channels)
-        self.out = nn.Linear(channels, channels)
+        self.out = nn.Linear(channels, channels, bias=False)
         nn.init.normal_(self.out.weight, std=0.1 / channels**0.5)  # each block starts as a small correction
 
     def forward(self, h: Tensor, told: Tensor) -> Tensor:
         """Return states like those that came (batch, time, features, channels)."""
-        heard = self.spread(F.relu(self.gather(h.flatten(2)))).reshape(h.shape)
         pooled = self.whole(torch.cat([h.mean(1), h.amax(1)], dim=2)) + self.asked(told)[:, None]  # (B, F, C)
-        around = _along_time(self.around, h.permute(0, 3, 1, 2))
-        changed: Tensor = self.out(F.relu(around + heard + pooled[:, None]))
-        return h + changed
+        said = F.relu(self.gather(h.flatten(2)))  # (B, T, 2C)
+        found = _along_time(self.around, h.permute(0, 3, 1, 2))
+        found = _plus(found.flatten(2), said, self.spread).reshape(h.shape) + pooled[:, None]
+        return _plus(h, F.relu(found), self.out)
+
+
+def _plus(base: Tensor, x: Tensor, layer: nn.Linear) -> Tensor:
+    """Return ``base`` plus what a layer without bias makes of ``x``: the sum costs nothing within the product."""
+    size = base.shape[-1]
+    total = torch.addmm(base.reshape(-1, size), x.reshape(-1, x.shape[-1]), layer.weight.t())
+    return total.reshape(base.shape)
 
 
 def _along_time(layer: nn.Conv2d, x: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 import sparcets as sp
 from sparcets.explainers.sizing import MUCH, WIDE, Sizes, chosen_sizes, sizes_for
 
-SMALL = {"hidden": 16, "layers": 4, "batch_size": 32, "witnesses": 6, "witness_steps": 800}
+SMALL = {"hidden": 16, "layers": 4, "batch_size": 32, "witnesses": 4, "witness_steps": 800}
 LARGE = {"hidden": 32, "layers": 6, "batch_size": 128, "witnesses": 8, "witness_steps": 1500}
 
 
 @pytest.mark.parametrize(
-    ("n_series", "steps"), [(0, 500), (7, 500), (8, 501), (40, 505), (1_000, 625), (19_999, 2999), (20_000, 3000)]
+    ("n_series", "steps"), [(0, 500), (2, 500), (5, 502), (40, 516), (1_000, 900), (6_249, 2999), (6_250, 3000)]
 )
-def test_on_a_core_the_network_is_small_and_a_series_adds_an_eighth_of_a_step(n_series, steps):
+def test_on_a_core_the_network_is_small_and_five_series_add_two_steps(n_series, steps):
     assert sizes_for(n_series, 12, on_gpu=False) == Sizes(**SMALL, steps=steps)
 
 
@@ -24,7 +24,7 @@ def test_no_training_is_longer_than_3000_steps():
 
 def test_a_gpu_is_made_use_of_where_there_is_much_data():
     assert MUCH == 1000
-    assert sizes_for(999, 12, on_gpu=True) == sizes_for(999, 12, on_gpu=False) == Sizes(**SMALL, steps=624)
+    assert sizes_for(999, 12, on_gpu=True) == sizes_for(999, 12, on_gpu=False) == Sizes(**SMALL, steps=899)
     assert sizes_for(1000, 12, on_gpu=True) == sizes_for(14_080, 12, on_gpu=True) == Sizes(**LARGE, steps=3000)
 
 
