@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PRICE = 0.25  # of changing everything, against a share of answers that are not true: decides the knee
+PRICE = 0.2  # of changing everything, against a share of answers that are not true: decides the knee
 UNCUT = 1.0  # the level at which nothing is cut
 
 

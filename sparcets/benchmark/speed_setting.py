@@ -19,7 +19,7 @@ from sparcets.arrays import FloatArray
 class Sizes:
     """How much is measured."""
 
-    n_series: int = 800  # training series
+    n_series: int = 1200  # training series: enough for a GPU to be made use of
     shape: tuple[int, int] = (50, 50)  # steps, features
     classifier_steps: int = 200
     epochs: int = 4  # of the generator that explains; its quality has no part in the timing

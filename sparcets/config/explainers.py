@@ -133,7 +133,7 @@ class AdversarialConfig(TargetedConfig):
 
 def _true_weights() -> LossWeights:
     # All voices must be convinced, by few entries, whatever their size: a small change is not a true one.
-    return LossWeights(adversarial=2.0, classification=5.0, similarity=0.3, sparsity=8.0, smoothness=8.0)
+    return LossWeights(adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0)
 
 
 def _by_the_data() -> GeneratorConfig:
