@@ -49,10 +49,10 @@ def explain_at_once(block: Block, question: Question, recipe: Recipe, place: Pla
         Names, units and scale of the data.
     """
     X = np.require(block.X, requirements=["C", "W"])  # torch takes no read-only memory
-    made, target, before, after = _answer(X, block.target, question.constraints, recipe, place.strength)
+    query, made, target, before, after = _answer(X, block.target, question.constraints, recipe, place.strength)
     there, valid = before.argmax(1) == target, after.argmax(1) == target
     return Explanation(
-        query=torch.from_numpy(X).clone().numpy(),  # on all cores, as NumPy would not
+        query=query,
         counterfactual=made,
         target=target,
         status=np.where(there, "unchanged", np.where(valid, "generated", "not_found")),
@@ -78,11 +78,11 @@ def fill_in(explanation: Explanation, rows: IntArray, found: Explanation) -> Exp
 @torch.no_grad()
 def _answer(
     X: FloatArray, target: IntArray | None, constraints: BoundConstraints, recipe: Recipe, strength: float
-) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-    """Return counterfactuals (batch, time, features), their targets, and probabilities before and after."""
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
+    """Return the queries, counterfactuals (batch, time, features), targets, and probabilities before and after."""
     voice, device = recipe.voices[0], recipe.device
     series = torch.from_numpy(X)
-    made = torch.empty_like(series)
+    kept, made = torch.empty_like(series), torch.empty_like(series)  # copied by torch: on all cores
     wanted = torch.empty(len(X), dtype=torch.int64) if target is None else torch.from_numpy(target.copy())
     before, after = torch.empty(2, len(X), voice.n_classes, dtype=torch.float64)
     least = np.where(constraints.mutable, constraints.tolerance, np.inf)
@@ -105,7 +105,10 @@ def _answer(
         lane.copy_(series[rows])
         raw = lane.to(device, non_blocking=True)
         heard = voice.log_proba(raw.clone())  # the model may write into what it is given
-        asked = heard.topk(2, dim=1).indices[:, 1] if target is None else wanted[rows].to(device, non_blocking=True)
+        if target is None:  # the runner-up; among equals, the first is the prediction
+            asked = heard.sort(dim=1, descending=True, stable=True).indices[:, 1]
+        else:
+            asked = wanted[rows].to(device, non_blocking=True)
         answer, said = recipe.generate(raw, asked, smallest, strength)
         there = heard.argmax(1) == asked
         lane.copy_(torch.where(there[:, None, None], raw, answer), non_blocking=True)
@@ -113,8 +116,9 @@ def _answer(
         told = [part.to("cpu", non_blocking=True) for part in (heard.exp().double(), said.exp().double(), asked)]
         done = torch.cuda.current_stream(device).record_event() if on_gpu else None
         under_way.append((rows, lane, told, done))
+        kept[rows].copy_(series[rows])  # the user's array stays the user's
         if len(under_way) > 1:
             collect()
     while under_way:
         collect()
-    return made.numpy(), wanted.numpy(), before.numpy(), after.numpy()
+    return kept.numpy(), made.numpy(), wanted.numpy(), before.numpy(), after.numpy()

@@ -71,8 +71,9 @@ class Exchange(nn.Module):
         pooled = self.whole(torch.cat([h.mean(1), h.amax(1)], dim=2)) + self.asked(told)[:, None]  # (B, F, C)
         said = F.relu(self.gather(h.flatten(2)))  # (B, T, 2C)
         found = _along_time(self.around, h.permute(0, 3, 1, 2))
-        found = _plus(found.flatten(2), said, self.spread).reshape(h.shape) + pooled[:, None]
-        return _plus(h, F.relu(found), self.out)
+        found = _plus(found.flatten(2), said, self.spread).reshape(h.shape)
+        found += pooled[:, None]  # in place, as nobody needs it without: moving states about is what takes the time
+        return _plus(h, F.relu_(found), self.out)
 
 
 def _plus(base: Tensor, x: Tensor, layer: nn.Linear) -> Tensor:
