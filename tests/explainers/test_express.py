@@ -65,6 +65,7 @@ def test_queries_are_neither_kept_nor_written_into(explainer, at_once):
     queries.flags.writeable = False
     e = explainer.explain(queries, target=1)
     assert np.array_equal(queries, X[:20]) and not np.shares_memory(e.query, queries)
+    assert not np.shares_memory(explainer.explain(X[:20], target=1).query, X)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparce, "suits", lambda *asked: False)
         same(e, explainer.explain(X[:20], target=1))
