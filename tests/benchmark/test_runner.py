@@ -1,6 +1,7 @@
 """Whole plans: killed and started again, with cells that fail and workers that die."""
 
 import json
+import logging
 import shutil
 import signal
 import subprocess
@@ -171,7 +172,9 @@ def test_a_file_that_has_changed_is_measured_again(
     np.savez(own, **{**parts, "X": parts["X"] * np.linspace(0.8, 1.2, 10)[:, None]})
     assert [cell.source for cell in left_to_do(plan, tmp_path / "runs")] == [str(own)]
     second = run_plan(plan, tmp_path / "runs", device="cpu")
-    assert [record.getMessage() for record in caplog.records if record.name == "sparcets.benchmark.runner"] == [
+    # Another test may have let the command line tell more than warnings.
+    told = [r for r in caplog.records if r.name == "sparcets.benchmark.runner" and r.levelno >= logging.WARNING]
+    assert [record.getMessage() for record in told] == [
         f"{own} has changed since it was measured; its runs are done again"
     ]
     assert [a["started"] == b["started"] for a, b in zip(first, second, strict=True)] == [False, True]
