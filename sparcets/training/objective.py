@@ -13,6 +13,7 @@ from sparcets.errors import ConfigError
 from sparcets.training import losses
 
 REPORTED = ("generator", "discriminator", "valid", "changed")  # what a step reports besides the terms
+EXPLAINED = 0.25  # of the classification term is the explained classifier's: without its word, no answer counts
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,8 @@ class Objective:
             assert c.log_proba is not None
             if c.log_proba.ndim == 2:
                 return losses.classification(c.log_proba, c.target)
-            return torch.stack([losses.classification(voice, c.target) for voice in c.log_proba]).mean(0)
+            explained, *others = [losses.classification(voice, c.target) for voice in c.log_proba]
+            return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED) if others else explained
         if name == "similarity":
             return losses.similarity(c.delta)
         if name == "smoothness":

@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.config.explainers import LossWeights
 from sparcets.datasets.catching import FEATURES
 from sparcets.errors import ConfigError, UnknownNameError
-from sparcets.training.objective import Candidate, LossTerm, Objective
+from sparcets.training.objective import EXPLAINED, Candidate, LossTerm, Objective
 from sparcets.training.terms import CATCHING_ARMS, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])
@@ -68,12 +68,14 @@ def test_generator_and_discriminator_play_for_the_same_loss():
     torch.testing.assert_close(plain.discriminator(real, fake), torch.tensor(sum(halves) / 2))
 
 
-def test_several_voices_are_heard_alike():
+def test_a_quarter_is_the_explained_classifier_s_the_rest_the_witnesses_alike():
     of = objective(classification=1)
     one = candidate()
-    other = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
-    total, values = of(replace(one, log_proba=torch.stack([one.log_proba, other])))
-    expected = (math.log(2) + math.log(4) + math.log(10) + math.log(2)) / 4
+    others = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]).log()
+    total, values = of(replace(one, log_proba=torch.cat([one.log_proba[None], others])))
+    assert EXPLAINED == 0.25
+    expected = 0.25 * (math.log(2) + math.log(4)) / 2
+    expected += 0.75 * (math.log(10) + math.log(2) + math.log(2) + math.log(4)) / 4
     torch.testing.assert_close(total, torch.tensor(expected))
     torch.testing.assert_close(values, torch.tensor([expected]))
     torch.testing.assert_close(of(replace(one, log_proba=one.log_proba[None]))[0], of(one)[0])  # one voice is itself

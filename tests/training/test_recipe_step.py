@@ -13,7 +13,7 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.objective import Objective
+from sparcets.training.objective import EXPLAINED, Objective
 from sparcets.training.projection import Projection
 from sparcets.training.recipe_step import AVERAGED, SLOWEST, RecipeStep, Schedule
 
@@ -91,8 +91,9 @@ def test_the_voices_take_no_step_and_all_of_them_are_heard():
     values = dict(zip(s.names, s.update(BATCH).tolist(), strict=True))
     assert [m for m, _ in heard] == modules and torch.equal(heard[0][1], heard[1][1])
     said = [sp.wrap(m, n_classes=3).log_proba(raw) for m, raw in heard]
-    both = -torch.stack(said)[:, torch.arange(6), BATCH["target"]].mean().item()
-    assert values["classification"] == pytest.approx(both, rel=1e-5)
+    explained, witness = -torch.stack(said)[:, torch.arange(6), BATCH["target"]].mean(1)
+    heard_both = EXPLAINED * explained + (1 - EXPLAINED) * witness
+    assert values["classification"] == pytest.approx(heard_both.item(), rel=1e-5)
     # What is reported as valid is the explained classifier's word, the first voice.
     assert values["valid"] == pytest.approx((said[0].argmax(1) == BATCH["target"]).float().mean().item())
     assert [m.sharpness.item() for m in modules] == [10.0, 1.0] and all(m.sharpness.grad is None for m in modules)
@@ -109,7 +110,8 @@ def test_noise_reaches_the_voices_in_the_size_asked_for_and_none_draws_nothing()
     noise = noise - noise.sign()  # it came a step or two earlier or later, and so perhaps with the other sign
     # A loudness for each series, from 0 to what was asked for, each as likely: it is the same for all its entries.
     by_series = noise[:, 5:-5].std((1, 2)).sort().values
-    torch.testing.assert_close(by_series, torch.linspace(0, 0.5, 2000), rtol=0, atol=0.06)
+    most = slice(20, -20)  # the very loudest is measured loudest, too
+    torch.testing.assert_close(by_series[most], torch.linspace(0, 0.5, 2000)[most], rtol=0, atol=0.04)
     s.noise = 0.0
     state = torch.get_rng_state()
     s._hear(raw)
