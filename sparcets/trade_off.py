@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PRICE = 0.2  # of changing everything, against a share of answers that are not true: decides the knee
-CLOSE = 0.02  # worth that differs by less is the same: it is measured on some hundred series
 UNCUT = 1.0  # the level at which nothing is cut
 
 
@@ -52,13 +51,12 @@ class Place:
 
 
 def knee(places: Sequence[Place]) -> Place:
-    """Return the place of most worth, or one of about as much worth that changes less; nothing is cut there.
+    """Return the place of most worth, of equals the one that changes least; nothing is cut there.
 
     A cut goes as far as those who are asked allow. They still agree; those who are not asked agree less than before.
     """
     whole = [place for place in places if place.level >= UNCUT]
-    enough = max(place.worth for place in whole) - CLOSE
-    return min((place for place in whole if place.worth >= enough), key=lambda place: place.changed)
+    return max(whole, key=lambda place: (round(place.worth, 6), -place.changed))
 
 
 def place_within(places: Sequence[Place], share: float) -> Place:

@@ -14,7 +14,7 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import CLOSE, PRICE, UNCUT, Place, knee, place_within
+from sparcets.trade_off import PRICE, UNCUT, Place, knee, place_within
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
@@ -152,7 +152,7 @@ def test_the_worth_of_a_place_by_hand():
     )
 
 
-def test_the_knee_is_the_place_of_most_worth_and_of_about_equals_the_sparsest():
+def test_the_knee_is_the_place_of_most_worth_and_of_equals_the_sparser():
     def whole(valid, transfer, changed):
         return place(valid, transfer, changed, level=UNCUT)
 
@@ -160,8 +160,6 @@ def test_the_knee_is_the_place_of_most_worth_and_of_about_equals_the_sparsest():
     assert knee([loose, best, tight]) is best
     same, sparser = whole(1.0, 1.0, 0.2), whole(1.0 - PRICE * 0.1, 1.0, 0.1)  # what it costs less, it is less true
     assert knee([same, sparser]) is sparser and knee([sparser, same]) is sparser
-    nearly, not_quite = (whole(1.0, 1.0 - CLOSE - PRICE * 0.1 + off, 0.1) for off in (0.001, -0.001))
-    assert knee([same, nearly]) is nearly and knee([same, not_quite]) is same
     assert knee([loose, place(1.0, 1.0, 0.01), best]) is best  # where an answer was cut, strangers agree less
 
 
