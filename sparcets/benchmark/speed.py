@@ -239,9 +239,8 @@ def _explaining_rate(
     bench: Bench, explainer: Any, queries: FloatArray, batch: int | None = None
 ) -> tuple[float, float]:
     """Return the answers per second, in calls of so many queries or all at once, and the share that is valid."""
-    parts = [
-        queries[start : start + (batch or len(queries))] for start in range(0, len(queries), batch or len(queries))
-    ]
+    size = batch or len(queries)
+    parts = [queries[start : start + size] for start in range(0, len(queries), size)]
     explainer.explain(parts[0], target=1, progress=False)  # warm-up
     with bench.timer() as seconds:
         valid = [explainer.explain(part, target=1, progress=False).valid for part in parts]

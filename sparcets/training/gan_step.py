@@ -97,10 +97,12 @@ class GanStep:
             return loss.detach()[None]
 
         # Neither needs what the other learns: steps are taken when both have been told their gradients.
-        both = [learn_generator, *([learn_discriminator] if self.objective.needs_discriminator else [])]
-        report = [values, *side_by_side(both, query.device)]
-        for optimiser in list(self.optimisers.values())[: len(both)]:
-            optimiser.step()
+        learners = {"generator": learn_generator}
+        if self.objective.needs_discriminator:
+            learners["discriminator"] = learn_discriminator
+        report = [values, *side_by_side(list(learners.values()), query.device)]
+        for name in learners:
+            self.optimisers[name].step()
         self._follow()
         if candidate.log_proba is not None:
             said = candidate.log_proba.detach()
