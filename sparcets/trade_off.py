@@ -57,11 +57,3 @@ def knee(places: Sequence[Place]) -> Place:
     """
     whole = [place for place in places if place.level >= UNCUT]
     return max(whole, key=lambda place: (round(place.worth, 6), -place.changed))
-
-
-def place_within(places: Sequence[Place], share: float) -> Place:
-    """Return the place of most truth that changes no more than a share of the entries, or else the one with fewest."""
-    within = [place for place in places if place.changed <= share]
-    if not within:
-        return min(places, key=lambda place: place.changed)
-    return max(within, key=lambda place: (round(place.truth, 6), -place.changed))

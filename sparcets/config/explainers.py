@@ -154,7 +154,7 @@ class SparceConfig(AdversarialConfig):
     gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
     guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
     weakest: float = 0.3  # smallest and
-    strongest: float = 3.0  # largest factor of the sparsity term that the generator learns to serve
+    strongest: float = 10.0  # largest factor of the sparsity term that the generator learns to serve
     ramp: float = 0.33  # share of the training over which the sparsity term comes in
     agreement: float = 0.9  # probability of the target that all voices keep when an answer is cut deepest
 

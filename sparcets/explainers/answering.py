@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.explainers.choosing import choose
 from sparcets.explainers.recipe import NEAREST, Recipe
 from sparcets.explainers.refining import refine
 from sparcets.explainers.request import Answers, Request
@@ -153,16 +154,18 @@ class _Search:
         yield from self._neighbours()
 
     def _generated(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
-        ways = range(NEAREST if self.recipe.generator.guided else 1)
+        guided, capped = self.recipe.generator.guided, self.request.at_most is not None
+        if guided or capped:  # one pass is not enough to know which real series, or which of the changes, serve best
+            rows = self.board.open_rows()
+            yield "generated", rows, self._series(rows, self._chosen(rows))
+        ways = range(NEAREST if guided else 1)
         tries = [(strength, way) for strength in self.strengths for way in ways]
         for number, (strength, way) in enumerate(tries):
             rows = self.board.open_rows()
             if not len(rows):
                 return
             x, target = self.x[rows], self.target[rows]
-            guide = None
-            if self.recipe.generator.guided:
-                guide = self.recipe.guide_tensors(self.near[rows, way], x)
+            guide = self.recipe.guide_tensors(self.near[rows, way], x) if guided else None
             delta = self._held(rows, self.recipe.propose(x, target, strength, guide))
             if number == 0:
                 self.last[rows] = delta
@@ -171,6 +174,22 @@ class _Search:
             if len(left) and self.request.at_most is None:  # perhaps the cut went too far for the constraints
                 kept = delta[np.isin(rows, left)]
                 yield "generated", left, self._series(left, kept)
+
+    def _chosen(self, rows: IntArray) -> Tensor:
+        """Return the best residuals of all strengths, and of all guides where some are followed."""
+        x, at_most = self.x[rows], self.request.at_most
+        guides: list[Tensor | None] = [None]
+        if self.recipe.generator.guided:
+            guides = [self.recipe.guide_tensors(self.near[rows, way], x) for way in range(NEAREST)]
+        return choose(
+            self.recipe,
+            x,
+            self.target[rows],
+            guides=guides,
+            hold=self.projection,
+            at_most=None if at_most is None else torch.as_tensor(at_most[rows], device=x.device),
+            entries=x.shape[1] * int(self.request.constraints.mutable.sum()),
+        )
 
     def _refined(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         for elsewhere in (False, True):

@@ -8,13 +8,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sparcets.networks.gates import over_stretches
+from sparcets.networks.gates import STRETCHES, over_stretches
 
 HALVINGS = 7  # of the number of kept entries: to 1/128 of what there was
 AHEAD = {"cpu": 8, "cuda": 4096}  # rows that cost about as much as one: few queries ask for several halvings at once
 PARTS = 2**HALVINGS
 FAINT = 0.1  # standard deviations; a stretch that changes less is not worth telling anybody
-BRIEF = 10  # parts of a series over which that is judged: a change that crosses zero stays in one piece
 SLACK = 1e-4  # probabilities this close are the same
 Agreement = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -29,19 +28,19 @@ def without_faint(delta: Tensor) -> Tensor:
     >>> without_faint(delta).flatten()
     tensor([0.0000, 0.0000, 0.0100, 0.5000, 0.9000, 0.6000, 0.0000, 0.0000])
     """
-    loud = over_stretches(delta.abs(), BRIEF)
+    loud = over_stretches(delta.abs())  # what crosses zero now and then stays in one piece
     return torch.where(loud < FAINT, 0.0, delta)
 
 
-def rank_changes(delta: Tensor) -> Tensor:
+def rank_changes(delta: Tensor, parts: int = STRETCHES) -> Tensor:
     """Return the rank of every entry of residuals (batch, time, features), 0 for the one to keep longest.
 
     The size of a change is judged with that of its neighbours in time, so that whole stretches come and go rather than
-    single points: a person reads "elbow, 0.4 to 0.7 s".
+    single points: a person reads "elbow, 0.4 to 0.7 s". The more ``parts`` a series has, the shorter they are.
     """
     B, T, n_features = delta.shape
     size = delta.abs()
-    score = torch.where(size > 0, over_stretches(size), -1.0).reshape(B, T * n_features)
+    score = torch.where(size > 0, over_stretches(size, parts), -1.0).reshape(B, T * n_features)
     order = score.argsort(dim=1, descending=True, stable=True)
     rank = torch.empty_like(order)
     places = torch.arange(T * n_features, device=delta.device).expand_as(order)

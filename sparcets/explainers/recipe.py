@@ -14,7 +14,6 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
-from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.cutting import cut, keep_first, rank_changes, without_faint
@@ -38,6 +37,8 @@ class Recipe:
         The averaged generator.
     voices
         The explained classifier, or the student of a black box, then the witnesses.
+    referee
+        A witness that had no part in the training: it chooses.
     guides, guide_class
         Real training series (n, time, features), standardised, that are labelled and predicted as their class.
     strengths
@@ -52,6 +53,7 @@ class Recipe:
 
     generator: GatedGenerator
     voices: Sequence[DifferentiableClassifier]
+    referee: DifferentiableClassifier
     guides: FloatArray
     guide_class: IntArray
     strengths: tuple[float, ...]
@@ -117,8 +119,11 @@ class Recipe:
 
     def log_proba(self, x: Tensor) -> Tensor:
         """Return what all voices say of standardised series (voices, batch, classes), with gradients."""
-        raw = self._raw(x)
-        return torch.stack([voice.log_proba(raw.to(voice.device)).to(x.device).float() for voice in self.voices])
+        return torch.stack([self.ask(voice, x) for voice in self.voices])
+
+    def ask(self, voice: DifferentiableClassifier, x: Tensor) -> Tensor:
+        """Return what a voice says of standardised series (batch, classes), with gradients."""
+        return voice.log_proba(self._raw(x).to(voice.device)).to(x.device).float()
 
     @torch.no_grad()
     def agreement(self, x: Tensor, target: Tensor, enough: Tensor | None = None) -> Tensor:
@@ -204,7 +209,7 @@ def build_generator(
 
 
 def walk_the_trade_off(
-    recipe: Recipe, classifier: Classifier, referee: TorchClassifier, X: FloatArray, target: IntArray, n_mutable: int
+    recipe: Recipe, classifier: Classifier, X: FloatArray, target: IntArray, n_mutable: int
 ) -> list[Place]:
     """Measure every strength and depth of the cut on held-out series in the data's own units."""
     x = torch.as_tensor(recipe.scaler.transform(X).astype(np.float32), device=recipe.device)
@@ -221,7 +226,7 @@ def walk_the_trade_off(
                     strength,
                     level,
                     valid=float((classifier.predict(made) == target).mean()),
-                    transfer=float((referee.predict(made) == target).mean()),
+                    transfer=float((recipe.referee.predict(made) == target).mean()),
                     changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),
                 )
             )

@@ -26,7 +26,7 @@ def recipe_to_arrays(
     recipe: Recipe, classifier: Classifier, places: Sequence[Place], silent: Sequence[str]
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return all that makes a recipe but the user's own classifier."""
-    own = [voice for voice in recipe.voices if voice is not classifier]
+    own = [*(voice for voice in recipe.voices if voice is not classifier), recipe.referee]  # the referee comes last
     assert all(isinstance(voice, TorchClassifier) for voice in own)
     about = {
         "hidden": recipe.generator.hidden,
@@ -63,10 +63,11 @@ def recipe_from_arrays(
         guided=bool(about["guided"]),
     )
     generator.load_state_dict(weights)
-    voices: list[DifferentiableClassifier] = [
+    own: list[DifferentiableClassifier] = [
         TorchClassifier.rebuild(header, _part(arrays, f"voice {i}"), device=config.device)
         for i, header in enumerate(about["voices"])
     ]
+    *voices, referee = own
     if isinstance(classifier, DifferentiableClassifier):
         voices.insert(0, classifier)
     if not voices:
@@ -77,6 +78,7 @@ def recipe_from_arrays(
     recipe = Recipe(
         generator=generator.to(resolve_device(config.device)).eval().requires_grad_(False),
         voices=voices,
+        referee=referee,
         guides=np.array(arrays["guides"]),
         guide_class=np.array(arrays["guide_class"]),
         strengths=tuple(about["strengths"]),

@@ -13,7 +13,7 @@ from sparcets.training.callbacks import history_to_plain
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-FORMAT = 1  # raised whenever the folder's layout changes
+FORMAT = 2  # raised whenever the folder's layout changes
 HEADER, ARRAYS = "explainer.json", "arrays.safetensors"
 
 

@@ -37,7 +37,7 @@ from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
-from sparcets.trade_off import UNCUT, Place, knee, place_within
+from sparcets.trade_off import UNCUT, Place, knee
 from sparcets.training.callbacks import Callback, History, TensorBoard
 from sparcets.training.checkpoint import forget
 from sparcets.training.device import resolve_device, seeded
@@ -118,6 +118,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
             recipe = Recipe(
                 generator=generator,
                 voices=voices,
+                referee=referee,
                 guides=guides[0],
                 guide_class=guides[1],
                 strengths=ladder(self.config.weakest, self.config.strongest),
@@ -126,7 +127,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
                 double=job.X.dtype == np.float64,
             )
             mutable = int(job.constraints.mutable.sum())
-            places = walk_the_trade_off(recipe, self.classifier, referee, job.X[queries], wanted, mutable)
+            places = walk_the_trade_off(recipe, self.classifier, job.X[queries], wanted, mutable)
             log.info("%s: %s", "guided" if guided else "free", describe(places, knee(places)))
             if best is None or knee(places).worth > knee(best[1]).worth:
                 best = recipe, places, history
@@ -265,11 +266,7 @@ class Sparce(AdversarialExplainer[SparceConfig]):
         if self.config.recipe == "paper":
             return super()._explain(request)
         assert self._recipe is not None
-        place = knee(self.trade_off_)
-        if request.at_most is not None:
-            share = float((request.at_most / np.maximum(request.mutable_entries(), 1)).min())
-            place = place_within(self.trade_off_, share) if share < place.changed else place
-        return answer(request, self._recipe, self.classifier, place)
+        return answer(request, self._recipe, self.classifier, knee(self.trade_off_))
 
     def summary(self) -> str:
         """Say in a few lines what was trained, how good it is, and what to change if it is not."""
@@ -284,6 +281,8 @@ class Sparce(AdversarialExplainer[SparceConfig]):
             f"{len(self.history_.get('generator', []))} epochs.",
             describe(self.trade_off_, chosen),
         ]
+        if recipe.generator.guided:
+            lines.append("That is with the nearest real series; of several, the one that serves a query best is taken.")
         if not isinstance(self.classifier, DifferentiableClassifier):
             lines.append("The classifier is a black box: a student of it was trained with; answers are checked on it.")
         if self.silent_features_:

@@ -14,7 +14,7 @@ from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
 PER_ENTRY = 8  # numbers per entry that a recurrent backbone is read out to
-FINER = 1.7  # strength from which on gates may open for short stretches: fewer entries can be had, in more pieces
+FINER = 4.0  # strength from which on gates may open for short stretches: fewer entries can be had, in more pieces
 SHORT = 40  # of a series
 OPEN = 1.0  # logits of the gates at first: what starts shut learns slowly
 

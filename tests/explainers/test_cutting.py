@@ -34,7 +34,7 @@ def test_what_is_not_faint_keeps_its_bits(n_steps, seed, size):
     kept = without_faint(delta)
     gone = (kept == 0) & (delta != 0)
     assert torch.equal(kept[~gone], delta[~gone])
-    width = max(3, n_steps // 10) | 1
+    width = max(3, n_steps // 5) | 1
     assert not gone[delta.abs() >= FAINT * width].any()
 
 

@@ -120,7 +120,7 @@ def other_arrays(folder):
         (lambda f: (f / ARRAYS).write_bytes((f / ARRAYS).read_bytes()[:-9]), r"damaged explainer: Safetensor"),
         (lambda f: (f / ARRAYS).write_bytes(b"PK"), r"damaged explainer"),
         (other_arrays, r"damaged explainer: ValueError: series of shape \(30, 5, 4\) do not fit 8 steps, 4 features"),
-        (lambda f: rewrite(f, lambda h: h.update(format=2)), r"has format 2, this version reads format 1"),
+        (lambda f: rewrite(f, lambda h: h.update(format=1)), r"has format 1, this version reads format 2"),
         (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
         (lambda f: rewrite(f, lambda h: h["info"].update(n_steps="x")), r"damaged explainer: ValueError"),

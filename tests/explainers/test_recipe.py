@@ -14,7 +14,7 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import PRICE, UNCUT, Place, knee, place_within
+from sparcets.trade_off import PRICE, UNCUT, Place, knee
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
@@ -37,11 +37,12 @@ class Lifting(GatedGenerator):
         return (strength.exp()[:, None] * wanted)[:, None].expand_as(x).clone()
 
 
-def recipe(voices=(10.0,), *, levels=(0.9, UNCUT), guided=False, strengths=(0.0,)):
+def recipe(voices=(10.0,), *, levels=(0.9, UNCUT), guided=False, strengths=(0.0,), referee=None):
     z = INFO.scaler.transform(X).astype(np.float32)
     return Recipe(
         generator=Lifting(guided).eval(),
         voices=[sp.wrap(MeanModule(sharpness=s), n_classes=3) for s in voices],
+        referee=referee or sp.wrap(_Never(), n_classes=3),
         guides=z[Y != 2],
         guide_class=Y[Y != 2],
         strengths=strengths,
@@ -163,28 +164,14 @@ def test_the_knee_is_the_place_of_most_worth_and_of_equals_the_sparser():
     assert knee([loose, place(1.0, 1.0, 0.01), best]) is best  # where an answer was cut, strangers agree less
 
 
-def test_a_limit_has_its_own_place_the_truest_within_it():
-    loose, middle, cut, tight = (
-        place(1.0, 1.0, 0.5, level=UNCUT),
-        place(1.0, 0.9, 0.2),
-        place(0.9, 1.0, 0.1),
-        place(0.4, 1.0, 0.05),
-    )
-    every = [loose, middle, cut, tight]
-    assert place_within(every, 0.7) is loose and place_within(every, 0.5) is loose
-    assert place_within(every, 0.3) is cut  # as true as the other, with fewer changes
-    assert place_within(every, 0.06) is tight
-    assert place_within(every, 0.01) is tight  # nothing is so sparse: the one with fewest
-
-
 @pytest.mark.parametrize("guided", [False, True])
 def test_the_trade_off_is_measured_by_those_who_are_asked(guided):
     rows = np.flatnonzero(Y == 0)
     target = np.ones(len(rows), dtype=np.int64)
     strengths = (math.log(0.01), math.log(6.0))
-    yes, no = sp.wrap(MeanModule(), n_classes=3), sp.wrap(_Never(), n_classes=3)
-    r = recipe(strengths=strengths, guided=guided)
-    places = walk_the_trade_off(r, yes, no, X[rows], target, n_mutable=4)
+    yes = sp.wrap(MeanModule(), n_classes=3)
+    r = recipe(strengths=strengths, guided=guided)  # its referee never agrees
+    places = walk_the_trade_off(r, yes, X[rows], target, n_mutable=4)
     assert [(p.strength, p.level) for p in places] == [(s, level) for s in strengths for level in (0.9, UNCUT)]
     assert [p.valid for p in places] == ([1.0] * 4 if guided else [0.0, 0.0, 1.0, 1.0])
     assert [p.transfer for p in places] == [0.0] * 4
@@ -195,7 +182,7 @@ def test_the_trade_off_is_measured_by_those_who_are_asked(guided):
         delta = r.shorten(x, whole, wanted, p.level)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
     assert places[2].changed < places[3].changed
-    assert walk_the_trade_off(r, yes, no, X[rows], target, n_mutable=2)[3].changed == 2 * places[3].changed
+    assert walk_the_trade_off(r, yes, X[rows], target, n_mutable=2)[3].changed == 2 * places[3].changed
 
 
 class _Never(torch.nn.Module):

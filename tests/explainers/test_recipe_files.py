@@ -75,9 +75,10 @@ def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
     before, after = explainer._recipe.voices, again._recipe.voices
     own = [voice for voice in before if voice is not explainer.classifier]
     stored = json.loads(explainer._state()[ABOUT].tobytes())["voices"]
-    assert len(stored) == len(own) and len(after) == len(before)
+    assert len(stored) == len(own) + 1 and len(after) == len(before)
     assert (after[0] is explainer.classifier) == (before[0] is explainer.classifier)
-    for one, other in zip(before, after, strict=True):
+    referees = explainer._recipe.referee, again._recipe.referee
+    for one, other in [*zip(before, after, strict=True), referees]:
         assert np.array_equal(one.predict_proba(QUERIES), other.predict_proba(QUERIES))
 
 

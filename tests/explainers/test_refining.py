@@ -28,6 +28,7 @@ def recipe(*sharpness):
             guided=False,
         ),
         voices=[sp.wrap(MeanModule(sharpness=s), n_classes=3) for s in sharpness or (10.0,)],
+        referee=sp.wrap(MeanModule(), n_classes=3),
         guides=QUERY.numpy(),
         guide_class=Y[ROWS],
         strengths=(0.0,),

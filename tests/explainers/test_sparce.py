@@ -18,7 +18,7 @@ from sparcets.explainers.sizing import sizes_for
 from sparcets.explainers.sparce import ADVICE, GUIDES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets.trade_off import UNCUT, knee, place_within
+from sparcets.trade_off import UNCUT, knee
 from sparcets.training.checkpoint import FILE
 from sparcets.training.gan_step import GanStep
 from sparcets.training.health import Health, TrainingFailure
@@ -100,7 +100,7 @@ def test_the_trade_off_is_measured_and_kept_in_the_history(fitted):
     places, levels = fitted.trade_off_, fitted._recipe.levels
     assert len(places) == LADDER * len(levels) and levels[-1] == UNCUT
     factors = [p.to_dict()["strength"] for p in places]
-    assert min(factors) == pytest.approx(0.3) and max(factors) == pytest.approx(3.0)
+    assert min(factors) == pytest.approx(0.3) and max(factors) == pytest.approx(10.0)
     for p in places:
         assert 0 <= p.valid <= 1 and 0 <= p.transfer <= 1 and 0 < p.changed <= 1
     assert fitted.history_["trade_off_changed"] == [p.changed for p in places]
@@ -116,18 +116,12 @@ def test_the_default_is_the_knee(fitted, monkeypatch):
     assert seen == [knee(fitted.trade_off_)]
 
 
-def test_a_limit_below_the_knee_is_served_from_a_place_of_its_own(fitted, monkeypatch):
-    seen = []
-    plain = module_of_sparce.answer
-    monkeypatch.setattr(module_of_sparce, "answer", lambda *a: seen.append(a[3]) or plain(*a))
+def test_below_a_limit_the_best_of_all_strengths_is_given(fitted):
     usual = knee(fitted.trade_off_)
     few = 0.8 * usual.changed
     assert 0.05 < few < 0.6
     e = fitted.explain(QUERIES, target=1, sparsity=few)
-    assert e.valid.all() and (e.share_changed <= few).all()
-    fitted.explain(QUERIES, target=1, sparsity=1.0)
-    # The limit in whole entries, as a share again.
-    assert seen == [place_within(fitted.trade_off_, int(few * 48) / 48), usual] and seen[0] != usual
+    assert e.valid.all() and (e.share_changed <= few).all() and set(e.status) == {"generated", "unchanged"}
 
 
 def test_guides_are_real_series_that_are_labelled_and_predicted_as_their_class():

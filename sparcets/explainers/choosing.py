@@ -1,0 +1,73 @@
+"""Choosing: several answers to every query are tried at once, and the one of most worth is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from sparcets.explainers.cutting import keep_first, rank_changes, without_faint
+from sparcets.explainers.recipe import Recipe
+from sparcets.trade_off import PRICE
+
+LOUDER = (1.0, 1.3, 1.6)  # what is kept below a cap may have to speak for what was left out
+FINE = 40  # parts of a series in which entries are kept below a cap: single strong ones weigh more than whole stretches
+
+
+@torch.no_grad()
+def choose(
+    recipe: Recipe,
+    x: Tensor,
+    target: Tensor,
+    *,
+    guides: Sequence[Tensor | None],
+    hold: Callable[[Tensor, Tensor], Tensor],
+    at_most: Tensor | None,
+    entries: int,
+) -> Tensor:
+    """Return the best residuals (batch, time, features) of all strengths and guides, standardised.
+
+    Parameters
+    ----------
+    recipe
+        What was fitted.
+    x, target
+        Queries (batch, time, features), standardised, and wanted classes (batch,).
+    guides
+        Real series (batch, time, features) to follow, one after the other; one None where none is followed.
+    hold
+        Takes queries and residuals, returns residuals within the constraints.
+    at_most
+        Largest number of changes of each query (batch,), or None.
+    entries
+        Number of entries that could change, of which changes are a share.
+    """
+    amplify = LOUDER if at_most is not None and not recipe.generator.guided else LOUDER[:1]
+    tried = []
+    for strength in recipe.strengths:
+        for guide in guides:
+            delta = without_faint(recipe.propose(x, target, strength, guide))
+            tried += [hold(x, factor * delta) for factor in amplify]
+    delta = torch.cat(tried)  # (tries * batch, time, features)
+    if at_most is not None:
+        delta = keep_first(delta, rank_changes(delta, FINE), at_most.repeat(len(tried)))
+    found = worth(recipe, x.repeat(len(tried), 1, 1), delta, target.repeat(len(tried)), entries)
+    best = found.reshape(len(tried), -1).argmax(0)
+    return delta.reshape(len(tried), *x.shape)[best, torch.arange(len(x), device=x.device)]
+
+
+@torch.no_grad()
+def worth(recipe: Recipe, x: Tensor, delta: Tensor, target: Tensor, entries: int) -> Tensor:
+    """Return how far an answer is believed, at a price for every change (batch,).
+
+    Half of the word is the referee's: it had no part in the training, so that no answer was made to please it. What the
+    explained classifier itself does not accept comes after everything that it does.
+    """
+    made = x + delta
+    said = recipe.log_proba(made)  # (V, B, K)
+    by_voices = said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].exp().mean(0)
+    by_referee = recipe.ask(recipe.referee, made).gather(1, target[:, None])[:, 0].exp()
+    accepted = said[0].argmax(1) == target
+    share = (delta != 0).sum((1, 2)) / max(1, entries)
+    return (by_voices + by_referee) / 2 - PRICE * share - 2.0 * ~accepted
