@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PRICE = 0.2  # of changing everything, against a share of answers that are not true: decides the knee
-UNCUT = 1.0  # the level at which nothing is cut
 
 
 @dataclass(frozen=True)
@@ -16,15 +15,17 @@ class Place:
 
     Attributes
     ----------
-    strength, level
-        The logarithm of the one, and how deep the cut is.
+    strength
+        Logarithm of how much more than usual a changed entry costs.
+    loudness
+        Factor of the changes.
     valid, transfer, changed
         Shares: of answers that the classifier accepts, that a witness accepts which had no part in the training, and of
         mutable entries that changed.
     """
 
     strength: float
-    level: float
+    loudness: float
     valid: float
     transfer: float
     changed: float
@@ -43,7 +44,7 @@ class Place:
         """Return plain values."""
         return {
             "strength": math.exp(self.strength),
-            "level": self.level,
+            "loudness": self.loudness,
             "valid": self.valid,
             "transfer": self.transfer,
             "changed": self.changed,
@@ -51,9 +52,5 @@ class Place:
 
 
 def knee(places: Sequence[Place]) -> Place:
-    """Return the place of most worth, of equals the one that changes least; nothing is cut there.
-
-    A cut goes as far as those who are asked allow. They still agree; those who are not asked agree less than before.
-    """
-    whole = [place for place in places if place.level >= UNCUT]
-    return max(whole, key=lambda place: (round(place.worth, 6), -place.changed))
+    """Return the place of most worth, of equals the one that changes least."""
+    return max(places, key=lambda place: (round(place.worth, 6), -place.changed))

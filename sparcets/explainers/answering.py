@@ -12,6 +12,7 @@ from torch import Tensor
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.choosing import choose
+from sparcets.explainers.cutting import keep_first, rank_changes, without_faint
 from sparcets.explainers.recipe import NEAREST, Recipe
 from sparcets.explainers.refining import refine
 from sparcets.explainers.request import Answers, Request
@@ -130,9 +131,7 @@ class _Search:
     """What is proposed, in which order."""
 
     def __init__(self, request: Request, recipe: Recipe, classifier: Classifier, place: Place) -> None:
-        self.request, self.recipe, self.level = request, recipe, place.level
-        # A descent and a whole real series change everything at first: they are always cut.
-        self.deep = min(recipe.levels)
+        self.request, self.recipe, self.loudness = request, recipe, place.loudness
         self.board = _Board(request, classifier)
         self.target = torch.as_tensor(request.target, device=recipe.device)
         self.projection = Projection(request.constraints, request.info.scaler).to(recipe.device)
@@ -166,12 +165,12 @@ class _Search:
                 return
             x, target = self.x[rows], self.target[rows]
             guide = self.recipe.guide_tensors(self.near[rows, way], x) if guided else None
-            delta = self._held(rows, self.recipe.propose(x, target, strength, guide))
+            delta = self._held(rows, self.loudness * self.recipe.propose(x, target, strength, guide))
             if number == 0:
                 self.last[rows] = delta
-            yield "generated", rows, self._series(rows, self._cut(rows, delta))
+            yield "generated", rows, self._series(rows, self._capped(rows, without_faint(delta)))
             left = np.intersect1d(self.board.open_rows(), rows[self.board.found[rows] == 0])
-            if len(left) and self.request.at_most is None:  # perhaps the cut went too far for the constraints
+            if len(left) and self.request.at_most is None:  # perhaps it takes what is faint
                 kept = delta[np.isin(rows, left)]
                 yield "generated", left, self._series(left, kept)
 
@@ -201,7 +200,7 @@ class _Search:
             free = torch.as_tensor(self._editable(rows, elsewhere=elsewhere), device=self.x.device)
             x, target = self.x[rows], self.target[rows]
             delta = refine(self.recipe, self.projection, x, self.last[rows], target, free)
-            yield "refined", rows, self._series(rows, self._cut(rows, delta, self.deep))
+            yield "refined", rows, self._series(rows, self._cut(rows, delta))
 
     def _neighbours(self) -> Iterator[tuple[str, IntArray, FloatArray]]:
         for way in range(NEAREST):
@@ -212,7 +211,7 @@ class _Search:
                 return
             x = self.x[rows]
             delta = self._held(rows, self.recipe.guide_tensors(self.near[rows, way], x) - x)
-            yield "neighbour", rows, self._series(rows, self._cut(rows, delta, self.deep))
+            yield "neighbour", rows, self._series(rows, self._cut(rows, delta))
             left = rows[self.board.found[rows] == 0]
             if len(left) and self.request.at_most is None:
                 yield "neighbour", left, self._series(left, delta[np.isin(rows, left)])
@@ -223,12 +222,19 @@ class _Search:
             held: Tensor = self.projection(self.x[rows], delta)
         return held
 
-    def _cut(self, rows: IntArray, delta: Tensor, level: float | None = None) -> Tensor:
-        at_most = None
-        if self.request.at_most is not None:
-            at_most = torch.as_tensor(self.request.at_most[rows], device=delta.device)
-            self._note_what_is_needed(rows, delta)
-        return self.recipe.shorten(self.x[rows], delta, self.target[rows], level or self.level, at_most)
+    def _cut(self, rows: IntArray, delta: Tensor) -> Tensor:
+        """Return what changed everything at first, a descent or a whole real series, cut to what is needed."""
+        return self.recipe.shorten(self.x[rows], delta, self.target[rows], self._at_most(rows, delta))
+
+    def _capped(self, rows: IntArray, delta: Tensor) -> Tensor:
+        at_most = self._at_most(rows, delta)
+        return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
+
+    def _at_most(self, rows: IntArray, delta: Tensor) -> Tensor | None:
+        if self.request.at_most is None:
+            return None
+        self._note_what_is_needed(rows, delta)
+        return torch.as_tensor(self.request.at_most[rows], device=delta.device)
 
     def _note_what_is_needed(self, rows: IntArray, delta: Tensor) -> None:
         """Remember how many changes would have been enough, for the reason of those that the cap leaves out."""
@@ -236,7 +242,7 @@ class _Search:
         if not len(unknown):
             return
         some = rows[unknown]
-        free = self.recipe.shorten(self.x[some], delta[unknown], self.target[some], min(self.recipe.levels))
+        free = self.recipe.shorten(self.x[some], delta[unknown], self.target[some])
         agrees = self.recipe.agreement(self.x[some] + free, self.target[some]).cpu().numpy() > 0.5
         count = (free != 0).sum((1, 2)).cpu().numpy()
         self.board.needed[some] = np.where(agrees, count, -1)

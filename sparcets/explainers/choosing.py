@@ -11,7 +11,6 @@ from sparcets.explainers.cutting import keep_first, rank_changes, without_faint
 from sparcets.explainers.recipe import Recipe
 from sparcets.trade_off import PRICE
 
-LOUDER = (1.0, 1.3, 1.6)  # what is kept below a cap may have to speak for what was left out
 FINE = 40  # parts of a series in which entries are kept below a cap: single strong ones weigh more than whole stretches
 
 
@@ -26,7 +25,7 @@ def choose(
     at_most: Tensor | None,
     entries: int,
 ) -> Tensor:
-    """Return the best residuals (batch, time, features) of all strengths and guides, standardised.
+    """Return the best residuals (batch, time, features) of all strengths, loudnesses and guides, standardised.
 
     Parameters
     ----------
@@ -43,12 +42,11 @@ def choose(
     entries
         Number of entries that could change, of which changes are a share.
     """
-    amplify = LOUDER if at_most is not None and not recipe.generator.guided else LOUDER[:1]
     tried = []
     for strength in recipe.strengths:
         for guide in guides:
-            delta = without_faint(recipe.propose(x, target, strength, guide))
-            tried += [hold(x, factor * delta) for factor in amplify]
+            delta = recipe.propose(x, target, strength, guide)
+            tried += [hold(x, without_faint(factor * delta)) for factor in recipe.louder]
     delta = torch.cat(tried)  # (tries * batch, time, features)
     if at_most is not None:
         delta = keep_first(delta, rank_changes(delta, FINE), at_most.repeat(len(tried)))

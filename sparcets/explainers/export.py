@@ -25,7 +25,7 @@ from sparcets.explainers.sparce import Sparce
 from sparcets.registry import require_extra
 from sparcets.series_info import SeriesInfo
 from sparcets.storage import atomic_path
-from sparcets.trade_off import knee
+from sparcets.trade_off import Place, knee
 
 OPSET = 17
 TRIED = (1, 5)  # sizes of the batches that the written file is compared on
@@ -74,32 +74,33 @@ class _Counterfactual(nn.Module):
     center: Tensor
     scale: Tensor
 
-    def __init__(self, generator: nn.Module, info: SeriesInfo, *, strength: float | None, told: bool) -> None:
+    def __init__(self, generator: nn.Module, info: SeriesInfo, *, place: Place | None, told: bool) -> None:
         super().__init__()
-        self.generator, self.strength, self.told = generator, strength, told
+        self.generator, self.place, self.told = generator, place, told
         self.guided = bool(getattr(generator, "guided", False))
         self.register_buffer("center", torch.tensor(info.scaler.center, dtype=torch.float32))
         self.register_buffer("scale", torch.tensor(info.scaler.scale, dtype=torch.float32))
 
     def forward(self, series: Tensor, target: Tensor | None = None, guide: Tensor | None = None) -> Tensor:
         x = (series - self.center) / self.scale
-        if self.strength is None:
+        if self.place is None:
             delta = self.generator(x, target)
         else:
             near = None if guide is None else (guide - self.center) / self.scale
             # From the series, so that the size of the batch stays free.
-            delta = self.generator(x, target, torch.zeros_like(series[:, 0, 0]) + self.strength, near)
+            strength = torch.zeros_like(series[:, 0, 0]) + self.place.strength
+            delta = self.place.loudness * self.generator(x, target, strength, near)
         return torch.where(delta == 0, series, series + delta * self.scale)
 
 
 def _module(explainer: BaseExplainer[Any]) -> _Counterfactual:
     info = explainer._fitted()
     if isinstance(explainer, Sparce) and explainer._recipe is not None:
-        strength = knee(explainer.trade_off_).strength
-        made = _Counterfactual(explainer._recipe.generator, info, strength=strength, told=True)
+        place = knee(explainer.trade_off_)
+        made = _Counterfactual(explainer._recipe.generator, info, place=place, told=True)
     elif isinstance(explainer, AdversarialExplainer) and explainer._generator is not None:
         told = explainer._own_target(info) is None
-        made = _Counterfactual(explainer._generator, info, strength=None, told=told)
+        made = _Counterfactual(explainer._generator, info, place=None, told=told)
     else:
         raise CapabilityError(
             f"{type(explainer).__name__} has no generator to export. Fit Sparce, Gan or CounterGan for that."

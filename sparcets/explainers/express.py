@@ -49,7 +49,7 @@ def explain_at_once(block: Block, question: Question, recipe: Recipe, place: Pla
         Names, units and scale of the data.
     """
     X = np.require(block.X, requirements=["C", "W"])  # torch takes no read-only memory
-    query, made, target, before, after = _answer(X, block.target, question.constraints, recipe, place.strength)
+    query, made, target, before, after = _answer(X, block.target, question.constraints, recipe, place)
     there, valid = before.argmax(1) == target, after.argmax(1) == target
     return Explanation(
         query=query,
@@ -77,7 +77,7 @@ def fill_in(explanation: Explanation, rows: IntArray, found: Explanation) -> Exp
 
 @torch.no_grad()
 def _answer(
-    X: FloatArray, target: IntArray | None, constraints: BoundConstraints, recipe: Recipe, strength: float
+    X: FloatArray, target: IntArray | None, constraints: BoundConstraints, recipe: Recipe, place: Place
 ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
     """Return the queries, counterfactuals (batch, time, features), targets, and probabilities before and after."""
     voice, device = recipe.voices[0], recipe.device
@@ -109,7 +109,7 @@ def _answer(
             asked = heard.sort(dim=1, descending=True, stable=True).indices[:, 1]
         else:
             asked = wanted[rows].to(device, non_blocking=True)
-        answer, said = recipe.generate(raw, asked, smallest, strength)
+        answer, said = recipe.generate(raw, asked, smallest, place)
         there = heard.argmax(1) == asked
         lane.copy_(torch.where(there[:, None, None], raw, answer), non_blocking=True)
         said = torch.where(there[:, None], heard, said)

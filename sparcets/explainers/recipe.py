@@ -16,13 +16,14 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import SparceConfig
 from sparcets.datasets.scaling import Scaler
-from sparcets.explainers.cutting import cut, keep_first, rank_changes, without_faint
+from sparcets.explainers.cutting import cut, without_faint
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
-from sparcets.trade_off import UNCUT, Place
+from sparcets.trade_off import Place
 
 log = logging.getLogger(__name__)
 LADDER = 5  # strengths tried, from the weakest to the strongest
+LOUDER = (1.0, 1.3, 1.6)  # beyond, answers leave what is real
 NEAREST = 5  # guides tried per query
 AT_ONCE = 32  # series that a core's caches hold; of more, the states are fetched from memory again and again
 
@@ -43,8 +44,10 @@ class Recipe:
         Real training series (n, time, features), standardised, that are labelled and predicted as their class.
     strengths
         Logarithms of the strengths it was trained for, from the weakest to the strongest.
-    levels
-        Probabilities of the target that all voices should give after a cut, from the deepest cut to none.
+    louder
+        Factors of the changes that are tried: a generator goes no further than it has to, some judges ask for more.
+    level
+        Probability of the target that all voices should keep giving after a cut.
     scaler
         To the data's own units.
     double
@@ -57,7 +60,8 @@ class Recipe:
     guides: FloatArray
     guide_class: IntArray
     strengths: tuple[float, ...]
-    levels: tuple[float, ...]
+    louder: tuple[float, ...]
+    level: float
     scaler: Scaler
     double: bool = False
 
@@ -81,7 +85,7 @@ class Recipe:
         return residual
 
     @torch.no_grad()
-    def generate(self, raw: Tensor, target: Tensor, least: Tensor, strength: float) -> tuple[Tensor, Tensor]:
+    def generate(self, raw: Tensor, target: Tensor, least: Tensor, place: Place) -> tuple[Tensor, Tensor]:
         """Return counterfactuals (batch, time, features) in the data's own units, and what the first voice says.
 
         All of it where the series lie. On a GPU the generator computes in bfloat16: what that loses is a few
@@ -93,13 +97,13 @@ class Recipe:
             Queries in the data's own units, and wanted classes (batch,).
         least
             Smallest change of each feature that is one (features,); infinite where nothing may change.
-        strength
-            Logarithm of it.
+        place
+            Where on the trade-off the answers should be.
         """
         scale, center = self._units
         with torch.autocast(raw.device.type, torch.bfloat16, enabled=raw.device.type == "cuda"):
-            delta = self.propose(((raw - center) / scale).float(), target, strength)
-        change = without_faint(delta) * scale
+            delta = self.propose(((raw - center) / scale).float(), target, place.strength)
+        change = without_faint(place.loudness * delta) * scale
         made = torch.where((change != 0) & (change.abs() >= least), raw + change, raw)
         return made, self.voices[0].log_proba(made.clone())  # the model may write into what it is given
 
@@ -150,20 +154,17 @@ class Recipe:
             least[left] = torch.minimum(least[left], said)
         return least
 
-    def shorten(self, x: Tensor, delta: Tensor, target: Tensor, level: float, at_most: Tensor | None = None) -> Tensor:
-        """Return residuals cut to what all voices need to stay as sure as ``level``; UNCUT cuts to a cap only.
+    def shorten(self, x: Tensor, delta: Tensor, target: Tensor, at_most: Tensor | None = None) -> Tensor:
+        """Return residuals cut to what all voices need to stay as sure as ``level``, and to a cap.
 
         What is too faint to matter is left out in any case.
         """
-        delta = without_faint(delta)
-        if level >= UNCUT:
-            return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
 
         def agreement(candidates: Tensor, enough: Tensor | None) -> Tensor:  # (cuts * batch, time, features)
             cuts = len(candidates) // len(x)
             return self.agreement(x.repeat(cuts, 1, 1) + candidates, target.repeat(cuts), enough)
 
-        return cut(delta, agreement, level, at_most)
+        return cut(without_faint(delta), agreement, self.level, at_most)
 
     def nearest_guides(self, x: Tensor, target: IntArray, n: int) -> IntArray:
         """Return the rows of the ``n`` nearest guides of each query's target (batch, n); -1 where there are no more."""
@@ -211,20 +212,20 @@ def build_generator(
 def walk_the_trade_off(
     recipe: Recipe, classifier: Classifier, X: FloatArray, target: IntArray, n_mutable: int
 ) -> list[Place]:
-    """Measure every strength and depth of the cut on held-out series in the data's own units."""
+    """Measure every strength and loudness on held-out series in the data's own units."""
     x = torch.as_tensor(recipe.scaler.transform(X).astype(np.float32), device=recipe.device)
     wanted = torch.as_tensor(target, device=recipe.device)
     guide = recipe.first_guides(x, target)
     places = []
     for strength in recipe.strengths:
         whole = recipe.propose(x, wanted, strength, guide)
-        for level in recipe.levels:
-            delta = recipe.shorten(x, whole, wanted, level).cpu().numpy()
+        for loudness in recipe.louder:
+            delta = without_faint(loudness * whole).cpu().numpy()
             made = recipe.scaler.move(X, delta)
             places.append(
                 Place(
                     strength,
-                    level,
+                    loudness,
                     valid=float((classifier.predict(made) == target).mean()),
                     transfer=float((recipe.referee.predict(made) == target).mean()),
                     changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),

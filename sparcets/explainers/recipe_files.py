@@ -33,10 +33,11 @@ def recipe_to_arrays(
         "layers": recipe.generator.layers,
         "guided": recipe.generator.guided,
         "strengths": recipe.strengths,
-        "levels": recipe.levels,
+        "louder": recipe.louder,
+        "level": recipe.level,
         "double": recipe.double,
         "voices": [voice.header() for voice in own if isinstance(voice, TorchClassifier)],
-        "places": [[p.strength, p.level, p.valid, p.transfer, p.changed] for p in places],
+        "places": [[p.strength, p.loudness, p.valid, p.transfer, p.changed] for p in places],
         "silent": list(silent),
     }
     arrays = {ABOUT: np.frombuffer(json.dumps(about).encode(), dtype=np.uint8).copy()}
@@ -82,7 +83,8 @@ def recipe_from_arrays(
         guides=np.array(arrays["guides"]),
         guide_class=np.array(arrays["guide_class"]),
         strengths=tuple(about["strengths"]),
-        levels=tuple(about["levels"]),
+        louder=tuple(about["louder"]),
+        level=float(about["level"]),
         scaler=info.scaler,
         double=bool(about["double"]),
     )

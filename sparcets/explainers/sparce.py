@@ -26,7 +26,7 @@ from sparcets.explainers.answering import answer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.express import explain_at_once, fill_in, suits
 from sparcets.explainers.queries import Block
-from sparcets.explainers.recipe import Recipe, as_history, build_generator, describe, ladder, walk_the_trade_off
+from sparcets.explainers.recipe import LOUDER, Recipe, as_history, build_generator, describe, ladder, walk_the_trade_off
 from sparcets.explainers.recipe_files import recipe_from_arrays, recipe_to_arrays
 from sparcets.explainers.request import Answers, FitJob, Question, Request
 from sparcets.explainers.sizing import BATCHES, chosen_sizes
@@ -37,7 +37,7 @@ from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.series_info import SeriesInfo
-from sparcets.trade_off import UNCUT, Place, knee
+from sparcets.trade_off import Place, knee
 from sparcets.training.callbacks import Callback, History, TensorBoard
 from sparcets.training.checkpoint import forget
 from sparcets.training.device import resolve_device, seeded
@@ -122,7 +122,8 @@ class Sparce(AdversarialExplainer[SparceConfig]):
                 guides=guides[0],
                 guide_class=guides[1],
                 strengths=ladder(self.config.weakest, self.config.strongest),
-                levels=(self.config.agreement, UNCUT),
+                louder=LOUDER[:1] if guided else LOUDER,  # real series are not exaggerated
+                level=self.config.agreement,
                 scaler=job.info.scaler,
                 double=job.X.dtype == np.float64,
             )

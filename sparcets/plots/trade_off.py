@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sparcets.errors import DataError
 from sparcets.plots import style
-from sparcets.trade_off import UNCUT, Place, knee
+from sparcets.trade_off import Place, knee
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,29 +29,29 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
     Returns
     -------
     figure
-        Two axes, for the classifier itself and for a witness; one line per depth of the cut, over the strengths.
+        Two axes, for the classifier itself and for a witness; one line per loudness, over the strengths.
     """
     if not places:
         raise DataError(
             "there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted Sparce with the default recipe."
         )
     chosen = knee(places)
-    levels = sorted({place.level for place in places})
-    found = dict(zip(levels, style.ANSWERS * (1 + len(levels) // len(style.ANSWERS)), strict=False))
+    factors = sorted({place.loudness for place in places})
+    found = dict(zip(factors, style.ANSWERS * (1 + len(factors) // len(style.ANSWERS)), strict=False))
     with style.new_figure(9, 4.0) as figure:
         all_axes = figure.subplots(1, 2, sharex=True, sharey=True)
         for axes, (name, label) in zip(all_axes, SIDES.items(), strict=True):
-            for level in levels:
-                on_line = sorted((p for p in places if p.level == level), key=lambda p: p.changed)
+            for factor in factors:
+                on_line = sorted((p for p in places if p.loudness == factor), key=lambda p: p.changed)
                 axes.plot(
                     [100 * p.changed for p in on_line],
                     [100 * getattr(p, name) for p in on_line],
-                    color=found[level].colour,
-                    marker=found[level].marker,
-                    ls=found[level].line,
+                    color=found[factor].colour,
+                    marker=found[factor].marker,
+                    ls=found[factor].line,
                     lw=1.3,
                     ms=5,
-                    label="not cut" if level >= UNCUT else f"cut to p(target) ≥ {level:.2g} for all",
+                    label="as generated" if factor == 1 else f"changes × {factor:g}",
                 )
             axes.plot(
                 100 * chosen.changed,

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers.choosing import LOUDER, choose, worth
-from sparcets.explainers.recipe import Recipe
+from sparcets.explainers.choosing import choose, worth
+from sparcets.explainers.recipe import LOUDER, Recipe
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import PRICE, UNCUT
+from sparcets.trade_off import PRICE
 
 X, Y = make_series(36, n_steps=12)
 INFO = SeriesInfo.measure(X, ("a", "b", "c"))
@@ -51,7 +51,7 @@ class Always(torch.nn.Module):
         return self.said + 0 * x[:, 0, :3]
 
 
-def recipe(*voices, referee=None, strengths=(0.5, 1.0, 2.0), guided=False):
+def recipe(*voices, referee=None, strengths=(0.5, 1.0, 2.0), guided=False, louder=LOUDER):
     return Recipe(
         generator=Lifting(guided).eval(),
         voices=[sp.wrap(v, n_classes=3) for v in voices or (MeanModule(),)],
@@ -59,7 +59,8 @@ def recipe(*voices, referee=None, strengths=(0.5, 1.0, 2.0), guided=False):
         guides=QUERY.numpy(),
         guide_class=Y[ROWS],
         strengths=tuple(math.log(s) for s in strengths),
-        levels=(0.9, UNCUT),
+        louder=LOUDER[:1] if guided else louder,
+        level=0.9,
         scaler=INFO.scaler,
     )
 
@@ -86,7 +87,7 @@ def test_what_the_classifier_does_not_accept_comes_after_everything_that_it_does
 
 def test_the_best_strength_by_brute_force():
     made = recipe(strengths=(0.2, 1.0, 4.0))
-    every = torch.stack([made.propose(QUERY, TARGET, s) for s in made.strengths])
+    every = torch.stack([f * made.propose(QUERY, TARGET, s) for s in made.strengths for f in LOUDER])
     best = torch.stack([worth(made, QUERY, delta, TARGET, 48) for delta in every]).argmax(0)
     assert torch.equal(chosen(made), every[best, torch.arange(len(QUERY))])
 
@@ -98,8 +99,7 @@ def test_never_more_than_the_cap(cap):
 
 
 def test_under_a_cap_what_is_left_may_speak_up():
-    whole, few = chosen(recipe(strengths=(1.0,))), chosen(recipe(strengths=(1.0,)), at_most=4)
-    assert whole.amax((1, 2)).tolist() == pytest.approx([1.0] * 5)
+    few = chosen(recipe(strengths=(1.0,)), at_most=4)
     assert few.amax((1, 2)).tolist() == pytest.approx([max(LOUDER)] * 5)  # a mean needs all that it can get
 
 

@@ -64,8 +64,8 @@ def test_it_answers_as_the_fitted_one_does(tmp_path, name):
     scaler = explainer.info_.scaler
     if getattr(explainer, "_recipe", None) is not None:
         x = torch.tensor(scaler.transform(QUERIES))
-        strength = knee(explainer.trade_off_).strength
-        delta = explainer._recipe.propose(x, torch.tensor(target), strength).numpy()
+        place = knee(explainer.trade_off_)
+        delta = place.loudness * explainer._recipe.propose(x, torch.tensor(target), place.strength).numpy()
         wanted = scaler.move(QUERIES, delta)
     else:
         wanted = explainer._propose(QUERIES, target, explainer.info_)

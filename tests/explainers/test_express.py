@@ -13,7 +13,6 @@ from sparcets.explainers.recipe import Recipe
 from sparcets.explainers.request import Question
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import UNCUT
 
 X, Y = make_series(90, n_steps=12)
 
@@ -95,7 +94,7 @@ def test_only_a_gpu_and_a_plain_question_suit(explainer):
             patch.setattr(Recipe, "device", property(lambda self: device))
             return suits(asked, recipe, model)
 
-    assert made.levels[-1] == UNCUT and can() and can(immutable=["f0"])
+    assert can() and can(immutable=["f0"])
     assert not can(n=2) and not can(sparsity=0.5) and not can(ranges={"f1": (-9, 9)})
     assert not can(replace(made, double=True))
     assert not can(model=sp.wrap(MeanModule(), n_classes=3))  # not the one it was fitted for

@@ -9,12 +9,13 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers import recipe as module_of_recipe
+from sparcets.explainers.cutting import without_faint
 from sparcets.explainers.recipe import Recipe, as_history, describe, ladder, walk_the_trade_off
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import PRICE, UNCUT, Place, knee
+from sparcets.trade_off import PRICE, Place, knee
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
@@ -37,7 +38,7 @@ class Lifting(GatedGenerator):
         return (strength.exp()[:, None] * wanted)[:, None].expand_as(x).clone()
 
 
-def recipe(voices=(10.0,), *, levels=(0.9, UNCUT), guided=False, strengths=(0.0,), referee=None):
+def recipe(voices=(10.0,), *, louder=(1.0,), guided=False, strengths=(0.0,), referee=None):
     z = INFO.scaler.transform(X).astype(np.float32)
     return Recipe(
         generator=Lifting(guided).eval(),
@@ -46,7 +47,8 @@ def recipe(voices=(10.0,), *, levels=(0.9, UNCUT), guided=False, strengths=(0.0,
         guides=z[Y != 2],
         guide_class=Y[Y != 2],
         strengths=strengths,
-        levels=levels,
+        louder=louder,
+        level=0.9,
         scaler=INFO.scaler,
     )
 
@@ -100,20 +102,12 @@ def test_answers_are_shortened_to_what_the_most_demanding_voice_needs():
     rows = np.flatnonzero(Y == 0)[:6]
     x, target = standardised(rows), torch.ones(6, dtype=torch.int64)
     long = recipe().propose(x, target, math.log(6.0))
-    kept = {voices: recipe(voices).shorten(x, long, target, 0.9) for voices in [(10.0,), (1.0,), (10.0, 1.0)]}
+    kept = {voices: recipe(voices).shorten(x, long, target) for voices in [(10.0,), (1.0,), (10.0, 1.0)]}
     counts = {voices: (delta != 0).sum((1, 2)) for voices, delta in kept.items()}
     assert (counts[1.0,] > counts[10.0,]).all() and torch.equal(counts[10.0, 1.0], counts[1.0,])
     assert (recipe((10.0, 1.0)).agreement(x + kept[10.0, 1.0], target) > 0.89).all()
     one = torch.ones(6, dtype=torch.int64)
-    assert (recipe().shorten(x, long, target, 0.9, at_most=one) != 0).sum((1, 2)).amax() == 1
-
-
-def test_an_uncut_answer_is_only_cut_to_its_cap():
-    x, target = standardised(slice(0, 3)), torch.ones(3, dtype=torch.int64)
-    long = recipe().propose(x, target, math.log(6.0))
-    assert torch.equal(recipe().shorten(x, long, target, UNCUT), long)
-    cap = torch.tensor([0, 2, 99])
-    assert (recipe().shorten(x, long, target, UNCUT, cap) != 0).sum((1, 2)).tolist() == [0, 2, 9]
+    assert (recipe().shorten(x, long, target, at_most=one) != 0).sum((1, 2)).amax() == 1
 
 
 def test_nearest_guides_by_brute_force_and_minus_one_where_there_are_no_more():
@@ -141,47 +135,45 @@ def test_the_ladder_is_even_in_its_logarithm():
     assert ladder(2.0, 2.0) == pytest.approx((math.log(2),) * 5)
 
 
-def place(valid, transfer, changed, *, strength=0.0, level=0.9):
-    return Place(strength, level, valid, transfer, changed)
+def place(valid, transfer, changed, *, strength=0.0, loudness=1.0):
+    return Place(strength, loudness, valid, transfer, changed)
 
 
 def test_the_worth_of_a_place_by_hand():
     assert place(0.9, 0.7, 0.2).worth == pytest.approx(0.7 - PRICE * 0.2)
     assert place(0.6, 0.7, 0.0).worth == pytest.approx(0.6)
     assert place(1.0, 0.5, 0.1, strength=math.log(2)).to_dict() == pytest.approx(
-        {"strength": 2.0, "level": 0.9, "valid": 1.0, "transfer": 0.5, "changed": 0.1}
+        {"strength": 2.0, "loudness": 1.0, "valid": 1.0, "transfer": 0.5, "changed": 0.1}
     )
 
 
 def test_the_knee_is_the_place_of_most_worth_and_of_equals_the_sparser():
-    def whole(valid, transfer, changed):
-        return place(valid, transfer, changed, level=UNCUT)
-
-    loose, tight, best = whole(1.0, 1.0, 0.5), whole(0.6, 0.6, 0.05), whole(1.0, 0.98, 0.2)
+    loose, tight, best = place(1.0, 1.0, 0.5), place(0.6, 0.6, 0.05), place(1.0, 0.98, 0.2, loudness=1.3)
     assert knee([loose, best, tight]) is best
-    same, sparser = whole(1.0, 1.0, 0.2), whole(1.0 - PRICE * 0.1, 1.0, 0.1)  # what it costs less, it is less true
+    same, sparser = place(1.0, 1.0, 0.2), place(1.0 - PRICE * 0.1, 1.0, 0.1)  # what it costs less, it is less true
     assert knee([same, sparser]) is sparser and knee([sparser, same]) is sparser
-    assert knee([loose, place(1.0, 1.0, 0.01), best]) is best  # where an answer was cut, strangers agree less
 
 
 @pytest.mark.parametrize("guided", [False, True])
 def test_the_trade_off_is_measured_by_those_who_are_asked(guided):
     rows = np.flatnonzero(Y == 0)
     target = np.ones(len(rows), dtype=np.int64)
-    strengths = (math.log(0.01), math.log(6.0))
+    strengths, louder = (math.log(0.05), math.log(1.0)), (1.0, 6.0)
     yes = sp.wrap(MeanModule(), n_classes=3)
-    r = recipe(strengths=strengths, guided=guided)  # its referee never agrees
+    r = recipe(strengths=strengths, louder=louder, guided=guided)  # its referee never agrees
     places = walk_the_trade_off(r, yes, X[rows], target, n_mutable=4)
-    assert [(p.strength, p.level) for p in places] == [(s, level) for s in strengths for level in (0.9, UNCUT)]
-    assert [p.valid for p in places] == ([1.0] * 4 if guided else [0.0, 0.0, 1.0, 1.0])
+    assert [(p.strength, p.loudness) for p in places] == [(s, f) for s in strengths for f in louder]
+    if not guided:
+        assert [p.valid for p in places[:2]] == [0.0, 0.0] and places[2].valid < places[3].valid == 1.0
     assert [p.transfer for p in places] == [0.0] * 4
     x, wanted = standardised(rows), torch.tensor(target)
     guide = r.guide_tensors(r.nearest_guides(x, target, 1)[:, 0], x)
     whole = r.propose(x, wanted, strengths[1], guide)
     for p in places[2:]:
-        delta = r.shorten(x, whole, wanted, p.level)
+        delta = without_faint(p.loudness * whole)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
-    assert places[2].changed < places[3].changed
+        assert p.valid == (yes.predict(INFO.scaler.move(X[rows], delta.numpy())) == 1).mean()
+    assert places[0].changed <= places[1].changed  # what was too faint is not, louder
     assert walk_the_trade_off(r, yes, X[rows], target, n_mutable=2)[3].changed == 2 * places[3].changed
 
 

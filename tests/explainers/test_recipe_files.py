@@ -91,7 +91,12 @@ def test_the_networks_come_back_ready_to_answer(pair):
 def test_the_recipe_is_the_same(pair):
     explainer, again, _ = pair
     one, other = explainer._recipe, again._recipe
-    assert one.strengths == other.strengths and one.levels == other.levels and one.double == other.double
+    assert (
+        one.strengths == other.strengths
+        and one.louder == other.louder
+        and one.level == other.level
+        and one.double == other.double
+    )
     assert np.array_equal(one.guides, other.guides) and np.array_equal(one.guide_class, other.guide_class)
     for what in ("guided", "hidden", "layers"):
         assert getattr(one.generator, what) == getattr(other.generator, what)

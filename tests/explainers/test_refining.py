@@ -10,7 +10,6 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import UNCUT
 from sparcets.training.projection import Projection
 
 X, Y = make_series(36, n_steps=9)
@@ -32,7 +31,8 @@ def recipe(*sharpness):
         guides=QUERY.numpy(),
         guide_class=Y[ROWS],
         strengths=(0.0,),
-        levels=(0.9, UNCUT),
+        louder=(1.0,),
+        level=0.9,
         scaler=INFO.scaler,
     )  # fmt: skip
 

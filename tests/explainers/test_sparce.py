@@ -13,12 +13,12 @@ import sparcets as sp
 from sparcets.errors import CapabilityError, TrainingError
 from sparcets.explainers import sizing
 from sparcets.explainers import sparce as module_of_sparce
-from sparcets.explainers.recipe import LADDER
+from sparcets.explainers.recipe import LADDER, LOUDER
 from sparcets.explainers.sizing import sizes_for
 from sparcets.explainers.sparce import ADVICE, GUIDES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets.trade_off import UNCUT, knee
+from sparcets.trade_off import knee
 from sparcets.training.checkpoint import FILE
 from sparcets.training.gan_step import GanStep
 from sparcets.training.health import Health, TrainingFailure
@@ -97,8 +97,8 @@ def test_the_runner_up_is_the_target_where_none_is_given(fitted):
 
 
 def test_the_trade_off_is_measured_and_kept_in_the_history(fitted):
-    places, levels = fitted.trade_off_, fitted._recipe.levels
-    assert len(places) == LADDER * len(levels) and levels[-1] == UNCUT
+    places = fitted.trade_off_
+    assert len(places) == LADDER * len(LOUDER) and fitted._recipe.louder == LOUDER
     factors = [p.to_dict()["strength"] for p in places]
     assert min(factors) == pytest.approx(0.3) and max(factors) == pytest.approx(10.0)
     for p in places:
