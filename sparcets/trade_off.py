@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PRICE = 0.2  # of changing everything, against a share of answers that are not true: decides the knee
+FURTHER = 0.1  # price of going twice as far as the generator: what it made looked real to its critic, the rest did not
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Place:
 
     @property
     def worth(self) -> float:
-        """What decides the default: true answers, at a price for every change."""
-        return self.truth - PRICE * self.changed
+        """What decides the default: true answers, at a price for every change and for exaggerating."""
+        return self.truth - PRICE * self.changed - FURTHER * (self.loudness - 1)
 
     def to_dict(self) -> dict[str, float]:
         """Return plain values."""

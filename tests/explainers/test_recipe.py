@@ -15,7 +15,7 @@ from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.trade_off import PRICE, Place, knee
+from sparcets.trade_off import FURTHER, PRICE, Place, knee
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
@@ -142,6 +142,7 @@ def place(valid, transfer, changed, *, strength=0.0, loudness=1.0):
 def test_the_worth_of_a_place_by_hand():
     assert place(0.9, 0.7, 0.2).worth == pytest.approx(0.7 - PRICE * 0.2)
     assert place(0.6, 0.7, 0.0).worth == pytest.approx(0.6)
+    assert place(0.9, 0.7, 0.2, loudness=1.6).worth == pytest.approx(0.7 - PRICE * 0.2 - FURTHER * 0.6)
     assert place(1.0, 0.5, 0.1, strength=math.log(2)).to_dict() == pytest.approx(
         {"strength": 2.0, "loudness": 1.0, "valid": 1.0, "transfer": 0.5, "changed": 0.1}
     )
