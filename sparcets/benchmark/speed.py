@@ -24,6 +24,7 @@ from sparcets.benchmark.plain_step import plain_step
 from sparcets.benchmark.speed_setting import Bench, Sizes, fit_sparce, series, train_classifier
 from sparcets.errors import ConfigError, SparcetsError
 from sparcets.storage import atomic_path
+from sparcets.trade_off import knee
 
 Row = dict[str, Any]
 LARGE = 8192  # queries at a time on a GPU
@@ -229,10 +230,10 @@ def _rate_on_the_device(bench: Bench, explainer: Any) -> float:
     """Return the checked answers per second where queries lie on the device and answers stay there."""
     import torch
 
-    recipe = explainer._recipe
+    recipe, place = explainer._recipe, knee(explainer.trade_off_)
     raw = torch.as_tensor(bench.queries(LARGE), device=bench.device)
     target, least = torch.ones(LARGE, dtype=torch.int64, device=bench.device), torch.zeros(raw.shape[2]).to(raw)
-    return LARGE * _rate(bench, lambda: recipe.generate(raw, target, least, recipe.strengths[0]), 8)
+    return LARGE * _rate(bench, lambda: recipe.generate(raw, target, least, place), 8)
 
 
 def _explaining_rate(
