@@ -8,6 +8,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 SETS = {
     "moving_box": "Moving Box (17,600 series of 50 × 50, 2 classes)",
     "motionsense": "MotionSense, random split (7,544 windows of 100 × 12, 4 classes)",
+    "motionsense, by subject": "MotionSense, split by subject (people of the test are not in the training)",
     "catching": "Simulated catching (1,975 series of 60 × 20, 3 classes)",
     "basic_motions": "BasicMotions (40 training series of 100 × 6, 4 classes)",
 }
@@ -38,8 +39,10 @@ def groups() -> dict[tuple[str, str, str], list[dict]]:
     found: dict[tuple[str, str, str], list[dict]] = {}
     for row in read("flagship/results.jsonl"):
         cap = row.get("sparsity")
-        label = OURS if cap is None else f"{OURS}, at most {cap:g} changed"
-        found.setdefault((row["dataset"], row["target"] or "runner-up", label), []).append(row)
+        label = OURS if on_gpu(row) else f"{OURS} on a CPU"
+        label += "" if cap is None else f", at most {cap:g} changed"
+        dataset = row["dataset"] + (", by subject" if row["data"]["split"] == "subject" else "")
+        found.setdefault((dataset, row["target"] or "runner-up", label), []).append(row)
     for row in read("reproduction/results.jsonl"):
         if not row["label"].startswith("SPARCE,"):  # its own ablation has its own page
             label = "SPARCE (paper)" if row["label"] == "SPARCE" else row["label"]
@@ -48,6 +51,10 @@ def groups() -> dict[tuple[str, str, str], list[dict]]:
         if row["method"] != "sparce":
             found.setdefault((row["dataset"], row["target"] or "runner-up", f"`{row['method']}`"), []).append(row)
     return found
+
+
+def on_gpu(row: dict) -> bool:
+    return row["device"].startswith("NVIDIA")
 
 
 def number(rows: list[dict], name: str) -> str:
@@ -91,7 +98,7 @@ def comparison_tables() -> str:
 
 def ablation_table() -> str:
     """Return the default and what is left of it without each ingredient."""
-    ours = [r for r in read("flagship/results.jsonl") if r["seed"] == 0 and r.get("sparsity") is None]
+    ours = [r for r in read("flagship/results.jsonl") if r["seed"] == 0 and r.get("sparsity") is None and not on_gpu(r)]
     recipes: dict[tuple[str, str], list[dict]] = {
         (name, "**the default**"): [r for r in ours if r["dataset"] == name] for name in ("catching", "basic_motions")
     }

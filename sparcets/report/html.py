@@ -118,7 +118,7 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
         settings_section(e),
         "</main><footer class='soft'>Made by sparcets. This page is one file and loads nothing.</footer>",
         # As text: the browser reads the page at once, and plotly.js when the first picture is drawn.
-        f'<script type="text/plain" id="plotly">{script}</script>',
+        f'<script type="text/plain" id="plotly">{_packed(script)}</script>',
         f"<script>{_template('report.js')}</script></body></html>",
     ]
     return "\n".join(parts)
@@ -203,12 +203,16 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
 def _pictures(name: str, figures: Figures) -> str:
     """Return room for pictures, and the numbers that they are drawn from when they come into view."""
     places = [_place(key, figure) for key, figure in figures.items()]
-    text = json.dumps(figures, separators=(",", ":"), allow_nan=False).encode()
-    packed = base64.b64encode(zlib.compress(text, 6)).decode()
+    text = json.dumps(figures, separators=(",", ":"), allow_nan=False)
     return (
         f'<div class="pictures" id="{name}" data-figures="{name}-numbers">{"".join(places)}</div>'
-        f'<script type="text/plain" id="{name}-numbers">{packed}</script>'
+        f'<script type="text/plain" id="{name}-numbers">{_packed(text)}</script>'
     )
+
+
+def _packed(text: str) -> str:
+    """Return a text in a third of the room, as letters that a page may hold."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
 
 
 def _place(key: str, figure: PageFigure) -> str:
