@@ -64,7 +64,8 @@ def number(rows: list[dict], name: str) -> str:
     if not values:
         return ""
     spread = f" ± {stdev(values):.2f}" if len(values) > 1 and stdev(values) >= 0.005 else ""
-    return f"{fmean(values):.3f}{spread}" if name in ("smoothness", "limb_deviation") else f"{fmean(values):.2f}{spread}"
+    places = 3 if name in ("smoothness", "limb_deviation") else 2
+    return f"{fmean(values):.{places}f}{spread}"
 
 
 def comparison_tables() -> str:

@@ -11,6 +11,7 @@ from sparcets.explainers.cutting import keep_first, rank_changes, without_faint
 from sparcets.explainers.recipe import Recipe
 from sparcets.trade_off import PRICE
 
+ROOM = 2**22  # entries of all tries together
 FINE = 40  # parts of a series in which entries are kept below a cap: single strong ones weigh more than whole stretches
 
 
@@ -42,6 +43,16 @@ def choose(
     entries
         Number of entries that could change, of which changes are a share.
     """
+    tries = len(recipe.strengths) * len(guides) * len(recipe.louder)
+    rows = max(1, ROOM // (tries * x[0].numel()))
+    if len(x) > rows:  # all tries of all queries at once might fill the memory
+        parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
+        own = [[None if g is None else g[part] for g in guides] for part in parts]
+        caps = [None if at_most is None else at_most[part] for part in parts]
+        each = zip(parts, own, caps, strict=True)
+        return torch.cat(
+            [choose(recipe, x[p], target[p], guides=g, hold=hold, at_most=c, entries=entries) for p, g, c in each]
+        )
     tried = []
     for strength in recipe.strengths:
         for guide in guides:

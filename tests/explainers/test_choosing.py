@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.explainers import choosing as module
 from sparcets.explainers.choosing import choose, worth
 from sparcets.explainers.recipe import LOUDER, Recipe
 from sparcets.networks.gated import GatedGenerator
@@ -109,6 +110,15 @@ def test_real_series_are_never_exaggerated():
     there = found != 0
     assert there.any((1, 2)).all()
     torch.testing.assert_close((QUERY + found)[there], real[there])
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_where_room_is_short_queries_come_in_parts_with_the_same_result(guided, monkeypatch):
+    real = torch.tensor(INFO.scaler.transform(X[Y == 1][:5]), dtype=torch.float32)
+    ask = {"at_most": 7, "guides": [QUERY, real] if guided else (None,)}
+    whole = chosen(recipe(guided=guided), **ask)
+    monkeypatch.setattr(module, "ROOM", 2 * 9 * 48)  # two queries at a time, then one
+    torch.testing.assert_close(chosen(recipe(guided=guided), **ask), whole)
 
 
 def test_constraints_hold_what_is_louder_too():
