@@ -8,7 +8,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 SETS = {
     "moving_box": "Moving Box (17,600 series of 50 × 50, 2 classes)",
     "motionsense": "MotionSense, random split (7,544 windows of 100 × 12, 4 classes)",
-    "motionsense, by subject": "MotionSense, split by subject (people of the test are not in the training)",
+    "motionsense_by_subject": "MotionSense, split by subject (people of the test are not in the training)",
     "catching": "Simulated catching (1,975 series of 60 × 20, 3 classes)",
     "basic_motions": "BasicMotions (40 training series of 100 × 6, 4 classes)",
 }
@@ -43,7 +43,7 @@ def groups() -> dict[tuple[str, str, str], list[dict]]:
         cap = row.get("sparsity")
         label = OURS if on_gpu(row) else f"{OURS} on a CPU"
         label += "" if cap is None else f", at most {cap:g} changed"
-        dataset = row["dataset"] + (", by subject" if row["data"]["split"] == "subject" else "")
+        dataset = row["dataset"] + ("_by_subject" if row["data"]["split"] == "subject" else "")
         found.setdefault((dataset, row["target"] or "runner-up", label), []).append(row)
     for row in read("reproduction/results.jsonl"):
         if not row["label"].startswith("SPARCE,"):  # its own ablation has its own page
