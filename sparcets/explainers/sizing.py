@@ -42,14 +42,14 @@ def sizes_for(n_series: int, n_features: int, *, on_gpu: bool) -> Sizes:
     Examples
     --------
     >>> [sizes_for(n, 12, on_gpu=False).steps for n in (40, 1_580, 14_080)]
-    [513, 1026, 3000]
+    [510, 895, 3000]
     >>> sizes_for(14_080, 12, on_gpu=True)
     Sizes(hidden=32, layers=6, batch_size=128, steps=3000, witnesses=8, witness_steps=1500)
     """
     if on_gpu and n_series >= MUCH:
         hidden, layers = (16, 4) if n_features > WIDE else (32, 6)
         return Sizes(hidden, layers, batch_size=128, steps=3000, witnesses=8, witness_steps=1500)
-    steps = min(3000, 500 + n_series // 3)
+    steps = min(3000, 500 + n_series // 4)
     return Sizes(hidden=16, layers=4, batch_size=32, steps=steps, witnesses=4, witness_steps=800)
 
 

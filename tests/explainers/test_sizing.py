@@ -12,9 +12,9 @@ LARGE = {"hidden": 32, "layers": 6, "batch_size": 128, "witnesses": 8, "witness_
 
 
 @pytest.mark.parametrize(
-    ("n_series", "steps"), [(0, 500), (2, 500), (3, 501), (40, 513), (1_000, 833), (7_499, 2999), (7_500, 3000)]
+    ("n_series", "steps"), [(0, 500), (3, 500), (4, 501), (40, 510), (1_000, 750), (9_999, 2999), (10_000, 3000)]
 )
-def test_on_a_core_the_network_is_small_and_three_series_add_a_step(n_series, steps):
+def test_on_a_core_the_network_is_small_and_four_series_add_a_step(n_series, steps):
     assert sizes_for(n_series, 12, on_gpu=False) == Sizes(**SMALL, steps=steps)
 
 
@@ -24,7 +24,7 @@ def test_no_training_is_longer_than_3000_steps():
 
 def test_a_gpu_is_made_use_of_where_there_is_much_data():
     assert MUCH == 1000
-    assert sizes_for(999, 12, on_gpu=True) == sizes_for(999, 12, on_gpu=False) == Sizes(**SMALL, steps=833)
+    assert sizes_for(999, 12, on_gpu=True) == sizes_for(999, 12, on_gpu=False) == Sizes(**SMALL, steps=749)
     assert sizes_for(1000, 12, on_gpu=True) == sizes_for(14_080, 12, on_gpu=True) == Sizes(**LARGE, steps=3000)
 
 
