@@ -19,7 +19,7 @@ NOT_JUDGED = (
 )
 MEANING = {
     "unchanged": "the model says the wanted class already",
-    "generated": "made in one pass",
+    "generated": "made by the generator",
     "refined": "improved by a short search",
     "neighbour": "taken from a real series",
     "not_found": "nothing convinced the model; the best attempt is shown",
