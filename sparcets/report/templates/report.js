@@ -54,13 +54,14 @@ function tend(box) {
   else if (away > FAR) forget(box);
 }
 
-// Words first: pictures wait until the page stands.
+// Words first: plotly.js keeps the browser busy for a second, and waits until the page stands and answers.
+const PATIENCE = 200; // milliseconds
 window.addEventListener("load", () => setTimeout(() => {
   for (const pixels of [NEAR, FAR]) {
     const observer = new IntersectionObserver((seen) => seen.forEach((s) => tend(s.target)), { rootMargin: `${pixels}px` });
     document.querySelectorAll(".pictures").forEach((box) => observer.observe(box));
   }
-}));
+}, PATIENCE));
 
 function sortBy(header) {
   const table = header.closest("table");
