@@ -45,7 +45,7 @@ def test_all_parts_run_and_are_stored(tmp_path: Path) -> None:
 def test_data_that_lie_on_the_device_are_answered_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "LARGE", 6)  # on a GPU alone it is part of a run; here it must work, too
     bench = Bench(device="cpu", sizes=TINY, seed=0)
-    assert speed._rate_on_the_device(bench, bench.explainer) > 0
+    assert speed._rate_on_the_device(bench, bench.explainer()) > 0
 
 
 def test_growth_is_a_power(monkeypatch: pytest.MonkeyPatch) -> None:
