@@ -156,7 +156,7 @@ class SparceConfig(AdversarialConfig):
     weakest: float = 0.3  # smallest and
     strongest: float = 10.0  # largest factor of the sparsity term that the generator learns to serve
     ramp: float = 0.33  # share of the training over which the sparsity term comes in
-    agreement: float = 0.9  # probability of the target that all voices keep when an answer is cut deepest
+    agreement: float = 0.9  # probability of the target that all voices keep when an answer is cut
 
     @property
     def sizes_itself(self) -> bool:

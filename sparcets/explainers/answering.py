@@ -176,7 +176,7 @@ class _Search:
 
     def _chosen(self, rows: IntArray) -> Tensor:
         """Return the best residuals of all strengths, and of all guides where some are followed."""
-        x, at_most = self.x[rows], self.request.at_most
+        x = self.x[rows]
         guides: list[Tensor | None] = [None]
         if self.recipe.generator.guided:
             guides = [self.recipe.guide_tensors(self.near[rows, way], x) for way in range(NEAREST)]
@@ -186,7 +186,7 @@ class _Search:
             self.target[rows],
             guides=guides,
             hold=self.projection,
-            at_most=None if at_most is None else torch.as_tensor(at_most[rows], device=x.device),
+            at_most=self._at_most(rows),
             entries=x.shape[1] * int(self.request.constraints.mutable.sum()),
         )
 
@@ -224,22 +224,22 @@ class _Search:
 
     def _cut(self, rows: IntArray, delta: Tensor) -> Tensor:
         """Return what changed everything at first, a descent or a whole real series, cut to what is needed."""
-        return self.recipe.shorten(self.x[rows], delta, self.target[rows], self._at_most(rows, delta))
+        self._note_what_is_needed(rows, delta)
+        return self.recipe.shorten(self.x[rows], delta, self.target[rows], self._at_most(rows))
 
     def _capped(self, rows: IntArray, delta: Tensor) -> Tensor:
-        at_most = self._at_most(rows, delta)
+        self._note_what_is_needed(rows, delta)
+        at_most = self._at_most(rows)
         return delta if at_most is None else keep_first(delta, rank_changes(delta), at_most)
 
-    def _at_most(self, rows: IntArray, delta: Tensor) -> Tensor | None:
-        if self.request.at_most is None:
-            return None
-        self._note_what_is_needed(rows, delta)
-        return torch.as_tensor(self.request.at_most[rows], device=delta.device)
+    def _at_most(self, rows: IntArray) -> Tensor | None:
+        at_most = self.request.at_most
+        return None if at_most is None else torch.as_tensor(at_most[rows], device=self.x.device)
 
     def _note_what_is_needed(self, rows: IntArray, delta: Tensor) -> None:
         """Remember how many changes would have been enough, for the reason of those that the cap leaves out."""
         unknown = np.flatnonzero(self.board.needed[rows] < 0)
-        if not len(unknown):
+        if self.request.at_most is None or not len(unknown):
             return
         some = rows[unknown]
         free = self.recipe.shorten(self.x[some], delta[unknown], self.target[some])

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from sparcets.explainers.cutting import keep_first, rank_changes, without_faint
-from sparcets.explainers.recipe import Recipe
+from sparcets.explainers.recipe import Recipe, of_target
+from sparcets.networks.gates import SHORT
 from sparcets.trade_off import PRICE
 
 ROOM = 2**22  # entries of all tries together
-FINE = 40  # parts of a series in which entries are kept below a cap: single strong ones weigh more than whole stretches
 
 
 @torch.no_grad()
@@ -60,7 +60,8 @@ def choose(
             tried += [hold(x, without_faint(factor * delta)) for factor in recipe.louder]
     delta = torch.cat(tried)  # (tries * batch, time, features)
     if at_most is not None:
-        delta = keep_first(delta, rank_changes(delta, FINE), at_most.repeat(len(tried)))
+        # In short stretches: below a cap, single strong entries weigh more than whole ones of the usual length.
+        delta = keep_first(delta, rank_changes(delta, SHORT), at_most.repeat(len(tried)))
     found = worth(recipe, x.repeat(len(tried), 1, 1), delta, target.repeat(len(tried)), entries)
     best = found.reshape(len(tried), -1).argmax(0)
     return delta.reshape(len(tried), *x.shape)[best, torch.arange(len(x), device=x.device)]
@@ -73,10 +74,9 @@ def worth(recipe: Recipe, x: Tensor, delta: Tensor, target: Tensor, entries: int
     Half of the word is the referee's: it had no part in the training, so that no answer was made to please it. What the
     explained classifier itself does not accept comes after everything that it does.
     """
-    made = x + delta
-    said = recipe.log_proba(made)  # (V, B, K)
-    by_voices = said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].exp().mean(0)
-    by_referee = recipe.ask(recipe.referee, made).gather(1, target[:, None])[:, 0].exp()
+    said = recipe.hear([*recipe.voices, recipe.referee], x + delta)  # (V + 1, B, K)
+    believed = of_target(said, target).exp()
+    by_voices, by_referee = believed[:-1].mean(0), believed[-1]
     accepted = said[0].argmax(1) == target
     share = (delta != 0).sum((1, 2)) / max(1, entries)
     return (by_voices + by_referee) / 2 - PRICE * share - 2.0 * ~accepted

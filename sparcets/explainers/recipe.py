@@ -123,11 +123,12 @@ class Recipe:
 
     def log_proba(self, x: Tensor) -> Tensor:
         """Return what all voices say of standardised series (voices, batch, classes), with gradients."""
-        return torch.stack([self.ask(voice, x) for voice in self.voices])
+        return self.hear(self.voices, x)
 
-    def ask(self, voice: DifferentiableClassifier, x: Tensor) -> Tensor:
-        """Return what a voice says of standardised series (batch, classes), with gradients."""
-        return voice.log_proba(self._raw(x).to(voice.device)).to(x.device).float()
+    def hear(self, voices: Sequence[DifferentiableClassifier], x: Tensor) -> Tensor:
+        """Return what some voices say of standardised series (voices, batch, classes), with gradients."""
+        raw = self._raw(x)
+        return torch.stack([voice.log_proba(raw.to(voice.device)).to(x.device).float() for voice in voices])
 
     @torch.no_grad()
     def agreement(self, x: Tensor, target: Tensor, enough: Tensor | None = None) -> Tensor:
@@ -142,8 +143,7 @@ class Recipe:
             others are not asked.
         """
         if enough is None or x.device.type != "cpu":  # a GPU would have to wait to know who is left
-            said = self.log_proba(x)  # (V, B, K)
-            return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0].amin(0).exp()
+            return of_target(self.log_proba(x), target).amin(0).exp()
         raw, least = self._raw(x), torch.ones(len(x))
         for voice in reversed(self.voices):  # the witnesses first: having learnt with noise, they are hard to convince
             left = torch.nonzero(least >= enough)[:, 0]
@@ -191,6 +191,11 @@ class Recipe:
             return x
         found = torch.as_tensor(self.guides[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
         return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)
+
+
+def of_target(said: Tensor, target: Tensor) -> Tensor:
+    """Return what voices say (voices, batch, classes) of the wanted classes alone (voices, batch)."""
+    return said.gather(2, target[None, :, None].expand(len(said), -1, 1))[:, :, 0]
 
 
 def build_generator(

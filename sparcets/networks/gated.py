@@ -8,14 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
-from sparcets.networks.gates import hard_concrete, openness, over_stretches
+from sparcets.networks.gates import SHORT, hard_concrete, openness, over_stretches
 from sparcets.networks.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # numbers that tell the generator which class is wanted
 PER_ENTRY = 8  # numbers per entry that a recurrent backbone is read out to
 FINER = 4.0  # strength from which on gates may open for short stretches: fewer entries can be had, in more pieces
-SHORT = 40  # of a series
 OPEN = 1.0  # logits of the gates at first: what starts shut learns slowly
 
 

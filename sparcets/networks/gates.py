@@ -10,6 +10,7 @@ from torch import Tensor
 
 TEMPERATURE = 0.5
 STRETCHES = 5  # what belongs together in time is this part of a series
+SHORT = 40  # where few entries may change, this part
 LOW, HIGH = -0.1, 1.1  # a sigmoid stretched beyond 0 and 1 and cut off there: that is how exact zeros come about
 
 

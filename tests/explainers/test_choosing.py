@@ -10,10 +10,9 @@ import sparcets as sp
 from sparcets.explainers import choosing as module
 from sparcets.explainers.choosing import choose, worth
 from sparcets.explainers.recipe import LOUDER, Recipe
-from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule
+from sparcets.testing.mocks import Lifting, MeanModule
 from sparcets.trade_off import PRICE
 
 X, Y = make_series(36, n_steps=12)
@@ -21,22 +20,6 @@ INFO = SeriesInfo.measure(X, ("a", "b", "c"))
 ROWS = np.flatnonzero(Y == 0)[:5]
 QUERY = torch.tensor(INFO.scaler.transform(X[ROWS]), dtype=torch.float32)
 TARGET = torch.ones(len(ROWS), dtype=torch.int64)
-
-
-class Lifting(GatedGenerator):
-    """Lifts the wanted feature by the exponential of the strength; or goes all the way to a guide."""
-
-    def __init__(self, guided=False):
-        super().__init__(
-            n_features=4, mutable=[0, 1, 2, 3], n_targets=3, backbone="lstm", hidden=2, layers=1, gate="none",
-            guided=guided,
-        )  # fmt: skip
-
-    def forward(self, x, target, strength, guide=None):
-        if guide is not None:
-            return guide - x
-        wanted = torch.nn.functional.one_hot(target, 4).to(x)
-        return (strength.exp()[:, None] * wanted)[:, None].expand_as(x).clone()
 
 
 class Always(torch.nn.Module):

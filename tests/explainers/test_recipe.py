@@ -14,28 +14,12 @@ from sparcets.explainers.recipe import Recipe, as_history, describe, ladder, wal
 from sparcets.networks.gated import GatedGenerator
 from sparcets.series_info import SeriesInfo
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule
+from sparcets.testing.mocks import Lifting, MeanModule
 from sparcets.trade_off import FURTHER, PRICE, Place, knee
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
 INFO = SeriesInfo.measure(X, ("a", "b", "c"))
-
-
-class Lifting(GatedGenerator):
-    """Lifts the wanted feature by the exponential of the strength."""
-
-    def __init__(self, guided=False):
-        super().__init__(
-            n_features=4, mutable=[0, 1, 2, 3], n_targets=3, backbone="lstm", hidden=2, layers=1, gate="none",
-            guided=guided,
-        )  # fmt: skip
-
-    def forward(self, x, target, strength, guide=None):
-        if self.guided:
-            return guide - x
-        wanted = torch.nn.functional.one_hot(target, 4).to(x)
-        return (strength.exp()[:, None] * wanted)[:, None].expand_as(x).clone()
 
 
 def recipe(voices=(10.0,), *, louder=(1.0,), guided=False, strengths=(0.0,), referee=None):
