@@ -95,9 +95,12 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
 def _check_finite(array: FloatArray, name: str, first: int) -> None:
     block = max(1, FINITE // array[0].size)  # not all at once: that would take a quarter of the memory again
     parts = (array[start : start + block] for start in range(0, len(array), block))
-    if all(np.isfinite([part.min(), part.max()]).all() for part in parts):  # both pass NaN on
-        return
+    with np.errstate(all="ignore"):  # one reading by all cores; only where a sum is infinite, a look at each entry
+        if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
+            return
     places = np.argwhere(~np.isfinite(array))
+    if not len(places):  # all are finite, their squares are not
+        return
     where = tuple(int(i) for i in places[0])
     value, series = array[where], first + where[0]
     what = "NaN" if np.isnan(value) else "infinity"

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.networks import fused
+
 KERNEL = 5
 DILATIONS = (1, 2, 4, 8)  # of the blocks in turn: together they look 60 steps far; the pooled states see all
 
@@ -41,11 +43,25 @@ class Mixer(nn.Module):
 
     def forward(self, series: Tensor, told: Tensor) -> Tensor:
         """Return states (batch, time, features, channels) of series (batch, n_series, time, features)."""
+        if self._in_one_go(series):
+            from sparcets.networks.fused.mixer import mix
+
+            return mix(self, series, told)
         h = _along_time(self.first, series)
         h = h + self.which.to(h.dtype)
         for block in self.blocks:
             h = block(h, told)
         return h
+
+    def _in_one_go(self, series: Tensor) -> bool:
+        """Whether kernels of our own do it: on a GPU, in bfloat16, where nobody asks for gradients."""
+        device = series.device
+        wanted = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type) == torch.bfloat16
+        if torch.is_grad_enabled() or not wanted or not fused.available(device):
+            return False
+        from sparcets.networks.fused.mixer import suits
+
+        return suits(series.shape[2], self.first.out_channels)
 
 
 class Exchange(nn.Module):

@@ -7,7 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from sparcets.networks import fused
 from sparcets.networks.pooling import last_step
+
+WIDE = 128  # units; narrower layers fit into one processor, and libraries have kernels for that
+FEW = 64  # series; for more, libraries' products fill a GPU
 
 
 class Recurrent(nn.Module):
@@ -32,7 +36,7 @@ class Recurrent(nn.Module):
             if i > 0:
                 x = F.dropout(x, self.dropout, self.training)
             if lengths is None:
-                x = layer(x)[0]  # (B, T, 2H)
+                x = _both_ways(layer, x)  # (B, T, 2H)
             else:
                 # Packed, the backward direction starts at each series' own end instead of in the padding.
                 packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
@@ -50,6 +54,21 @@ class Recurrent(nn.Module):
         top = self.layers[-1]
         assert isinstance(top, nn.RNNBase)
         return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
+
+
+def _both_ways(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the states (batch, time, 2 * hidden) of a layer."""
+    if (
+        isinstance(layer, nn.LSTM)
+        and (layer.training and layer.hidden_size >= WIDE and len(x) <= FEW)
+        and fused.available(x.device)
+        and not torch.is_autocast_enabled(x.device.type)
+    ):
+        from sparcets.networks.fused.lstm import lstm
+
+        return lstm(layer, x)
+    states: Tensor = layer(x)[0]
+    return states
 
 
 def _one_way(layer: nn.RNNBase, x: Tensor, suffix: str) -> Tensor:
