@@ -82,7 +82,8 @@ def _answer(
     """Return the queries, counterfactuals (batch, time, features), targets, and probabilities before and after."""
     voice, device = recipe.voices[0], recipe.device
     series = torch.from_numpy(X)
-    kept, made = torch.empty_like(series), torch.empty_like(series)  # copied by torch: on all cores
+    # Memory by NumPy, which asks for large pages; copied by torch, on all cores.
+    kept, made = torch.from_numpy(np.empty_like(X)), torch.from_numpy(np.empty_like(X))
     wanted = torch.empty(len(X), dtype=torch.int64) if target is None else torch.from_numpy(target.copy())
     before, after = torch.empty(2, len(X), voice.n_classes, dtype=torch.float64)
     least = np.where(constraints.mutable, constraints.tolerance, np.inf)
