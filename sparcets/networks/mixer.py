@@ -61,7 +61,7 @@ class Mixer(nn.Module):
             return False
         from sparcets.networks.fused.mixer import suits
 
-        return suits(series.shape[2], self.first.out_channels)
+        return suits(self.first.out_channels)
 
 
 class Exchange(nn.Module):

@@ -69,7 +69,9 @@ def test_kernels_equal_plain_pytorch_in_the_interpreter() -> None:
 @needs_triton
 @needs_gpu
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [*SHAPES, (7, 1, 50, 50, 16, 4), (4, 1, 300, 9, 16, 4), (2, 1, 1000, 3, 32, 2)])
+@pytest.mark.parametrize(
+    "shape", [*SHAPES, (7, 1, 50, 50, 16, 4), (125, 1, 160, 20, 32, 6), (125, 1, 500, 20, 32, 6), (9, 1, 64, 3, 64, 2)]
+)
 def test_the_mixers_kernels_are_as_close_to_the_truth_as_plain_bfloat16(shape, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     mixer, series, told = lively(*shape, device="cuda")

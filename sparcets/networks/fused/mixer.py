@@ -17,17 +17,16 @@ from torch import Tensor
 if TYPE_CHECKING:
     from sparcets.networks.mixer import Exchange, Mixer
 
-LONGEST = 1024  # steps of a series that one program holds
-PER_WARP = 1024  # numbers of a feature's states, (steps, channels), that are in good hands with one warp
+ROWS = 64  # steps that a program works on at a time
 
 
-def suits(steps: int, channels: int) -> bool:
-    """Whether the kernels are made for such series: sizes of products are powers of two from 16 on.
+def suits(channels: int) -> bool:
+    """Whether the kernels are made for so many channels: sizes of products are powers of two from 16 on.
 
-    >>> suits(50, 16), suits(50, 24), suits(5000, 16)
-    (True, False, False)
+    >>> [suits(channels) for channels in (8, 16, 24, 32)]
+    [False, True, False, True]
     """
-    return steps <= LONGEST and channels >= 16 and channels & (channels - 1) == 0
+    return channels >= 16 and channels & (channels - 1) == 0
 
 
 @torch.no_grad()
@@ -45,9 +44,10 @@ def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.b
     """
     B, S, T, n_features = series.shape
     C, kernel = mixer.first.out_channels, mixer.first.kernel_size[0]
-    steps = max(16, triton.next_power_of_2(T))
     programs = (B * n_features,)
-    sizes = {"C": C, "K": kernel, "STEPS": steps, "num_warps": min(8, max(1, steps * C // PER_WARP))}
+    # Two warps at most: of four, Triton makes Hopper's warp groups, slower for products this small, and wrong for some.
+    rows = min(ROWS, max(16, triton.next_power_of_2(T)))
+    sizes = {"C": C, "K": kernel, "ROWS": rows, "num_warps": 1 if C == 16 else 2}
     h, made = (series.new_empty(B, T, n_features, C, dtype=dtype) for _ in range(2))
     first = mixer.first
     _first[programs](series.contiguous(), first.weight, first.bias, mixer.which, h, T, n_features, S=S, **sizes)
@@ -63,45 +63,53 @@ def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.b
 @triton.jit
 def _first(
     x, weight, bias, which, out, T, n_features,
-    S: tl.constexpr, C: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr,
+    S: tl.constexpr, C: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write the first states of one feature of one query, which may come with a guide: ``S`` series."""
     b, f = tl.program_id(0).to(tl.int64) // n_features, tl.program_id(0) % n_features  # neighbours side by side
-    t, c = tl.arange(0, STEPS)[:, None], tl.arange(0, C)[None, :]
-    total = tl.load(bias + c) + tl.load(which + f * C + c) + tl.zeros((STEPS, C), tl.float32)
-    for s in tl.static_range(S):
-        for k in tl.static_range(K):
-            at = t + (k - K // 2)
-            seen = tl.load(x + ((b * S + s) * T + at) * n_features + f, mask=(at >= 0) & (at < T), other=0.0)
-            total += seen.to(tl.float32) * tl.load(weight + (c * S + s) * K + k)
-    tl.store(out + ((b * T + t) * n_features + f) * C + c, total.to(out.dtype.element_ty), mask=t < T)
+    c = tl.arange(0, C)[None, :]
+    start = tl.load(bias + c) + tl.load(which + f * C + c)
+    for first in range(0, T, ROWS):
+        t = first + tl.arange(0, ROWS)[:, None]
+        total = start + tl.zeros((ROWS, C), tl.float32)
+        for s in tl.static_range(S):
+            for k in tl.static_range(K):
+                at = t + (k - K // 2)
+                seen = tl.load(x + ((b * S + s) * T + at) * n_features + f, mask=(at >= 0) & (at < T), other=0.0)
+                total += seen.to(tl.float32) * tl.load(weight + (c * S + s) * K + k)
+        tl.store(out + ((b * T + t) * n_features + f) * C + c, total.to(out.dtype.element_ty), mask=t < T)
 
 
 @triton.jit
 def _exchange(
     h, said, asked, around, spread, whole, last, out, T, n_features, dilation,
-    C: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write the states of one feature of one query after a block."""
     kind = h.dtype.element_ty
     b, f = tl.program_id(0).to(tl.int64) // n_features, tl.program_id(0) % n_features
-    t, c, wide = tl.arange(0, STEPS)[:, None], tl.arange(0, C), tl.arange(0, 2 * C)
+    c, wide = tl.arange(0, C), tl.arange(0, 2 * C)
     column, step = (b * T * n_features + f) * C + c[None, :], n_features * C
-    own = tl.load(h + column + t * step, mask=t < T, other=0.0).to(tl.float32)
-    # The whole, and what is asked. Weights lie as (outputs, inputs), products want (inputs, outputs).
-    mean, top = tl.sum(own, axis=0) / T, tl.max(tl.where(t < T, own, float("-inf")), axis=0)
+    mean, top = tl.zeros((C,), tl.float32), tl.full((C,), float("-inf"), tl.float32)
+    for first in range(0, T, ROWS):
+        t = first + tl.arange(0, ROWS)[:, None]
+        own = tl.load(h + column + t * step, mask=t < T, other=0.0).to(tl.float32)
+        mean += tl.sum(own, axis=0) / T
+        top = tl.maximum(top, tl.max(tl.where(t < T, own, float("-inf")), axis=0))
+    # Weights lie as (outputs, inputs), products want (inputs, outputs).
     of_mean = tl.load(whole + c[None, :] * (2 * C) + c[:, None])
     of_top = tl.load(whole + c[None, :] * (2 * C) + C + c[:, None])
     pooled = tl.sum(mean[:, None] * of_mean + top[:, None] * of_top, axis=0) + tl.load(asked + b * C + c)
-    # The other features.
-    heard = tl.load(said + (b * T + t) * (2 * C) + wide[None, :], mask=t < T, other=0.0).to(tl.float32)
     of_others = tl.load(spread + (f * C + c[None, :]) * (2 * C) + wide[:, None]).to(kind)
-    found = tl.dot(tl.maximum(heard, 0.0).to(kind), of_others) + pooled[None, :]
-    # Along time.
-    for k in tl.static_range(K):
-        at = t + (k - K // 2) * dilation
-        seen = tl.load(h + column + at * step, mask=(at >= 0) & (at < T), other=0.0)
-        found = tl.dot(seen, tl.load(around + (c[None, :] * C + c[:, None]) * K + k).to(kind), found)
     to_sum = tl.load(last + c[None, :] * C + c[:, None]).to(kind)
-    total = tl.dot(tl.maximum(found, 0.0).to(kind), to_sum, own)
-    tl.store(out + column + t * step, total.to(kind), mask=t < T)
+    for first in range(0, T, ROWS):
+        t = first + tl.arange(0, ROWS)[:, None]
+        heard = tl.load(said + (b * T + t) * (2 * C) + wide[None, :], mask=t < T, other=0.0).to(tl.float32)
+        found = tl.dot(tl.maximum(heard, 0.0).to(kind), of_others) + pooled[None, :]
+        for k in tl.static_range(K):
+            at = t + (k - K // 2) * dilation
+            seen = tl.load(h + column + at * step, mask=(at >= 0) & (at < T), other=0.0)
+            found = tl.dot(seen, tl.load(around + (c[None, :] * C + c[:, None]) * K + k).to(kind), found)
+        own = tl.load(h + column + t * step, mask=t < T, other=0.0).to(tl.float32)
+        total = tl.dot(tl.maximum(found, 0.0).to(kind), to_sum, own)
+        tl.store(out + column + t * step, total.to(kind), mask=t < T)
