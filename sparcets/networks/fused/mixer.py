@@ -45,9 +45,9 @@ def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.b
     B, S, T, n_features = series.shape
     C, kernel = mixer.first.out_channels, mixer.first.kernel_size[0]
     programs = (B * n_features,)
-    # Two warps at most: of four, Triton makes Hopper's warp groups, slower for products this small, and wrong for some.
     rows = min(ROWS, max(16, triton.next_power_of_2(T)))
-    sizes = {"C": C, "K": kernel, "ROWS": rows, "num_warps": 1 if C == 16 else 2}
+    # One warp holds all it works on. Of four, Triton makes Hopper's warp groups: slower here, and wrong for some sizes.
+    sizes = {"C": C, "K": kernel, "ROWS": rows, "num_warps": 1, "num_stages": 1}
     h, made = (series.new_empty(B, T, n_features, C, dtype=dtype) for _ in range(2))
     first = mixer.first
     _first[programs](series.contiguous(), first.weight, first.bias, mixer.which, h, T, n_features, S=S, **sizes)
