@@ -55,13 +55,13 @@ class Mixer(nn.Module):
 
     def _in_one_go(self, series: Tensor) -> bool:
         """Whether kernels of our own do it: on a GPU, in bfloat16, where nobody asks for gradients."""
-        device = series.device
-        wanted = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type) == torch.bfloat16
-        if torch.is_grad_enabled() or not wanted or not fused.available(device):
-            return False
-        from sparcets.networks.fused.mixer import suits
-
-        return suits(self.first.out_channels)
+        kind, channels = series.device.type, self.first.out_channels
+        return (
+            not torch.is_grad_enabled()
+            and (torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.bfloat16)
+            and (channels >= 16 and channels & (channels - 1) == 0)
+            and fused.available(series.device)
+        )
 
 
 class Exchange(nn.Module):

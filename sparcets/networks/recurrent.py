@@ -61,8 +61,8 @@ def _both_ways(layer: nn.Module, x: Tensor) -> Tensor:
     if (
         isinstance(layer, nn.LSTM)
         and (layer.training and layer.hidden_size >= WIDE and len(x) <= FEW)
+        and (x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type))
         and fused.available(x.device)
-        and not torch.is_autocast_enabled(x.device.type)
     ):
         from sparcets.networks.fused.lstm import lstm
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,7 +23,9 @@ import torch
 from tests.networks.test_fused import apart, gradients, lively
 from sparcets.networks.fused.lstm import lstm
 from sparcets.networks.fused.mixer import mix
+from sparcets.networks.fused.probe import probe
 
+assert probe(torch.device("cpu")) == 1
 torch.manual_seed(0)
 for shape in {SHAPES}:
     mixer, series, told = lively(*shape)
@@ -102,6 +105,28 @@ def test_the_lstms_kernels_are_as_close_to_the_truth_as_cudnn(batch: int, steps:
     truth = gradients(lambda of, x: of(x)[0], layer.cpu().double(), x.cpu().double())
     for mine, theirs, true in zip(ours, library, truth, strict=True):
         assert apart(mine.cpu(), true) <= 1.5 * apart(theirs.cpu(), true) + 1e-4  # both multiply in TF32
+
+
+def test_where_kernels_cannot_be_compiled_plain_pytorch_does_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_compiler(device: torch.device) -> Tensor:
+        raise RuntimeError("Failed to find C compiler.\nPlease specify one.")
+
+    monkeypatch.setattr(fused, "find_spec", lambda name: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setitem(sys.modules, "sparcets.networks.fused.probe", SimpleNamespace(probe=no_compiler))
+    fused.available.cache_clear()
+    for _ in range(3):
+        assert not fused.available(torch.device("cuda", 7))
+    assert [r.getMessage() for r in caplog.records] == [
+        "without kernels of our own, which is slower: Failed to find C compiler."
+    ]
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    monkeypatch.setitem(sys.modules, "sparcets.networks.fused.probe", SimpleNamespace(probe=torch.zeros))
+    fused.available.cache_clear()
+    assert not fused.available(torch.device("cuda", 7)), "an old GPU cannot multiply bfloat16"
+    fused.available.cache_clear()
 
 
 @pytest.mark.parametrize(("training", "hidden"), [(True, 256), (False, 256), (True, 8)])

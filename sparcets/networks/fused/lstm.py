@@ -38,7 +38,7 @@ def lstm(layer: nn.LSTM, x: Tensor) -> Tensor:
     steps = x.transpose(0, 1)  # (T, B, I)
     T, B, _ = steps.shape
     gates = torch.baddbmm(bias[:, None], steps.reshape(1, T * B, -1).expand(2, -1, -1), of_input.transpose(1, 2))
-    states: Tensor = _Recurrence.apply(gates.reshape(2, T, B, -1), of_state)  # type: ignore[no-untyped-call]
+    states: Tensor = _Recurrence.apply(gates.reshape(2, T, B, -1), of_state)
     return torch.cat([states[0], states[1]], dim=2).transpose(0, 1)
 
 
@@ -55,8 +55,9 @@ class _Recurrence(torch.autograd.Function):
         gates, weight = gates.contiguous(), weight.contiguous()
         acted = torch.empty_like(gates)
         states, cells = gates.new_empty(2, T, B, H), gates.new_empty(2, T, B, H)
-        for step in range(T):
-            _forward[_programs(H, B)](gates, weight, acted, states, cells, step, T, B, H=H, **_SIZES)
+        with torch.cuda.device_of(gates):
+            for step in range(T):
+                _forward[_programs(H, B)](gates, weight, acted, states, cells, step, T, B, H=H, **_SIZES)
         ctx.save_for_backward(weight, acted, states, cells)
         return states
 

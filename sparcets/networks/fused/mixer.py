@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 ROWS = 64  # steps that a program works on at a time
 
 
-def suits(channels: int) -> bool:
-    """Whether the kernels are made for so many channels: sizes of products are powers of two from 16 on.
-
-    >>> [suits(channels) for channels in (8, 16, 24, 32)]
-    [False, True, False, True]
-    """
-    return channels >= 16 and channels & (channels - 1) == 0
-
-
 @torch.no_grad()
 def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """Return the mixer's states (batch, time, features, channels); all sums are taken in float32.
@@ -36,7 +27,7 @@ def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.b
     Parameters
     ----------
     mixer
-        Its weights are read as they are.
+        Of 16 channels, 32 or another power of two, which are the sizes of products; its weights are read as they are.
     series, told
         As for :meth:`Mixer.forward`, on the device of the weights.
     dtype
@@ -50,13 +41,16 @@ def mix(mixer: Mixer, series: Tensor, told: Tensor, dtype: torch.dtype = torch.b
     sizes = {"C": C, "K": kernel, "ROWS": rows, "num_warps": 1, "num_stages": 1}
     h, made = (series.new_empty(B, T, n_features, C, dtype=dtype) for _ in range(2))
     first = mixer.first
-    _first[programs](series.contiguous(), first.weight, first.bias, mixer.which, h, T, n_features, S=S, **sizes)
-    for block in cast("list[Exchange]", mixer.blocks):
-        said = F.linear(h.flatten(2), block.gather.weight.to(h.dtype), block.gather.bias.to(h.dtype))  # (B, T, 2C)
-        asked = F.linear(told.float(), block.asked.weight, block.asked.bias + block.whole.bias)  # (B, C)
-        weights = (block.around.weight, block.spread.weight, block.whole.weight, block.out.weight)
-        _exchange[programs](h, said, asked.float(), *weights, made, T, n_features, block.around.dilation[0], **sizes)
-        h, made = made, h
+    with torch.cuda.device_of(series):
+        _first[programs](series.contiguous(), first.weight, first.bias, mixer.which, h, T, n_features, S=S, **sizes)
+        for block in cast("list[Exchange]", mixer.blocks):
+            said = F.linear(h.flatten(2), block.gather.weight.to(h.dtype), block.gather.bias.to(h.dtype))  # (B, T, 2C)
+            asked = F.linear(told.float(), block.asked.weight, block.asked.bias + block.whole.bias)  # (B, C)
+            weights = (block.around.weight, block.spread.weight, block.whole.weight, block.out.weight)
+            _exchange[programs](
+                h, said, asked.float(), *weights, made, T, n_features, block.around.dilation[0], **sizes
+            )
+            h, made = made, h
     return h
 
 

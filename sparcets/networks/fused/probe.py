@@ -1,0 +1,20 @@
+"""The smallest kernel there is, to see whether kernels can be compiled and launched at all."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+def probe(device: torch.device) -> torch.Tensor:
+    """Return a one that a kernel has made of a zero."""
+    number = torch.zeros(1, device=device)
+    with torch.cuda.device_of(number):
+        _add_one[(1,)](number)
+    return number
+
+
+@triton.jit
+def _add_one(number):
+    tl.store(number, tl.load(number) + 1.0)
