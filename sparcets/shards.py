@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 HEADER = "explanation.json"
 FORMAT = 1
-BYTES = 2**26  # of the queries of a shard, at most
+BYTES = 2**24  # of the queries of a shard, at most; of larger ones the memory is not always given back in time
 
 
 def queries_per_shard(n_steps: int, n_features: int, n: int) -> int:
     """Return how many queries with ``n`` answers each go into a shard.
 
     >>> queries_per_shard(50, 50, 1)
-    3355
+    838
     """
     return max(1, BYTES // (n_steps * n_features * 8 * n))
 
