@@ -97,6 +97,16 @@ def test_values_that_are_no_numbers_are_located(value: float, word: str) -> None
         check_series(bad)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_whose_squares_are_none_are_numbers(dtype: Any) -> None:
+    huge = X.astype(dtype)
+    huge[1, 2] = np.finfo(dtype).max
+    assert check_series(huge) is huge
+    huge[0, 1, 1] = np.nan  # beside them, what is no number is found all the same
+    with pytest.raises(NonFiniteError, match=r"NaN at \[0, 1, 1\]"):
+        check_series(huge)
+
+
 def test_series_of_another_size_than_at_fit() -> None:
     assert check_series(X, n_features=3, n_steps=4) is X
     with pytest.raises(FeatureMismatchError, match=r"^Sparce was fitted on 12 features, X has 3\.$"):
