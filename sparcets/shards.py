@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -139,38 +139,48 @@ class ShardWriter:
             asked = _read_header(self.folder)["question"]
             other = [name for name in self.question if self.question[name] != asked.get(name)]
             if other:
-                raise StorageError(
-                    f"{self.folder} holds answers to another question: {', '.join(other)} "
-                    f"{'differs' if len(other) == 1 else 'differ'}. Choose another folder, or remove this one."
-                )
+                self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
         elif self.folder.exists() and not self.folder.is_dir():
             raise StorageError(f"out= must be a folder, but {self.folder} is a file.")
         for left in self.folder.glob(f".{_file(self.folder, 0).stem[:5]}*.npz"):
             left.unlink(missing_ok=True)  # of a process that was killed while it wrote
-        self._write_header(None)
+        self.begun = False
+
+    def any(self) -> Explanation | None:
+        """Return the first shard that can be read; None where there is none."""
+        for file in sorted(self.folder.glob("shard-*.npz")):
+            shard = _readable(file)
+            if shard is not None:
+                return shard
+        return None
 
     def held(self, number: int, X: FloatArray, target: IntArray | None) -> Explanation | None:
-        """Return the finished shard of these queries; None where it is to be made."""
-        file = _file(self.folder, number)
-        if not file.exists():
+        """Return the finished shard of these queries; None where it is to be made.
+
+        What is refused leaves all as it was: nothing is written before :meth:`begin`.
+        """
+        shard = _readable(_file(self.folder, number))
+        if shard is None:
             return None
-        try:
-            shard = load_explanation(file)
-        except FileFormatError:
-            return None  # damaged: made again
         n = int(self.question["n"])
         queries, wanted = shard.query[::n], shard.target[::n]
         k = min(len(queries), len(X))
-        same = queries.dtype == X.dtype and np.array_equal(queries[:k], X[:k])
-        if not same or (target is not None and not np.array_equal(wanted[:k], target[:k])):
-            raise StorageError(
-                f"{self.folder} holds answers to other queries (see shard {number}). Choose another folder, or remove "
-                "this one."
-            )
-        if len(queries) != len(X):
+        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
+            self._refuse(f"to other queries (see shard {number})")
+        if target is not None and not np.array_equal(wanted[:k], target[:k]):
+            self._refuse(f"for another target (see shard {number})")
+        if len(queries) > len(X):
+            self._refuse("to more queries than X gave")
+        if len(queries) < len(X):
             return None  # the end of fewer queries than there are now
         self.seconds += shard.seconds
         return shard
+
+    def begin(self) -> None:
+        """Say that something is missing, before it is made."""
+        if not self.begun:
+            self._write_header(None)
+        self.begun = True
 
     def write(self, number: int, shard: Explanation) -> None:
         """Write a shard, whole or not at all."""
@@ -180,9 +190,12 @@ class ShardWriter:
     def finish(self, n_shards: int) -> ExplanationFolder:
         """Say that all is there."""
         if _file(self.folder, n_shards).exists():
-            raise StorageError(f"{self.folder} holds answers to more queries than X gave. Choose another folder.")
+            self._refuse("to more queries than X gave")
         self._write_header(n_shards)
         return ExplanationFolder(self.folder)
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise StorageError(f"{self.folder} holds answers {why}. Choose another folder, or remove this one.")
 
     def _write_header(self, n_shards: int | None) -> None:
         header = {"format": FORMAT, "shards": n_shards, "seconds": self.seconds, "question": self.question}
@@ -200,6 +213,14 @@ def _read_header(folder: Path) -> Any:
 
 def _file(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:06d}.npz"
+
+
+def _readable(file: Path) -> Explanation | None:
+    """Return a shard; None where it is missing or damaged, and so has to be made again."""
+    try:
+        return load_explanation(file) if file.exists() else None
+    except FileFormatError:
+        return None
 
 
 def _read(file: Path, name: str) -> Any:

@@ -40,15 +40,18 @@ def explain_to(
         Told how many queries are done.
     """
     info = explainer._fitted()
-    writer = ShardWriter(out, _describe(explainer, question))
+    asked = {**_describe(explainer, question), "target": "runner-up" if queries.target is None else "given"}
+    writer = ShardWriter(out, asked)
+    there = writer.any()
+    if there is not None:
+        _check_same_classifier(explainer, there)
     n_shards = 0
     for block in queries.blocks(queries_per_shard(info.n_steps, info.n_features, question.n)):
         held = writer.held(block.number, block.X, block.target)
         if held is None:
+            writer.begin()
             writer.write(block.number, join(list(explainer._explain_block(block, question, bar))))
         else:
-            if not n_shards:
-                _check_same_classifier(explainer, held)
             bar.advance(len(block.X))
         n_shards += 1
     folder = writer.finish(n_shards)

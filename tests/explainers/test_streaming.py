@@ -13,7 +13,7 @@ import pytest
 
 import sparcets as sp
 from sparcets import shards
-from sparcets.errors import FileFormatError, ShapeError, StorageError, TargetError
+from sparcets.errors import FeatureMismatchError, FileFormatError, ShapeError, StorageError, TargetError
 from sparcets.shards import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted
@@ -155,13 +155,34 @@ def test_another_question_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
         "config differs": lambda: fitted(candidates=3).explain(QUERIES, target=1, out=tmp_path),
         "explainer differs": lambda: fitted().fit(X[:30], Y[:30]).explain(QUERIES, target=1, out=tmp_path),
         "other queries": lambda: fitted().explain(QUERIES + 1, target=1, out=tmp_path),
-        "other queries .see shard 0": lambda: fitted().explain(QUERIES, target=2, out=tmp_path),
+        "another target .see shard 0": lambda: fitted().explain(QUERIES, target=2, out=tmp_path),
+        "target differs": lambda: fitted().explain(QUERIES, out=tmp_path),
+        "more queries than X gave": lambda: fitted().explain(QUERIES[:5], target=1, out=tmp_path),
+        "answers to more queries": lambda: fitted().explain(iter(QUERIES[:14]), target=1, out=tmp_path),
         "another classifier": lambda: fitted(MeanModule(sharpness=2.0)).explain(QUERIES, target=1, out=tmp_path),
     }
     for message, ask in others.items():
         with pytest.raises(StorageError, match=message):
             ask()
         assert files(tmp_path) == before
+        assert len(sp.load_explanation(tmp_path)) == len(QUERIES)  # still finished
+
+
+def test_answers_of_two_classifiers_are_never_mixed(tmp_path):
+    fitted().explain(QUERIES[:17], target=1, out=tmp_path)
+    (tmp_path / "shard-000000.npz").unlink()
+    before = files(tmp_path)
+    for queries in (QUERIES[:17], QUERIES):
+        with pytest.raises(StorageError, match="another classifier"):
+            fitted(MeanModule(sharpness=2.0)).explain(queries, target=1, out=tmp_path)
+        assert files(tmp_path) == before
+    assert_same(fitted().explain(QUERIES, target=1, out=tmp_path), fitted().explain(QUERIES, target=1))
+
+
+def test_queries_that_are_refused_leave_no_folder_behind(tmp_path):
+    with pytest.raises(FeatureMismatchError):
+        fitted().explain(as_map(tmp_path)[:, :, :3], target=1, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_is_no_folder_and_a_foreign_header_is_none(tmp_path):
