@@ -192,7 +192,7 @@ class WrappedModule(DifferentiableClassifier):
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelOutputError(
                 f"{self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
-                f"{type(error).__name__}: {error}. It may want another layout: 'btf', 'bft' or 'flat'."
+                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: 'btf', 'bft' or 'flat'."
             ) from error
         if not isinstance(raw, Tensor):
             raise ModelOutputError(
@@ -265,8 +265,8 @@ class WrappedFunction(Classifier):
         except Exception as error:  # whatever the model raises, the user should hear what was passed to it
             raise ModelOutputError(
                 f"{self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
-                f"{type(error).__name__}: {error}. It may want another layout: wrap(model, layout='flat') "
-                "for models of tables, 'bft' for (batch, features, time)."
+                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: "
+                "wrap(model, layout='flat') for models of tables, 'bft' for (batch, features, time)."
             ) from error
         if proba.ndim == 1 and len(proba) == len(series):
             raise ModelOutputError(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.options import Device, Json, print_json
+from sparcets.cli.options import Device, Json, in_bytes, print_json
 
 
 def export(
@@ -26,5 +26,5 @@ def export(
     if json:
         print_json({"file": str(out), "bytes": out.stat().st_size, "largest_difference": difference})
         return
-    typer.echo(f"saved to {out} ({out.stat().st_size / 1e6:.1f} MB)")
+    typer.echo(f"saved to {out} ({in_bytes(out.stat().st_size)})")
     typer.echo(f"onnxruntime and torch differ by {difference:.1g} standard deviations at most")

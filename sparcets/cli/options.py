@@ -27,6 +27,15 @@ def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
 
 
+def in_bytes(size: int) -> str:
+    """Return a file's size as people say it.
+
+    >>> in_bytes(61_300), in_bytes(6_582_118)
+    ('61 kB', '6.6 MB')
+    """
+    return f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print a table on stdout: drawn on a terminal, tab-separated where it is piped on."""
     import sys

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparcets.cli.options import Json, print_json
+from sparcets.cli.options import Json, in_bytes, print_json
 from sparcets.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def report(
         figure = _draw(e, answer, picture)
         with atomic_path(out) as temporary:
             figure.savefig(temporary)
-    size = out.stat().st_size / 1e6
+    size = out.stat().st_size
     if json:
-        print_json({"out": str(out), "answers": len(e) if answer is None else 1, "megabytes": round(size, 3)})
+        print_json({"out": str(out), "answers": len(e) if answer is None else 1, "megabytes": round(size / 1e6, 3)})
         return
-    typer.echo(f"saved to {out} ({size:.1f} MB)")
+    typer.echo(f"saved to {out} ({in_bytes(size)})")
 
 
 def _scores(e: Explanation, path: Path | None) -> Scores | None:

@@ -107,7 +107,8 @@ def _build(cls: type[C], values: dict[str, Any], problems: list[str]) -> C:
 def _raise_all(owner: str, problems: list[str]) -> None:
     if problems:
         plural = "s" if len(problems) > 1 else ""
-        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {'; '.join(problems)}.")
+        said = "; ".join(problems)
+        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {said}{'' if said.endswith('?') else '.'}")
         error.problems = tuple(problems)
         raise error
 

@@ -110,6 +110,20 @@ def map_figure(answer: Explanation) -> PageFigure:
         name if free else f'<span style="color:{style.FIXED}">{name}</span>'
         for name, free in zip(names, answer.mutable, strict=True)
     ]
+    locked = [
+        {
+            "type": "rect",
+            "layer": "below",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": int(row) - 0.5,
+            "y1": int(row) + 0.5,
+            "fillcolor": style.LOCKED,
+            "line": {"width": 0},
+        }
+        for row in np.flatnonzero(~answer.mutable)
+    ]
     # No grid: what is white is a part of the picture.
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
@@ -117,6 +131,7 @@ def map_figure(answer: Explanation) -> PageFigure:
         "xaxis": {**frame, "title": {"text": time_label(answer)}},
         "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
         "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
+        "shapes": locked,
         "showlegend": False,
     }
     if len(names) <= COLUMNS // 8:  # more names than that, plotly.js chooses some

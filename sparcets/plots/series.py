@@ -143,6 +143,8 @@ def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     for label, index in zip(axes.get_yticklabels(), range(0, len(names), every), strict=True):
         if not answer.mutable[index]:
             label.set_color(style.FIXED)
+    for index in np.flatnonzero(~answer.mutable):
+        axes.axhspan(index - 0.5, index + 0.5, color=style.LOCKED, lw=0, zorder=0)
     for spine in axes.spines.values():
         spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame: white parts belong to the picture
     axes.set_xlabel(time_label(answer))

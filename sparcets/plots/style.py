@@ -16,6 +16,7 @@ BEFORE = "#5b5b5b"
 AFTER = "#0072b2"
 MARK = "#e69f00"
 FIXED = "#b0b0b0"
+LOCKED = "#e6e6e6"  # behind what may not change
 # Places and colours of falls (blue) and rises (red): even the smallest is far from white, which is exactly no change.
 CHANGES = (
     (0.0, "#053061"),

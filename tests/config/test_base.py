@@ -120,7 +120,7 @@ def test_settings_add_up_and_the_original_stays() -> None:
 def test_each_problem_is_named(setting: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Example().override(setting)
-    assert str(caught.value) == f"1 problem in Example: {message}."
+    assert str(caught.value) == f"1 problem in Example: {message}{'' if message.endswith('?') else '.'}"
 
 
 def test_all_problems_stand_in_one_message() -> None:
@@ -128,7 +128,9 @@ def test_all_problems_stand_in_one_message() -> None:
         Example(epochs=1.5, lr="fast", shuffle="no")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"^2 problems in Example: 'epochs' must be >= 1; 'lr' must be > 0, got -0.1"):
         Example(epochs=0, lr=-0.1)
-    with pytest.raises(ConfigError, match=r"^2 problems in Example: 'lr' must be > 0.*; unknown key 'epoch', did you"):
+    with pytest.raises(
+        ConfigError, match=r"^2 problems in Example: 'lr' must be > 0.*; unknown key 'epoch', did you mean 'epochs'\?$"
+    ):
         Example.from_dict({"lr": -0.1, "epoch": 3})
     with pytest.raises(ConfigError) as caught:
         Example().override("nam=3", "lr=-1", "weights.sparsity=-1", "weights.x=1", "sizes")

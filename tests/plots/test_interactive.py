@@ -48,6 +48,7 @@ def test_the_map_leaves_exact_zeros_empty(answer: Make) -> None:
     assert (trace["zmin"], trace["zmax"], trace["y"]) == (-2.0, 2.0, ["f0", "f1", "f2"])
     assert "standard deviations" in trace["colorbar"]["title"]["text"]
     assert "grey" in figure["layout"]["title"]["text"] and "span" in figure["layout"]["yaxis"]["ticktext"][1]
+    assert [(s["y0"], s["y1"], s["layer"]) for s in figure["layout"]["shapes"]] == [(0.5, 1.5, "below")]
 
 
 def test_a_long_map_keeps_the_largest_change_of_each_column(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:

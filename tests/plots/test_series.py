@@ -74,10 +74,12 @@ def test_padding_is_not_drawn(answer: Make) -> None:
     assert len(curve.lines[0].get_xdata()) == 6 and grid.images[0].get_array().shape == (3, 6)
 
 
-def test_features_that_may_not_change_are_named_in_grey(answer: Make) -> None:
+def test_features_that_may_not_change_are_grey(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, mutable=np.array([True, False, True]))).axes
     grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]
     assert grey == [False, True, False]
+    (row,) = grid.patches
+    assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(row.get_bbox().intervaly) == (0.5, 1.5)
 
 
 def test_many_features_are_named_now_and_then(answer: Make) -> None:
