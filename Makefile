@@ -17,7 +17,7 @@ demo: $(READY)  ## explain a few trials of simulated ball catching, end to end
 	$(BIN)/sparcets demo --out demo
 
 test: $(READY)  ## run the tests
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: $(READY)  ## format, lint and types, as CI does
 	$(BIN)/ruff format --check .

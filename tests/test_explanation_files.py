@@ -138,7 +138,7 @@ def test_a_newer_layout_says_what_to_do(tmp_path: Path) -> None:
         {"counterfactual": np.zeros((3, 3, 9))},
         {"reason": np.array([None, None, None], dtype=object)},
     ],
-    ids=str,
+    ids=lambda change: next(iter(change)),
 )
 def test_damaged_parts_are_recognised(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(FileFormatError, match=r"run.npz is no explanation, or it is damaged: "):
