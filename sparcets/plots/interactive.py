@@ -25,6 +25,7 @@ COLUMNS = 400  # of a map; a screen shows no more
 DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in print
 GRID = "#ececec"
 FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
+BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # a shade that curves and maps are drawn over
 
 
 def curves_figure(answer: Explanation) -> PageFigure:
@@ -111,18 +112,8 @@ def map_figure(answer: Explanation) -> PageFigure:
         for name, free in zip(names, answer.mutable, strict=True)
     ]
     locked = [
-        {
-            "type": "rect",
-            "layer": "below",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": int(row) - 0.5,
-            "y1": int(row) + 0.5,
-            "fillcolor": style.LOCKED,
-            "line": {"width": 0},
-        }
-        for row in np.flatnonzero(~answer.mutable)
+        {**BEHIND, "xref": "paper", "x0": 0, "x1": 1, "y0": row - 0.5, "y1": row + 0.5, "fillcolor": style.LOCKED}
+        for row in np.flatnonzero(~answer.mutable).tolist()
     ]
     # No grid: what is white is a part of the picture.
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
@@ -212,8 +203,7 @@ def _marks(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
     found = find_segments(answer.changed[:1, : n_steps_of(answer), [feature]])
     return [
         {
-            "type": "rect",
-            "layer": "below",
+            **BEHIND,
             "xref": "x",
             "yref": f"y{row + 1 if row else ''} domain",
             "x0": round((start - 0.5) * step, 5),
@@ -222,7 +212,6 @@ def _marks(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
             "y1": 1,
             "fillcolor": style.MARK,
             "opacity": 0.2,
-            "line": {"width": 0},
         }
         for start, end in zip(found.start.tolist(), found.end.tolist(), strict=True)
     ]
