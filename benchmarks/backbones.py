@@ -1,9 +1,9 @@
-"""SPARCE at the paper's settings on Moving Box with each of the three backbones that the paper names.
+"""SPARCE with the paper's settings on Moving Box, with each of the three backbones that the paper names.
 
     python benchmarks/backbones.py [lstm|gru|tcn ...]
 
 One JSON line per run in ``results/backbones.jsonl``, which ``make docs`` turns into a table in ``docs/methods.md``.
-Made for a GPU: on a CPU the full settings take days.
+For a GPU: on a CPU the full settings take days.
 """
 
 import json
@@ -24,21 +24,21 @@ TARGETS = {"moving_box": "1", "motionsense": "ups"}
 
 
 def measure(e: sp.Explanation, data: sp.Dataset, rows: np.ndarray) -> dict[str, float]:
-    """Return means over all queries; the oracle's over valid answers."""
-    asked = e[e.status != "unchanged"]
-    found = asked[asked.valid]
+    """Return means over all queries; that of the oracle over valid answers."""
+    answered = e[e.status != "unchanged"]
+    valid = answered[answered.valid]
     result = {
-        "queries": len(asked),
-        "valid": asked.valid.mean(),
-        "precision_index": validity.index_distance(asked).mean(),
-        "precision_l2": validity.probability_distance(asked).mean(),
-        "similarity": proximity.similarity(asked).mean(),
-        "sparsity": sparsity.sparsity(asked).mean(),
-        "smoothness": smoothness.smoothness(asked).mean(),
-        "universality": universality.universality(asked),
+        "queries": len(answered),
+        "valid": answered.valid.mean(),
+        "precision_index": validity.index_distance(answered).mean(),
+        "precision_l2": validity.probability_distance(answered).mean(),
+        "similarity": proximity.similarity(answered).mean(),
+        "sparsity": sparsity.sparsity(answered).mean(),
+        "smoothness": smoothness.smoothness(answered).mean(),
+        "universality": universality.universality(answered),
     }
-    if data.oracle is not None and len(found):
-        result["oracle"] = (data.oracle(found.counterfactual, rows[found.query_index]) == found.target).mean()
+    if data.oracle is not None and len(valid):
+        result["oracle"] = (data.oracle(valid.counterfactual, rows[valid.query_index]) == valid.target).mean()
     return {name: round(float(value), 4) for name, value in result.items()}
 
 
@@ -49,11 +49,11 @@ def prepare(name: str) -> tuple[sp.Dataset, sp.TorchClassifier, np.ndarray]:
     return data, classifier, np.flatnonzero(data.y_test != data.class_names.index(TARGETS[name]))
 
 
-def main(wanted: list[str]) -> None:
+def main(names: list[str]) -> None:
     data, classifier, rows = prepare("moving_box")
     target = TARGETS["moving_box"]
     paper = sp.SparceConfig.paper(target=target)
-    for backbone in wanted:
+    for backbone in names:
         config = replace(paper, generator=replace(paper.generator, backbone=backbone))
         started = time.perf_counter()
         explainer = sp.Sparce(classifier, config).fit(data)

@@ -1,9 +1,9 @@
-"""Test accuracies of our classifiers on every data set, one JSON line each, in ``results/classifiers.jsonl``.
+"""Test accuracy of the classifiers on every data set, one JSON line each in ``results/classifiers.jsonl``.
 
     python benchmarks/classifiers.py [name ...]
 
-Rows that are there already are not computed again; delete a line to have it measured anew. Sets that are not on this
-machine are skipped with a word on stderr. ``make docs`` turns the file into ``docs/classifiers.md``.
+Stored rows are not computed again; delete a line to repeat its run. Data sets that are not available are skipped with a
+message on stderr. ``make docs`` turns the file into ``docs/classifiers.md``.
 """
 
 import json
@@ -25,10 +25,10 @@ SETS = {
 }
 
 
-def main(wanted: list[str]) -> None:
+def main(names: list[str]) -> None:
     done = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
     for title, options in SETS.items():
-        if wanted and title.split()[0] not in wanted:
+        if names and title.split()[0] not in names:
             continue
         missing = [a for a in ARCHITECTURES if not any((r["set"], r["classifier"]) == (title, a) for r in done)]
         if not missing:

@@ -1,9 +1,9 @@
-"""Why figures differ from the paper's: one change at a time to the paper's SPARCE, in ``results/probes.jsonl``.
+"""Why numbers differ from the paper's: single changes to the paper's SPARCE, stored in ``results/probes.jsonl``.
 
     python benchmarks/probes.py [longer|raw_units ...]
 
 ``longer``: three times the epochs on moving_box, with the values of every 20th epoch. ``raw_units``: motionsense
-without standardisation inside the explainer, and measured in the data's own units. Made for a GPU.
+without standardisation in the explainer, measured in the units of the data. For a GPU.
 """
 
 import json
@@ -15,7 +15,7 @@ import backbones
 import numpy as np
 
 import sparcets as sp
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 
 RESULTS = backbones.RESULTS.with_name("probes.jsonl")
 

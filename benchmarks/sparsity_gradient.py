@@ -1,4 +1,4 @@
-"""Which gradient for the sparsity term? The default SPARCE on simulated catching, one form at a time.
+"""Gradients for the sparsity term: SPARCE for every target on simulated catching, with one form at a time.
 
     python benchmarks/sparsity_gradient.py [ratio|exponential|clip|hard_concrete ...]
 
@@ -28,11 +28,11 @@ FORMS = {
     "exponential": lambda size: 1 - torch.exp(-size / EPSILON),
     "clip": lambda size: (size / EPSILON).clamp(max=1),
 }
-BETA, GAMMA, ZETA = 2 / 3, -0.1, 1.1  # of the hard-concrete distribution, as its authors have them
+BETA, GAMMA, ZETA = 2 / 3, -0.1, 1.1  # of the hard-concrete distribution, values of its authors
 
 
 class GatedHead(nn.Module):
-    """A linear value times a gate that is 0, 1 or between."""
+    """A linear value times a gate in [0, 1]."""
 
     open_share = torch.zeros(1)
 
@@ -60,12 +60,12 @@ def straight_through(form):
     return sparsity
 
 
-def main(wanted: list[str]) -> None:
+def main(names: list[str]) -> None:
     torch.set_num_threads(1)
     data = sp.load_dataset("catching")
     classifier = sp.TorchClassifier("bilstm").fit(data)
     rows = data.y_test != data.class_names.index("Control")
-    for name in wanted or [*FORMS, "hard_concrete"]:
+    for name in names or [*FORMS, "hard_concrete"]:
         if name == "hard_concrete":
             generators.SparsityLayer = GatedHead
             losses.sparsity = lambda delta, n_mutable: GatedHead.open_share

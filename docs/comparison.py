@@ -1,8 +1,9 @@
-"""Tables and pictures of ``comparison.md``: the default Sparce beside the paper's methods and other packages'."""
+"""Tables and figures of ``comparison.md``: sparcets, the paper's methods and those of other packages."""
 
-import json
 from pathlib import Path
 from statistics import fmean, stdev
+
+from sparcets.experiments.benchmark.store import ResultStore
 
 RESULTS = Path(__file__).parent.parent / "results"
 SETS = {
@@ -26,18 +27,16 @@ COLUMNS = {
     "segments_per_feature": "segments per feature",
     "limb_deviation": "limbs",
 }
-OURS = "**Sparce**"
+OURS = "**sparcets**"
 ORDER = ("catching", "basic_motions", "motionsense")
 
 
 def read(name: str) -> list[dict]:
-    path = RESULTS / name
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [row for row in map(json.loads, lines) if "measures" in row]
+    return [row for row in ResultStore(RESULTS / name).all_rows() if "measures" in row]
 
 
 def groups() -> dict[tuple[str, str, str], list[dict]]:
-    """Return the repetitions of every method by data set, target and label, ours first."""
+    """Return the repetitions of every method by data set, target and label; ours first."""
     found: dict[tuple[str, str, str], list[dict]] = {}
     for row in read("flagship/results.jsonl"):
         cap = row.get("sparsity")
@@ -46,11 +45,11 @@ def groups() -> dict[tuple[str, str, str], list[dict]]:
         dataset = row["dataset"] + ("_by_subject" if row["data"]["split"] == "subject" else "")
         found.setdefault((dataset, row["target"] or "runner-up", label), []).append(row)
     for row in read("reproduction/results.jsonl"):
-        if not row["label"].startswith("SPARCE,"):  # its own ablation has its own page
+        if not row["label"].startswith("SPARCE,"):  # the ablation of SPARCE is on another page
             label = "SPARCE (paper)" if row["label"] == "SPARCE" else row["label"]
             found.setdefault((row["dataset"], row["target"], label), []).append(row)
     for row in read("peers.jsonl"):
-        if row["method"] != "sparce":
+        if row["method"] != "sparcets":
             found.setdefault((row["dataset"], row["target"] or "runner-up", f"`{row['method']}`"), []).append(row)
     return found
 
@@ -69,7 +68,7 @@ def number(rows: list[dict], name: str) -> str:
 
 
 def comparison_tables() -> str:
-    """Return one table per data set, with a picture of changed entries against transfer."""
+    """Return one table per data set, with a figure of changed entries against transfer."""
     lines = []
     found = groups()
     for dataset, title in SETS.items():
@@ -79,50 +78,50 @@ def comparison_tables() -> str:
         rows_of_set = [row for rows in of_set.values() for row in rows]
         names = [n for n in COLUMNS if any(row["measures"].get(n) is not None for row in rows_of_set)]
         lines += [f"### {title}", ""]
-        drawn = picture(dataset, of_set)
-        if drawn is not None:
-            lines += [f"![Changed entries against transfer, target {drawn}](images/trade-off-{dataset}.png)", ""]
-            lines += [f"*Target {drawn}.*", ""]
+        target = figure(dataset, of_set)
+        if target is not None:
+            lines += [f"![Changed entries against transfer, target {target}](images/trade-off-{dataset}.png)", ""]
+            lines += [f"*Target {target}.*", ""]
         heads = " | ".join(COLUMNS[n] for n in names)
         lines += [
             f"| target | method | runs | {heads} | generated | fit, s |",
             "|---|---|---|" + "---|" * (len(names) + 2),
         ]
         for (target, label), rows in sorted(of_set.items(), key=lambda item: (item[0][0], OURS not in item[0][1])):
-            made = [
+            generated = [
                 row["statuses"]["generated"] / max(1, row["queries"] - row["statuses"]["unchanged"]) for row in rows
             ]
             values = " | ".join(number(rows, n) for n in names)
             seconds = fmean(row["fit_s"] for row in rows)
-            lines.append(f"| {target} | {label} | {len(rows)} | {values} | {fmean(made):.2f} | {seconds:.0f} |")
+            lines.append(f"| {target} | {label} | {len(rows)} | {values} | {fmean(generated):.2f} | {seconds:.0f} |")
         lines.append("")
     return "\n".join(lines).rstrip()
 
 
 def ablation_table() -> str:
-    """Return the default and what is left of it without each ingredient."""
+    """Return the table of the default settings and of the method without each of its components."""
     ablated = read("flagship/ablation.jsonl")
     ours = [r for r in read("flagship/results.jsonl") if r.get("sparsity") is None and r["data"]["split"] != "subject"]
-    recipes: dict[tuple[str, str], list[dict]] = {}
+    variants: dict[tuple[str, str], list[dict]] = {}
     for name in ORDER:
-        # Beside each other stand rows of the same machine, targets and seeds.
-        alike = {(on_gpu(r), r["target"], r["seed"]) for r in ablated if r["dataset"] == name}
-        default = [r for r in ours if r["dataset"] == name and (on_gpu(r), r["target"], r["seed"]) in alike]
+        # Compare rows of the same machine, targets and seeds.
+        same = {(on_gpu(r), r["target"], r["seed"]) for r in ablated if r["dataset"] == name}
+        default = [r for r in ours if r["dataset"] == name and (on_gpu(r), r["target"], r["seed"]) in same]
         if default:
-            recipes[name, "**the default**"] = default
+            variants[name, "**default**"] = default
     for row in ablated:
-        recipes.setdefault((row["dataset"], row["label"]), []).append(row)
+        variants.setdefault((row["dataset"], row["label"]), []).append(row)
     names = [n for n in COLUMNS if n not in ("oracle", "saliency_auc", "limb_deviation")]
     heads = " | ".join(COLUMNS[n] for n in names)
-    lines = [f"| data | recipe | {heads} | fit, s |", "|---|---|" + "---|" * (len(names) + 1)]
-    for (dataset, label), rows in sorted(recipes.items(), key=lambda item: ORDER.index(item[0][0])):
+    lines = [f"| data | variant | {heads} | fit, s |", "|---|---|" + "---|" * (len(names) + 1)]
+    for (dataset, label), rows in sorted(variants.items(), key=lambda item: ORDER.index(item[0][0])):
         values = " | ".join(number(rows, n) for n in names)
         lines.append(f"| {dataset} | {label} | {values} | {fmean(row['fit_s'] for row in rows):.0f} |")
     return "\n".join(lines)
 
 
-def picture(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | None:
-    """Draw the target that most methods were measured for, and return it; None where that is but one."""
+def figure(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | None:
+    """Draw the methods for the target that most of them have results for, and return it; None if there is only one."""
     from matplotlib import pyplot
 
     from sparcets.plots.benchmark import plot_trade_off
@@ -140,8 +139,8 @@ def picture(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | No
         for (target, label), rows in of_set.items()
         if target == most
     ]
-    figure = plot_trade_off(points)
+    drawn = plot_trade_off(points)
     path = Path(__file__).parent / "images" / f"trade-off-{dataset}.png"
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
+    drawn.savefig(path, dpi=110)
+    pyplot.close(drawn)
     return most

@@ -1,8 +1,8 @@
-"""Make the studio's picture from the studio itself: ``python docs/screenshot.py [workspace]``.
+"""Take the screenshot of the studio: ``python docs/screenshot.py [workspace]``.
 
-Trains on the simulated ball-catching data by the default recipe, once into the workspace (a few minutes), starts the
-studio, asks a question in a real browser as a person would, and writes ``docs/images/studio.png``. Needs the extras
-``studio`` and ``browser``, and Chromium.
+Fits the default method to the simulated ball-catching data, once per workspace (a few minutes), starts the studio,
+explains a series in a browser, and writes ``docs/images/studio.png``. Needs the extras ``studio`` and ``browser``, and
+Chromium.
 """
 
 import json
@@ -26,7 +26,7 @@ IMAGES = Path(__file__).parent / "images"
 def prepare(workspace: Workspace) -> None:
     record, _ = open_by_name(workspace, "catching", 0)
     train_classifier(workspace, "bilstm", TrainClassifier(dataset=record.id, architecture="bilstm"), 0, "auto")
-    for method in ("nearest", "sparce"):
+    for method in ("nearest", "sparcets"):
         fit_explainer(workspace, method, FitExplainer(classifier="bilstm", method=method), 0, "auto")
 
 
@@ -34,7 +34,7 @@ def take(address: str, workspace: Workspace) -> None:
     state = {
         "dataset": workspace.classifier("bilstm").dataset,
         "classifier": "bilstm",
-        "explainer": "sparce",
+        "explainer": "sparcets",
         "row": 0,
         "target": "Control",
         "immutable": ["Head_x"],

@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 _WHERE = {
     "BaseExplainer": "sparcets.explainers.base",
     "ClassifierConfig": "sparcets.config.models",
-    "Constraints": "sparcets.constraints",
+    "Constraints": "sparcets.constraints.spec",
     "CounterGan": "sparcets.explainers.countergan",
     "CounterGanConfig": "sparcets.config.explainers",
     "Dataset": "sparcets.datasets.base",
-    "Explanation": "sparcets.explanation",
+    "Explainer": "sparcets.explainers.sparcets.explainer",
+    "ExplainerConfig": "sparcets.config.explainers",
+    "Explanation": "sparcets.explanation.result",
     "Gan": "sparcets.explainers.gan",
     "GanConfig": "sparcets.config.explainers",
     "Ics": "sparcets.explainers.ics",
@@ -36,10 +38,10 @@ _WHERE = {
     "compare": "sparcets.evaluation.statistics",
     "evaluate": "sparcets.evaluation.evaluate",
     "find_judges": "sparcets.evaluation.judges",
-    "load": "sparcets.explainers.load",
+    "load": "sparcets.explainers.files",
     "load_classifier": "sparcets.classifiers.torch_classifier",
     "load_dataset": "sparcets.datasets.load",
-    "load_explanation": "sparcets.explanation",
+    "load_explanation": "sparcets.explanation.result",
     "wrap": "sparcets.classifiers.wrap",
 }
 
@@ -50,6 +52,8 @@ __all__ = [
     "CounterGan",
     "CounterGanConfig",
     "Dataset",
+    "Explainer",
+    "ExplainerConfig",
     "Explanation",
     "Gan",
     "GanConfig",
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
     from sparcets.classifiers.wrap import wrap
     from sparcets.config.explainers import (
         CounterGanConfig,
+        ExplainerConfig,
         GanConfig,
         IcsConfig,
         LossWeights,
@@ -88,7 +93,7 @@ if TYPE_CHECKING:
         SparceConfig,
     )
     from sparcets.config.models import ClassifierConfig
-    from sparcets.constraints import Constraints
+    from sparcets.constraints.spec import Constraints
     from sparcets.datasets.base import Dataset
     from sparcets.datasets.load import load_dataset
     from sparcets.datasets.scaling import Scaler
@@ -99,12 +104,13 @@ if TYPE_CHECKING:
     from sparcets.evaluation.statistics import compare
     from sparcets.explainers.base import BaseExplainer
     from sparcets.explainers.countergan import CounterGan
+    from sparcets.explainers.files import load
     from sparcets.explainers.gan import Gan
     from sparcets.explainers.ics import Ics
-    from sparcets.explainers.load import load
     from sparcets.explainers.nearest import Nearest
     from sparcets.explainers.sparce import Sparce
-    from sparcets.explanation import Explanation, load_explanation
+    from sparcets.explainers.sparcets.explainer import Explainer
+    from sparcets.explanation.result import Explanation, load_explanation
     from sparcets.training.objective import LossTerm
 
 

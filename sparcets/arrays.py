@@ -1,4 +1,4 @@
-"""Names for the array types that travel through the package; series are always ``(batch, time, features)``."""
+"""Type aliases for arrays; series are always ``(batch, time, features)``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StrArray: TypeAlias = NDArray[np.str_]
 
 
 def steps_within(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
-    """Mark the steps that belong to each series: ``(batch, time)``, all true where nothing is padded.
+    """Return a mask ``(batch, time)`` of the steps within each series; all true without padding.
 
     >>> steps_within(np.array([1, 3]), 2, 3).astype(int).tolist()
     [[1, 0, 0], [1, 1, 1]]

@@ -1,26 +1,26 @@
 """Every exception sparcets raises on purpose.
 
-Each message says what is wrong, what came, what was expected and what to do::
+Each message says what is wrong, what was passed, what was expected and what to do::
 
     SparcetsError
     ├── DataError (ValueError)             the arrays or the data set are not usable
     │   ├── ShapeError                     wrong number of axes, wrong sizes
-    │   ├── NonFiniteError                 NaN or infinity, with its place
-    │   ├── LabelError                     labels that do not name the classes
-    │   └── FeatureMismatchError           not what the object was fitted on
-    ├── TargetError (ValueError)           the wanted class does not exist or makes no sense
+    │   ├── NonFiniteError                 NaN or infinity, with its position
+    │   ├── LabelError                     labels that do not match the classes
+    │   └── FeatureMismatchError           data do not match those used in fit
+    ├── TargetError (ValueError)           the target class does not exist or is not applicable
     ├── ConstraintError (ValueError)       constraints that are malformed or contradict each other
-    ├── ConfigError (ValueError)           a setting that cannot be
-    ├── UnknownNameError (KeyError)        no method, data set, feature or class of that name
-    ├── OutOfRangeError (IndexError)       an answer that an explanation does not hold
+    ├── ConfigError (ValueError)           an invalid setting
+    ├── UnknownNameError (KeyError)        no method, data set, feature or class with that name
+    ├── OutOfRangeError (IndexError)       an index beyond the answers of an explanation
     ├── NotFittedError (ValueError)        explain or predict before fit
-    ├── CapabilityError (TypeError)        the model or the method cannot do what was asked
+    ├── CapabilityError (TypeError)        the model or the method does not support the call
     ├── ModelOutputError (ValueError)      a wrapped model returned something unusable
-    ├── TrainingError (RuntimeError)       a training that came to nothing, twice
+    ├── TrainingError (RuntimeError)       training failed twice
     ├── DataNotFoundError (FileNotFoundError)   a data set that is not on this machine
-    ├── FileFormatError (ValueError)       a file that is broken or of another kind
+    ├── FileFormatError (ValueError)       a file that is damaged or of another format
     ├── StorageError (OSError)             a file that cannot be written
-    ├── DownloadError (OSError)            a file that cannot be fetched
+    ├── DownloadError (OSError)            a file that cannot be downloaded
     └── MissingExtraError (ImportError)    an optional package that is not installed
 """
 
@@ -44,15 +44,15 @@ class NonFiniteError(DataError):
 
 
 class LabelError(DataError):
-    """Labels that do not name the classes."""
+    """Labels that do not match the classes."""
 
 
 class FeatureMismatchError(DataError):
-    """Data of another kind than the object was fitted on."""
+    """Data that do not match those the object was fitted on."""
 
 
 class TargetError(SparcetsError, ValueError):
-    """A wanted class that does not exist or makes no sense."""
+    """A target class that does not exist or is not applicable."""
 
 
 class ConstraintError(SparcetsError, ValueError):
@@ -60,29 +60,29 @@ class ConstraintError(SparcetsError, ValueError):
 
 
 class ConfigError(SparcetsError, ValueError):
-    """A setting that cannot be; ``problems`` lists them one by one where there may be several."""
+    """An invalid setting; ``problems`` lists the problems where there may be several."""
 
     problems: tuple[str, ...] = ()
 
 
 class UnknownNameError(SparcetsError, KeyError):
-    """A name that is not known."""
+    """An unknown name."""
 
     def __str__(self) -> str:
-        # KeyError prints the repr of its argument; a sentence should print as a sentence.
+        # KeyError prints the repr of its argument; print the message itself.
         return str(self.args[0]) if self.args else ""
 
 
 class OutOfRangeError(SparcetsError, IndexError):
-    """An answer that an explanation does not hold."""
+    """An index beyond the answers of an explanation."""
 
 
 class NotFittedError(SparcetsError, ValueError):
-    """Use before fit."""
+    """The object was used before fit."""
 
 
 class CapabilityError(SparcetsError, TypeError):
-    """Something the model or the method cannot do."""
+    """The model or the method does not support the call."""
 
 
 class ModelOutputError(SparcetsError, ValueError):
@@ -90,7 +90,7 @@ class ModelOutputError(SparcetsError, ValueError):
 
 
 class TrainingError(SparcetsError, RuntimeError):
-    """A training that came to nothing, twice."""
+    """Training failed twice."""
 
 
 class DataNotFoundError(SparcetsError, FileNotFoundError):
@@ -98,7 +98,7 @@ class DataNotFoundError(SparcetsError, FileNotFoundError):
 
 
 class FileFormatError(SparcetsError, ValueError):
-    """A file that is broken or of another kind."""
+    """A file that is damaged or of another format."""
 
 
 class StorageError(SparcetsError, OSError):
@@ -106,7 +106,7 @@ class StorageError(SparcetsError, OSError):
 
 
 class DownloadError(SparcetsError, OSError):
-    """A file that cannot be fetched."""
+    """A file that cannot be downloaded."""
 
 
 class MissingExtraError(SparcetsError, ImportError):

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, drawn only where a person is looking; or told to a program that shows them elsewhere."""
+"""Progress bars on stderr, drawn only on a terminal; or progress events for a program that displays them itself."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Protocol, TypeAlias
 
 
 class Bar(Protocol):
-    """What long work tells about itself."""
+    """Receives the progress of a long computation."""
 
     def advance(self, steps: float = 1, note: str = "") -> None:
-        """Move on, with an optional remark shown behind the bar."""
+        """Advance by ``steps``, with an optional note shown after the bar."""
 
 
-# Who wants to be told instead of shown a bar: title of the work, how much is done, of how much, and a remark.
+# Called with title, steps done, total steps (None if unknown) and note, instead of drawing a bar.
 Listener: TypeAlias = Callable[[str, float, float | None, str], None]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Tell ``listener`` of all progress within the block, in place of every bar.
+    """Report all progress within the block to ``listener`` instead of drawing bars.
 
-    >>> told = []
-    >>> with listening(lambda title, done, total, note: told.append(f"{title}: {done:g} of {total:g}")):
+    >>> events = []
+    >>> with listening(lambda title, done, total, note: events.append(f"{title}: {done:g} of {total:g}")):
     ...     with progress_bar("work", 3) as bar:
     ...         bar.advance(2)
-    >>> told
+    >>> events
     ['work: 0 of 3', 'work: 2 of 3']
     """
     before = _listener.set(listener)
@@ -39,12 +39,12 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(before)
 
 
-class _Silent:
+class _SilentBar:
     def advance(self, steps: float = 1, note: str = "") -> None:
         pass
 
 
-class _Told:
+class _ReportingBar:
     def __init__(self, listener: Listener, title: str, total: float | None) -> None:
         self.listener, self.title, self.total, self.done = listener, title, total, 0.0
         listener(title, 0.0, total, "")
@@ -56,20 +56,20 @@ class _Told:
 
 @contextmanager
 def progress_bar(title: str, total: float | None, *, show: bool | None = None) -> Iterator[Bar]:
-    """Yield a bar to advance; ``show=None`` draws it only if stderr is a terminal.
+    """Yield a progress bar; ``show=None`` draws it only if stderr is a terminal.
 
     >>> with progress_bar("work", 3, show=False) as bar:
-    ...     bar.advance(2, "nearly there")
+    ...     bar.advance(2, "loss 0.5")
     """
     listener = _listener.get()
     if listener is not None:
-        yield _Told(listener, title, total)
+        yield _ReportingBar(listener, title, total)
         return
-    watched = sys.stderr is not None and sys.stderr.isatty()  # programs without a console have no stderr
-    if not (watched if show is None else show):
-        yield _Silent()
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()  # programs without a console have no stderr
+    if not (is_terminal if show is None else show):
+        yield _SilentBar()
         return
-    # rich costs 0.1 s to import: paid only when there is something to draw.
+    # Importing rich takes 0.1 s, so it is imported only when a bar is drawn.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -85,8 +85,8 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=total, note="")
 
-        class _Drawn:
+        class _DrawnBar:
             def advance(self, steps: float = 1, note: str = "") -> None:
                 progress.update(task, advance=steps, note=note)
 
-        yield _Drawn()
+        yield _DrawnBar()

@@ -1,7 +1,7 @@
-"""Names to classes, loaded on use.
+"""Registry: names of classes and functions that are imported on use.
 
-A registry is data, ``{"nearest": "sparcets.explainers.nearest:Nearest"}``, so listing what exists imports nothing.
-Other packages add entries through an entry point group of their own ``pyproject.toml``.
+A registry is data, ``{"nearest": "sparcets.explainers.nearest:Nearest"}``, so listing its names imports nothing.
+Other packages add entries through an entry point group in their ``pyproject.toml``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """Build the error for a name that is not among the known ones."""
+    """Build the error for an unknown name, with a suggestion and the known names."""
     names = list(known)
     shown = ", ".join(names[:30]) + (f", … ({len(names)} in all)" if len(names) > 30 else "")
     return UnknownNameError(f"no {kind} {name!r}.{did_you_mean(str(name), names)} Known: {shown}.")
 
 
 def require_extra(module: str, purpose: str, extra: str) -> Any:
-    """Import an optional package, or say which extra brings it."""
+    """Import an optional package, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -47,18 +47,18 @@ def require_extra(module: str, purpose: str, extra: str) -> Any:
 
 
 class Registry:
-    """Names of one kind of thing, each with the ``module:attribute`` where it lives.
+    """Names of one kind of object, each with its location ``module:attribute``.
 
     Parameters
     ----------
     kind
-        What is registered, in the singular, for messages.
+        What is registered, in the singular, for error messages.
     entries
         Name to ``"module:attribute"``.
     about
-        Name to one line of description, for listings.
+        Name to a one-line description, for listings.
     entry_point_group
-        Group under which other packages register theirs, if any.
+        Entry point group under which other packages register their entries, if any.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Registry:
         self._plugins_read = entry_point_group is None
 
     def add(self, name: str, location: str) -> None:
-        """Register ``location`` (``"module:attribute"``) under a name that is still free."""
+        """Register ``location`` (``"module:attribute"``) under a new name."""
         if name in self._all():
             raise ConfigError(f"the {self.kind} name {name!r} is taken by {self._all()[name]}; choose another name.")
         self._entries[name] = location
 
     def load(self, name: str) -> Any:
-        """Import and return what is registered under ``name``."""
+        """Import and return the object registered under ``name``."""
         entries = self._all()
         if name not in entries:
             raise unknown_name(self.kind, name, sorted(entries))
@@ -90,7 +90,7 @@ class Registry:
         return getattr(importlib.import_module(module), attribute)
 
     def location(self, name: str) -> str:
-        """Return ``"module:attribute"`` of a name, without importing it."""
+        """Return the ``"module:attribute"`` registered under ``name``, without importing it."""
         entries = self._all()
         if name not in entries:
             raise unknown_name(self.kind, name, sorted(entries))

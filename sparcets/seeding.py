@@ -1,4 +1,4 @@
-"""One seed in, independent child seeds out; the process' own random state is never touched for good."""
+"""Independent child seeds derived from one seed, without using the global random state."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sparcets.errors import ConfigError
 
 
 def spawn(seed: int, purpose: str) -> int:
-    """Derive the seed of one purpose from the seed of the whole.
+    """Derive a child seed for one purpose.
 
-    Children of different purposes are independent, and adding a purpose does not change the others.
+    Child seeds of different purposes are independent, and adding a purpose does not change the others.
 
     >>> spawn(0, "generator") == spawn(0, "generator"), spawn(0, "generator") == spawn(0, "critic")
     (True, False)
@@ -24,5 +24,5 @@ def spawn(seed: int, purpose: str) -> int:
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """Return a NumPy generator of its own for one purpose."""
+    """Return a NumPy random generator for one purpose."""
     return np.random.default_rng(spawn(seed, purpose))

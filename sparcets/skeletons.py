@@ -1,4 +1,4 @@
-"""Points of a body among the features, the limbs between them and the joints that limbs form."""
+"""Skeletons: which features are coordinates of body points, and the limbs and joints between the points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sparcets.registry import unknown_name
 
 Limb: TypeAlias = tuple[str, str]
-Joint: TypeAlias = tuple[str, str, str]  # the angle is the one at the middle point
+Joint: TypeAlias = tuple[str, str, str]  # the angle is measured at the middle point
 
 CATCHING_ARMS: tuple[Limb, ...] = (
     ("LeftShoulder", "LeftElbow"),
@@ -18,7 +18,7 @@ CATCHING_ARMS: tuple[Limb, ...] = (
     ("RightElbow", "RightWrist"),
 )
 
-# Points that follow one another along an arm: neighbours are joined by a bone, three in a row form a joint.
+# Consecutive points along an arm: two neighbours form a limb, three in a row form a joint.
 CHAINS: tuple[tuple[str, ...], ...] = (
     ("LeftShoulder", "LeftElbow", "LeftWrist", "LeftHand"),  # catching
     ("RightShoulder", "RightElbow", "RightWrist", "RightHand"),
@@ -28,16 +28,16 @@ CHAINS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Where the points of a body stand among the features, and what lies between them.
+    """Body points among the features, with the limbs and joints between them.
 
     Attributes
     ----------
     points
-        Indices of the features that hold x, y and perhaps z of each point.
+        Indices of the features that hold x, y and, if present, z of each point.
     limbs
         Pairs of points whose distance is the length of a bone.
     joints
-        Triples of points; the angle is the one at the middle point.
+        Triples of points; the angle is measured at the middle point.
     """
 
     points: Mapping[str, tuple[int, ...]]
@@ -46,17 +46,18 @@ class Skeleton:
 
 
 def find_skeleton(feature_names: Sequence[str]) -> Skeleton | None:
-    """Recognise the arms of catching and of ui_prmd in the names of the features.
+    """Recognise the arms of the catching and ui_prmd data sets by the names of the features.
 
     Parameters
     ----------
     feature_names
-        Names of the features; a point ``LeftElbow`` has ``LeftElbow_x``, ``LeftElbow_y`` and perhaps ``LeftElbow_z``.
+        Names of the features; a point ``LeftElbow`` has ``LeftElbow_x``, ``LeftElbow_y`` and optionally
+        ``LeftElbow_z``.
 
     Returns
     -------
     Skeleton or None
-        The known points that are there, with the limbs and joints they form; None where they form no limb.
+        The known points that are present, with the limbs and joints they form; None if they form no limb.
 
     Examples
     --------
@@ -68,14 +69,14 @@ def find_skeleton(feature_names: Sequence[str]) -> Skeleton | None:
     names = set(feature_names)
     axes = {p: _axes(p, names) for chain in CHAINS for p in chain}
 
-    def together(*points: str) -> bool:
+    def comparable(*points: str) -> bool:
         # A distance needs the same two or three coordinates of every point.
         first = axes[points[0]]
         return first in ("xy", "xyz") and all(axes[point] == first for point in points)
 
-    limbs = tuple(pair for chain in CHAINS for pair in zip(chain, chain[1:], strict=False) if together(*pair))
+    limbs = tuple(pair for chain in CHAINS for pair in zip(chain, chain[1:], strict=False) if comparable(*pair))
     joints = tuple(
-        triple for chain in CHAINS for triple in zip(chain, chain[1:], chain[2:], strict=False) if together(*triple)
+        triple for chain in CHAINS for triple in zip(chain, chain[1:], chain[2:], strict=False) if comparable(*triple)
     )
     if not limbs:
         return None
@@ -84,7 +85,7 @@ def find_skeleton(feature_names: Sequence[str]) -> Skeleton | None:
 
 
 def coordinates(point: str, feature_names: Sequence[str]) -> tuple[int, ...]:
-    """Return the places of ``<point>_x``, ``<point>_y`` and ``<point>_z``, as far as they exist, among the features.
+    """Return the feature indices of ``<point>_x``, ``<point>_y`` and ``<point>_z``, as far as they exist.
 
     >>> coordinates("Elbow", ["Elbow_y", "Elbow_x", "Wrist_x"])
     (1, 0)

@@ -1,6 +1,6 @@
-"""The one gate for what users pass: series, lengths, labels, targets, names.
+"""Validation of user input: series, lengths, labels, targets, names.
 
-Public methods call these once; nothing below them checks again.
+Public methods call these functions once; internal code does not check again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sparcets.errors import (
 )
 from sparcets.registry import did_you_mean, unknown_name
 
-FINITE = 2**22  # entries looked at together
+_BLOCK = 2**22  # entries checked for finiteness at a time
 
 
 def check_series(
@@ -40,13 +40,13 @@ def check_series(
     Parameters
     ----------
     X
-        Anything NumPy can turn into numbers.
+        Anything NumPy can convert to numbers.
     name
-        What to call it in messages.
+        Name of the array in error messages.
     owner, n_features, n_steps
-        Who was fitted on how many features and steps, if that must match.
+        Fitted object and its numbers of features and steps, if they must match.
     first
-        Number of the first series, for messages, where these are some of many.
+        Index of the first series, for error messages, if ``X`` is a part of a larger array.
     """
     array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
     if array.ndim != 3:
@@ -73,7 +73,7 @@ def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
         return np.asarray(values)
     except ValueError as error:
         raise ShapeError(f"{name} is a nested list with rows of unequal length. {ragged_hint}") from error
-    except (TypeError, RuntimeError) as error:  # what tensors say that need gradients or lie on a GPU
+    except (TypeError, RuntimeError) as error:  # tensors that require gradients or are on a GPU
         raise DataError(f"{name} cannot be read as a NumPy array: {error}") from error
 
 
@@ -85,21 +85,22 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
     try:
-        if array.dtype.kind not in "OUS":  # complex numbers and dates would lose half of what they say
-            raise TypeError("that is no real number")
+        if array.dtype.kind not in "OUS":  # complex numbers and dates would lose information
+            raise TypeError("not a real number")
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
 
 
 def _check_finite(array: FloatArray, name: str, first: int) -> None:
-    block = max(1, FINITE // array[0].size)  # not all at once: that would take a quarter of the memory again
+    block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
     parts = (array[start : start + block] for start in range(0, len(array), block))
-    with np.errstate(all="ignore"):  # one reading by all cores; only where a sum is infinite, a look at each entry
+    # A dot product is finite only if all entries are, and is multi-threaded; check single entries only if it is not.
+    with np.errstate(all="ignore"):
         if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
             return
     places = np.argwhere(~np.isfinite(array))
-    if not len(places):  # all are finite, their squares are not
+    if not len(places):  # all entries are finite, only their squares overflow
         return
     where = tuple(int(i) for i in places[0])
     value, series = array[where], first + where[0]
@@ -112,7 +113,7 @@ def _check_finite(array: FloatArray, name: str, first: int) -> None:
 
 
 def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:
-    """Return the true length of each padded series, or None where nothing is padded."""
+    """Return the true length of each padded series, or None without padding."""
     if lengths is None:
         return None
     array = _as_array(lengths, name, "Pass one whole number per series.")
@@ -140,9 +141,9 @@ def check_labels(
     y
         One label per series: class indices 0..K-1, or names (strings).
     n_samples
-        How many there must be.
+        Expected number of labels.
     class_names
-        The names, where they are known already.
+        Names of the classes, if already known.
     complete
         Whether every class must have a sample (True for training data).
     """
@@ -151,21 +152,19 @@ def check_labels(
     if array.shape != (n_samples,):
         hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""
         raise LabelError(f"y must be {n_samples} labels, one per series, got shape {array.shape}.{hint}")
-    huge = array.dtype.kind == "O" and all(_is_integer(v) for v in array)  # integers beyond int64 come as objects
+    huge = array.dtype.kind == "O" and all(_is_integer(v) for v in array)  # integers beyond int64 have dtype object
     named = array.dtype.kind in "USOT" and not huge
     labels, names = _named_labels(array, known) if named else _numbered_labels(array, known)
     present = np.unique(labels)
     if complete:
         missing = sorted(set(range(len(names))) - set(present.tolist()))
         if len(present) < 2:
-            raise LabelError(
-                f"y holds one class only ({names[int(present[0])]!r}); at least two are needed to tell them apart."
-            )
+            raise LabelError(f"y holds one class only ({names[int(present[0])]!r}); at least two are needed.")
         if missing:
             raise LabelError(
                 f"class {missing[0]} ({names[missing[0]]!r}) has no sample in y"
                 f"{f', nor have {len(missing) - 1} more' if len(missing) > 1 else ''}. Labels are class indices "
-                f"0..{len(names) - 1}, each with at least one series; labels that are no indices are passed as strings."
+                f"0..{len(names) - 1}, each with at least one series; pass other labels as strings."
             )
     return labels, names
 
@@ -200,8 +199,8 @@ def _numbered_labels(
             raise LabelError(f"y must hold whole numbers or strings, got {bad[0]}.")
     elif array.dtype.kind not in "iubO":
         raise LabelError(f"y must hold class indices or strings, got dtype {array.dtype}.")
-    largest, smallest = int(array.max()), int(array.min())  # Python's integers have no largest
-    # Compared before any cast: a label beyond int64 would otherwise wrap round to another class.
+    largest, smallest = int(array.max()), int(array.min())  # Python integers are unbounded
+    # Compared before casting: a label beyond int64 would otherwise wrap around to another class.
     limit = len(class_names) if class_names is not None else len(array)
     if smallest < 0:
         raise LabelError(f"y holds the label {smallest}; class indices start at 0. Pass other labels as strings.")
@@ -212,7 +211,7 @@ def _numbered_labels(
             else f"{len(array)} series cannot fill classes 0..{largest}, so one has no sample"
         )
         raise LabelError(
-            f"y holds the label {largest}, but {known}. Class indices run 0..K-1; pass other labels as strings."
+            f"y holds the label {largest}, but {known}. Class indices are 0..K-1; pass other labels as strings."
         )
     return array.astype(np.int64), class_names or tuple(str(k) for k in range(largest + 1))
 
@@ -229,7 +228,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     class_names
         Names of the classes, in the order of their indices.
     """
-    if getattr(target, "shape", None) == ():  # a single value of NumPy or torch
+    if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
     if isinstance(target, str) or not hasattr(target, "__len__"):
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
@@ -237,7 +236,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
         for extreme in (target.min(), target.max()) if n_queries else ():
             _one_target(extreme, class_names)
         return target.astype(np.int64)
-    # A list is not made an array: that would turn [1, "well"] into strings.
+    # A list is not converted to an array: that would turn [1, "well"] into strings.
     values = target.tolist() if hasattr(target, "tolist") else list(target)
     if len(values) != n_queries:
         raise TargetError(
@@ -256,7 +255,7 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
         raise TargetError(f"target must be a class name or index, got {target!r}.")
     if not 0 <= int(target) < len(names):
         raise TargetError(
-            f"target {int(target)} is no class index: there are {len(names)} classes, {', '.join(names)}."
+            f"target {int(target)} is not a class index: there are {len(names)} classes, {', '.join(names)}."
         )
     return int(target)
 
@@ -270,9 +269,10 @@ def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ..
     result = tuple(str(v) for v in names)
     if n is not None and len(result) != n:
         raise ShapeError(f"{what} must be {n} names, got {len(result)}.")
-    doubles = sorted({v for v in result if result.count(v) > 1})
-    if doubles:
-        raise DataError(f"{what} must be distinct, but {doubles[0]!r} stands there {result.count(doubles[0])} times.")
+    duplicates = sorted({v for v in result if result.count(v) > 1})
+    if duplicates:
+        count = result.count(duplicates[0])
+        raise DataError(f"{what} must be distinct, but {duplicates[0]!r} appears {count} times.")
     return result
 
 
@@ -292,7 +292,7 @@ def check_mutable(mutable: Any, *, feature_names: Sequence[str] | None, n_featur
         for value in values:
             result[feature_index(value, feature_names, n_features)] = True
     if not result.any():
-        raise DataError("mutable names no feature, so nothing could ever be changed. Give at least one.")
+        raise DataError("mutable names no feature, so nothing could be changed. Pass at least one.")
     return result
 
 

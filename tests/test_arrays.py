@@ -1,4 +1,4 @@
-"""Marking the steps that belong to each series."""
+"""The mask of the steps within each series."""
 
 import numpy as np
 
@@ -11,5 +11,5 @@ def test_steps_within_by_hand() -> None:
     assert inside.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]
 
 
-def test_without_lengths_every_step_counts() -> None:
+def test_without_lengths_every_step_is_inside() -> None:
     assert steps_within(None, 2, 3).tolist() == [[True] * 3] * 2

@@ -1,4 +1,4 @@
-"""The tree of errors in the docstring is the tree there is, and each error is also the builtin one expects."""
+"""The hierarchy in the docstring matches the classes, and each error derives from a builtin exception."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c is not
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
-def test_each_error_stands_in_the_tree_with_its_builtin(kind: type[SparcetsError]) -> None:
+def test_each_error_is_in_the_tree_with_its_builtin(kind: type[SparcetsError]) -> None:
     assert issubclass(kind, SparcetsError)
     builtins = [b.__name__ for b in kind.__mro__[1:] if b.__module__ == "builtins"]
-    assert builtins[0] != "Exception", f"{kind.__name__} is no builtin error"
+    assert builtins[0] != "Exception", f"{kind.__name__} derives from no specific builtin exception"
     line = re.search(rf"(.*)─ {kind.__name__}\b(.*)", errors.__doc__ or "")
     assert line, f"{kind.__name__} is missing in the docstring's tree"
     if kind.__bases__[0] is SparcetsError:
         assert f"({builtins[0]})" in line[2] and "│" not in line[1]
     else:
-        assert "│" in line[1], "it hangs under its parent"
+        assert "│" in line[1], "it is below its parent"
 
 
 def test_the_tree_names_no_other_error() -> None:
@@ -31,6 +31,6 @@ def test_the_tree_names_no_other_error() -> None:
     assert named == {c.__name__ for c in CLASSES}
 
 
-def test_an_unknown_name_prints_as_a_sentence() -> None:
+def test_unknown_name_error_prints_its_message() -> None:
     assert str(UnknownNameError("no method 'x'.")) == "no method 'x'."
     assert str(UnknownNameError()) == ""

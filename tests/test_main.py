@@ -1,4 +1,4 @@
-"""The command as a process: how it ends when it is stopped, and what it says where no bar can be drawn."""
+"""The command as a process: interruption, and messages where no progress bar is drawn."""
 
 import os
 import signal
@@ -14,30 +14,34 @@ import pytest
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
 
-GO_ON = "; finished runs are kept, run the same command again to go on"
+RESUME = "; finished runs are kept, run the same command again to continue"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "work", "more"),
+    ("arguments", "function", "hint"),
     [
         (["fit", "-d", "catching", "--out", "x"], "sparcets.datasets.load.load_dataset", ""),
-        (["benchmark", "run", "-d", "catching", "--out", "x"], "sparcets.benchmark.runner.run_plan", GO_ON),
-        (["reproduce", "table1", "--out", "x"], "sparcets.reproduce.run.reproduce", GO_ON),
-        (["--debug", "reproduce", "table1", "--out", "x"], "sparcets.reproduce.run.reproduce", GO_ON),
+        (
+            ["benchmark", "run", "-d", "catching", "--out", "x"],
+            "sparcets.experiments.benchmark.runner.run_plan",
+            RESUME,
+        ),
+        (["reproduce", "table1", "--out", "x"], "sparcets.experiments.reproduce.run.reproduce", RESUME),
+        (["--debug", "reproduce", "table1", "--out", "x"], "sparcets.experiments.reproduce.run.reproduce", RESUME),
     ],
 )
-def test_ctrl_c_is_told_in_a_line(
-    arguments: list[str], work: str, more: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_ctrl_c_prints_one_line(
+    arguments: list[str], function: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(work, interrupted)
+    monkeypatch.setattr(function, interrupted)
     assert main(arguments) == 130
-    assert capsys.readouterr() == ("", f"sparcets: stopped{more}\n")
+    assert capsys.readouterr() == ("", f"sparcets: stopped{hint}\n")
 
 
-def test_a_benchmark_that_is_interrupted_says_what_it_was_at(tmp_path: Path) -> None:
+def test_interrupted_benchmark(tmp_path: Path) -> None:
     X, y = make_series(60)
     np.savez(tmp_path / "own.npz", X=X, y=y)
     settings = ["--set-classifier", "epochs=100000", "--set-classifier", "patience=100000", "--workers", "2"]
@@ -49,13 +53,13 @@ def test_a_benchmark_that_is_interrupted_says_what_it_was_at(tmp_path: Path) -> 
         text=True,
         start_new_session=True,
     )
-    rescue = threading.Timer(300, process.kill)
-    rescue.start()
+    timeout = threading.Timer(300, process.kill)
+    timeout.start()
     assert process.stderr is not None
-    begun = process.stderr.readline()
+    first_line = process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    out, told = process.communicate()
-    rescue.cancel()
-    assert begun == f"{tmp_path / 'own.npz'}: preparing classifier and judges\n"
+    out, err = process.communicate()
+    timeout.cancel()
+    assert first_line == f"{tmp_path / 'own.npz'}: preparing classifier and judges\n"
     assert process.returncode == 130 and out == ""
-    assert told == f"sparcets: stopped{GO_ON}\n"
+    assert err == f"sparcets: stopped{RESUME}\n"

@@ -1,9 +1,9 @@
-"""Names to classes: loaded on use, helpful about typing errors, open to other packages."""
+"""Registry: loaded on use, suggestions for misspelt names, entry points of other packages."""
 
 from __future__ import annotations
 
 import json
-from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,46 +39,51 @@ def test_unknown_names(registry: Registry, method: str) -> None:
         getattr(registry, method)("xyz")
 
 
-def test_a_taken_name_is_an_error(registry: Registry) -> None:
+def test_adding_a_taken_name(registry: Registry) -> None:
     with pytest.raises(ConfigError, match="the colour name 'red' is taken by json:dumps; choose another name"):
         registry.add("red", "json:loads")
     registry.add("green", "json:loads")
     assert registry.load("green") is json.loads
 
 
-def test_other_packages_register_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the entry points of an installed package that registers nothing yet."""
+    folder = tmp_path / "plug_in-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: plug-in\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder / "entry_points.txt"
 
-    def entry_points(group: str) -> list[metadata.EntryPoint]:
-        asked.append(group)
-        return [metadata.EntryPoint("mine", "json:loads", group)]
 
-    monkeypatch.setattr(metadata, "entry_points", entry_points)
+def test_entry_points_of_other_packages(installed: Path) -> None:
     registry = Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours")
-    assert not asked, "plug-ins are looked up when they are needed"
-    assert list(registry) == ["mine", "red"] and registry.load("mine") is json.loads
-    assert asked == ["sparcets.colours"], "and only once"
+    installed.write_text("[sparcets.colours]\nmine = json:loads\n[sparcets.shapes]\nround = json:dumps\n")
+    assert list(registry) == ["mine", "red"] and registry.load("mine") is json.loads, "read on first use"
+    installed.unlink()
+    assert list(registry) == ["mine", "red"], "and only once"
+    assert list(Registry("colour", {"red": "json:dumps"})) == ["red"]
 
 
-def test_a_plug_in_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [metadata.EntryPoint("red", "x:y", group)])
-    with pytest.raises(ConfigError, match="'red' is taken"):
-        list(Registry("colour", {"red": "json:dumps"}, entry_point_group="g"))
+def test_entry_point_with_a_taken_name(installed: Path) -> None:
+    installed.write_text("[sparcets.colours]\nred = json:loads\n")
+    with pytest.raises(ConfigError):
+        list(Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours"))
 
 
 @given(st.sampled_from(["countergan", "Sparce", "nearest"]), st.data())
-def test_one_wrong_letter_is_recognised(name: str, data: Any) -> None:
-    place = data.draw(st.integers(0, len(name) - 1))
-    wrong = name[:place] + data.draw(st.sampled_from("qxz")) + name[place + 1 :]
+def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
+    i = data.draw(st.integers(0, len(name) - 1))
+    wrong = name[:i] + data.draw(st.sampled_from("qxz")) + name[i + 1 :]
     assert did_you_mean(wrong.upper(), ["countergan", "Sparce", "nearest"]) == f" Did you mean '{name}'?"
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_lists_are_shortened() -> None:
     message = str(unknown_name("thing", 7, [f"n{i:02d}" for i in range(31)]))
     assert "n29, … (31 in all)." in message and "n30" not in message
 
 
-def test_a_missing_extra_says_how_to_get_it() -> None:
+def test_missing_extra() -> None:
     assert require_extra("json", "plots", "plots") is json
     expected = r"^plots need no_such_package. Install it with: pip install 'sparcets\[plots\]'$"
     with pytest.raises(MissingExtraError, match=expected):

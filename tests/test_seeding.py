@@ -1,4 +1,4 @@
-"""Child seeds: stable for ever, independent of each other, and nobody else's random state moves."""
+"""Child seeds: stable, independent of each other and of the global random state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sparcets.seeding import generator, spawn
 
 
 def test_child_seeds_never_change() -> None:
-    """Results are quoted with their seed, so these numbers are a promise."""
+    """Published results depend on these numbers."""
     assert [spawn(0, "generator"), spawn(1, "generator"), spawn(0, "split")] == [659943366, 2021730010, 2668274536]
 
 
 @given(st.integers(), st.integers(), st.text(max_size=5), st.text(max_size=5))
-def test_different_questions_get_different_seeds(a: int, b: int, one: str, two: str) -> None:
+def test_different_purposes_have_different_seeds(a: int, b: int, one: str, two: str) -> None:
     assert (spawn(a, one) == spawn(b, two)) == ((a, one) == (b, two))
     assert 0 <= spawn(a, one) < 2**32, "torch and NumPy take it"
 
@@ -30,12 +30,12 @@ def test_numpy_integers_are_the_same_seed() -> None:
 
 
 @pytest.mark.parametrize("seed", [1.0, "1", None, True, np.float64(2)])
-def test_a_seed_is_a_whole_number(seed: Any) -> None:
+def test_seed_must_be_an_integer(seed: Any) -> None:
     with pytest.raises(ConfigError, match="seed must be a whole number, got"):
         spawn(seed, "x")
 
 
-def test_a_generator_of_its_own_leaves_the_global_state_alone() -> None:
+def test_generator_does_not_use_the_global_state() -> None:
     before_np, before_py = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
     assert generator(3, "a").random() == generator(3, "a").random() != generator(3, "b").random()
     assert np.array_equal(before_np, np.random.get_state()[1]) and before_py == random.getstate()  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""Which features are points of a body, and what lies between them."""
+"""Recognising body points, limbs and joints among the features."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_arm_of_ui_prmd():
         (),
         ("f0", "f1"),
         ("gravity.x", "gravity.y"),
-        ("elbow_x", "elbow_y"),  # a point alone is no limb
-        ("shoulder_x", "shoulder_y", "wrist_x", "wrist_y"),  # no bone leads from shoulder to wrist
-        ("elbow_x", "wrist_x"),  # one coordinate is no point
+        ("elbow_x", "elbow_y"),  # a single point forms no limb
+        ("shoulder_x", "shoulder_y", "wrist_x", "wrist_y"),  # shoulder and wrist are not neighbours
+        ("elbow_x", "wrist_x"),  # one coordinate is not enough for a point
         ("elbow_x", "elbow_y", "elbow_z", "wrist_x", "wrist_y"),  # a distance needs the same coordinates of both
         ("elbow_x", "elbow_z", "wrist_x", "wrist_z", "Elbow_y"),
     ],
@@ -55,11 +55,11 @@ def test_the_order_of_the_features_does_not_matter():
     found, usual = find_skeleton(names), find_skeleton(ui_prmd.FEATURES)
     assert found is not None and usual is not None
     assert (found.limbs, found.joints) == (usual.limbs, usual.joints)
-    for point, places in found.points.items():
-        assert [names[place] for place in places] == [f"{point}_{axis}" for axis in "xyz"]
+    for point, indices in found.points.items():
+        assert [names[i] for i in indices] == [f"{point}_{axis}" for axis in "xyz"]
 
 
-def test_a_gap_in_the_arm_leaves_what_is_whole():
+def test_missing_point_removes_its_limbs_and_joints():
     names = [name for name in ui_prmd.FEATURES if not name.startswith("shoulder")]
     found = find_skeleton(names)
     assert found is not None
@@ -67,6 +67,6 @@ def test_a_gap_in_the_arm_leaves_what_is_whole():
     assert found.joints == (("elbow", "wrist", "finger"),)
 
 
-def test_a_point_that_is_not_there():
+def test_unknown_point():
     with pytest.raises(UnknownNameError, match=r"no point 'Elbow'\. Did you mean 'LeftElbow'"):
         coordinates("Elbow", ["LeftElbow_x", "LeftElbow_y"])

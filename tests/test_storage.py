@@ -1,4 +1,4 @@
-"""A file is written whole or not at all: real failing writes, killed processes, and what is said about them."""
+"""Atomic writing: failing writes, killed processes, and their messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_the_file_appears_when_the_block_ends_well(tmp_path: Path) -> None:
+def test_file_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
     file = tmp_path / "new" / "folder" / "a.npz"
     with atomic_path(file) as temporary:
         assert temporary.parent == file.parent and temporary.suffix == ".npz"
@@ -27,15 +27,15 @@ def test_the_file_appears_when_the_block_ends_well(tmp_path: Path) -> None:
     assert file.read_text() == "new" and names(file.parent) == ["a.npz"]
 
 
-def test_any_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_failure_keeps_the_old_file_only(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("old")
     with pytest.raises(ZeroDivisionError), atomic_path(file) as temporary:
-        temporary.write_text(f"half{1 // 0}")
+        temporary.write_text(f"partial{1 // 0}")
     assert file.read_text() == "old" and names(tmp_path) == ["a.txt"]
 
 
-def test_an_error_of_our_own_is_passed_on_as_it_is(tmp_path: Path) -> None:
+def test_sparcets_errors_propagate_unchanged(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="about the data"), atomic_path(tmp_path / "a"):
         raise DataError("about the data")
     with (
@@ -48,7 +48,7 @@ def test_an_error_of_our_own_is_passed_on_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_disk_that_is_full_only_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_disk_full_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -74,7 +74,7 @@ KILLED = """
 import os, sys
 from sparcets.storage import atomic_path
 with atomic_path(sys.argv[1]) as temporary:
-    temporary.write_text("half")
+    temporary.write_text("partial")
     os._exit(3)
 """
 
@@ -84,57 +84,57 @@ def run(script: str, file: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are POSIX")
-def test_a_write_that_really_fails_leaves_the_old_file(tmp_path: Path) -> None:
+def test_failing_write_keeps_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     write_json(file, "old")
     done = run(FULL_DISK, file)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"StorageError: cannot write {file}: File too large. Nothing was overwritten")
+    assert done.stderr.startswith(f"StorageError: cannot write {file}: File too large.")
     assert read_json(file, "a list") == "old" and names(tmp_path) == ["a.json"]
 
 
-def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
+def test_killed_process_keeps_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     write_json(file, "old")
     assert run(KILLED, file).returncode == 3
     assert read_json(file, "a list") == "old"
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"cannot write .*a: (File exists|Not a directory). Choose another place"):
+    with pytest.raises(StorageError, match=r"cannot write .*a: (File exists|Not a directory). Choose another path"):
         write_json(tmp_path / "file" / "a", 1)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(StorageError, match=r"cannot write .*folder: Is a directory. Nothing was overwritten"):
+    with pytest.raises(StorageError, match="Is a directory"):
         write_json(tmp_path / "folder", 1)
     assert names(tmp_path) == ["file", "folder"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="rights of files are POSIX")
-def test_others_may_read_the_file_as_they_may_any_new_file(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="file permissions are POSIX")
+def test_default_permissions(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_json(tmp_path / "a", 1)
         assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
-        assert os.umask(0o027) == 0o027, "the process' own mask is as before"
+        assert os.umask(0o027) == 0o027, "the umask of the process is unchanged"
     finally:
         os.umask(before)
 
 
-def test_json_round_trip_with_any_letters(tmp_path: Path) -> None:
+def test_json_round_trip_with_unicode(tmp_path: Path) -> None:
     data = {"name": "Größe – 加速度 🙂", "values": [1, 2.5, None, True]}
     write_json(tmp_path / "a.json", data)
     assert read_json(tmp_path / "a.json", "anything") == data
     assert "加速度" in (tmp_path / "a.json").read_text(encoding="utf-8")
 
 
-def test_json_that_others_could_not_read_is_not_written(tmp_path: Path) -> None:
+def test_nan_is_not_valid_json(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", float("nan"))
     assert names(tmp_path) == []
 
 
-def test_files_that_are_not_what_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
         read_json(tmp_path / "run.json", "a saved run")
     monkeypatch.chdir(tmp_path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import ModelOutputError
@@ -73,17 +75,26 @@ class Classifier(ABC):
             True lengths, for models that look at them.
         """
         X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
-        checked = check_lengths(lengths, X)
-        parts = []
-        for start in range(0, len(X), BATCH):
-            rows = slice(start, start + BATCH)
-            parts.append(self._check_output(self._predict_proba(X[rows], None if checked is None else checked[rows])))
-        return np.concatenate(parts)
+        return self.proba_unchecked(X, check_lengths(lengths, X))
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:
         """Return the most probable class index of each series."""
         return np.asarray(self.predict_proba(X, lengths).argmax(1), dtype=np.int64)
+
+    @final
+    def proba_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Do what :meth:`predict_proba` does with series and lengths that were checked before; for internal calls."""
+        parts = []
+        for start in range(0, len(X), BATCH):
+            rows = slice(start, start + BATCH)
+            parts.append(self._check_output(self._predict_proba(X[rows], None if lengths is None else lengths[rows])))
+        return np.concatenate(parts)
+
+    @final
+    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray:
+        """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
+        return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
 
     @abstractmethod
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
@@ -141,3 +152,34 @@ class DifferentiableClassifier(Classifier):
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)
         proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
         return proba
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode and its parameters out of reach of gradients; restore both afterwards.
+
+    Recurrent layers on CUDA are the exception: cuDNN refuses the backward pass of one in evaluation mode. They stay in
+    training mode with their dropout at 0, which computes the same, and no global switch is touched.
+    """
+    modules = list(module.modules())
+    modes = [m.training for m in modules]
+    recurrent = [m for m in modules if isinstance(m, nn.RNNBase)]
+    dropouts = [m.dropout for m in recurrent]
+    learning = [p for p in module.parameters() if p.requires_grad]
+    try:
+        for m in modules:
+            m.training = False  # not m.eval(): a user's class may have overridden it
+        if torch.is_grad_enabled():
+            for m in recurrent:
+                if any(p.is_cuda for p in m.parameters()):
+                    m.training, m.dropout = True, 0.0
+        for p in learning:
+            p.requires_grad_(False)
+        yield
+    finally:
+        for m, mode in zip(modules, modes, strict=True):
+            m.training = mode
+        for m, dropout in zip(recurrent, dropouts, strict=True):
+            m.dropout = dropout
+        for p in learning:
+            p.requires_grad_(True)

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import DifferentiableClassifier
-from sparcets.classifiers.frozen import frozen
+from sparcets.classifiers.base import DifferentiableClassifier, frozen
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
@@ -33,8 +32,8 @@ from sparcets.training.callbacks import (
     history_from_plain,
     history_to_plain,
 )
-from sparcets.training.capture import CapturedStep
 from sparcets.training.classifier_step import ClassifierStep
+from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.loop import shuffled, train
 from sparcets.validation import check_labels, check_lengths, check_series
@@ -78,7 +77,7 @@ class TorchClassifier(DifferentiableClassifier):
         self._network: nn.Module | None = None
         self._center: Tensor = torch.zeros(0)
         self._scale: Tensor = torch.ones(0)
-        self._scaler: Scaler | None = None
+        self._scaler = Scaler(center=np.zeros(0), scale=np.ones(0))
 
     def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
         """Train on a Dataset, or on series and labels.
@@ -104,9 +103,9 @@ class TorchClassifier(DifferentiableClassifier):
         X = check_series(X)
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
-        return self._learn(X, labels, check_lengths(lengths, X), found, named=named, progress=progress)
+        return self.fit_unchecked(X, labels, check_lengths(lengths, X), found, named=named, progress=progress)
 
-    def _learn(
+    def fit_unchecked(
         self,
         X: FloatArray,
         y: IntArray | FloatArray,
@@ -116,9 +115,10 @@ class TorchClassifier(DifferentiableClassifier):
         named: bool,
         progress: bool | None,
     ) -> Self:
-        """Train on checked series with labels (batch,), or with probabilities (batch, classes) to be met.
+        """Train on series that were checked before; for internal calls.
 
-        Unlike ``fit``, it takes classes without a series.
+        ``y`` are labels (batch,), or probabilities (batch, classes) to be matched. Unlike ``fit``, it takes classes
+        without a series.
         """
         self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
         try:
@@ -217,10 +217,13 @@ class TorchClassifier(DifferentiableClassifier):
         state = "not fitted" if self._network is None else f"{self.n_features} features, {self.n_classes} classes"
         return f"TorchClassifier({self.architecture!r}, {state})"
 
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights of the network by name, on the CPU."""
+        return {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
+
     def header(self) -> dict[str, Any]:
-        """Return all that makes it but its weights, as plain values."""
+        """Return everything but the weights, as plain values."""
         self._fitted()
-        assert self._scaler is not None
         return {
             "format": FORMAT,
             "architecture": self.architecture,
@@ -247,8 +250,7 @@ class TorchClassifier(DifferentiableClassifier):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
-        weights = {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
-        header = self.header()
+        weights, header = self.weights(), self.header()
         # The weights take their place only once the header was written: a full disk never mixes two classifiers.
         with atomic_path(Path(folder) / WEIGHTS) as temporary:
             temporary.write_bytes(safetensors.torch.save(weights))

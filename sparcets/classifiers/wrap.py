@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import Classifier, DifferentiableClassifier
-from sparcets.classifiers.frozen import frozen
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
 from sparcets.registry import did_you_mean
 from sparcets.validation import check_names

@@ -1,1 +1,1 @@
-"""The command line: one command, one file, each a few lines around the library."""
+"""The command line: one file per command, each a thin layer over the library."""

@@ -1,4 +1,4 @@
-"""``sparcets data``: list, describe and fetch data sets."""
+"""``sparcets data``: describe and fetch data sets."""
 
 from __future__ import annotations
 
@@ -9,31 +9,7 @@ import typer
 
 from sparcets.cli.options import DataOptions, Json, Seed, parse_options, print_json, print_table
 
-app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
-
-
-@app.command("list")
-def list_datasets(
-    archive: Annotated[bool, typer.Option("--archive", help="Also the names of the UEA/UCR archive.")] = False,
-    json: Json = False,
-) -> None:
-    """List the data sets."""
-    from sparcets.datasets.load import DATASETS
-    from sparcets.datasets.uea_names import MULTIVARIATE, UNIVARIATE
-
-    rows = {name: DATASETS.about.get(name, "") for name in DATASETS}
-    if archive:
-        rows |= dict.fromkeys(MULTIVARIATE, "UEA archive, multivariate") | dict.fromkeys(
-            UNIVARIATE, "UCR archive, univariate"
-        )
-    if json:
-        print_json(rows)
-        return
-    print_table(["name", "what it is"], list(rows.items()))
-    if not archive:
-        typer.echo(
-            f"and {len(MULTIVARIATE) + len(UNIVARIATE)} sets of the UEA/UCR archive (--archive), or a file of your own"
-        )
+app = typer.Typer(help="Describe and fetch data sets.", no_args_is_help=True)
 
 
 @app.command("info")
@@ -95,11 +71,11 @@ def _facts(dataset: Any) -> dict[str, Any]:
 @app.command("fetch")
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of the data set.")],
-    url: Annotated[str | None, typer.Option(help="Fetch from here instead of the authors' repository.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Put it here instead of SPARCETS_DATA.")] = None,
+    url: Annotated[str | None, typer.Option(help="Address to fetch from instead of the authors' repository.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder to save to instead of SPARCETS_DATA.")] = None,
     json: Json = False,
 ) -> None:
-    """Download a data set, once, with resume; what came is checked against a digest."""
+    """Download a data set; an interrupted download is resumed, and the file is checked against a digest."""
     from sparcets.datasets.fetch import fetch as download
     from sparcets.progress import progress_bar
 

@@ -1,4 +1,4 @@
-"""``sparcets evaluate``: all measures of an explanation that ``sparcets explain`` saved."""
+"""``sparcets evaluate``: all measures of a saved explanation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from sparcets.errors import ConfigError, FileFormatError
 
 
 def evaluate(
-    explanation: Annotated[Path, typer.Argument(help="File that `sparcets explain --out` saved (.npz).")],
+    explanation: Annotated[Path, typer.Argument(help="File saved by `sparcets explain --out` (.npz).")],
     dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="Data the queries come from; default: those of --model.")
+        str | None, typer.Option("--dataset", "-d", help="Data set of the queries; default: that of --model.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="Folder that `sparcets fit` wrote: its classifier and data.")
+        Path | None,
+        typer.Option("--model", "-m", help="Folder written by `sparcets fit`, for its classifier and data set."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to save the scores to (.json).")] = None,
     option: DataOptions = None,
@@ -26,15 +27,15 @@ def evaluate(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure an explanation: the paper's measures, whether it is true, and how it looks."""
+    """Evaluate an explanation: the paper's measures, agreement of other classifiers, plausibility."""
     from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
     from sparcets.evaluation.scores import better, number
-    from sparcets.explanation import load_explanation
+    from sparcets.explanation.result import load_explanation
 
     if option and dataset is None:
-        raise ConfigError("--option is for the data set: give --dataset too.")
+        raise ConfigError("--option belongs to a data set: give --dataset too.")
     e = load_explanation(explanation)
     name, options = _data_of(model, dataset, seed)
     classifier = None if model is None else load_classifier(model / "classifier", device=device)
@@ -57,16 +58,16 @@ def evaluate(
 
 
 def _data_of(model: Path | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
-    """Return the data to measure on and their options: those that the model had, unless another set is named."""
+    """Return name and options of the data set: those the model was fitted with, unless another one is given."""
     from sparcets.storage import read_json
 
     if model is None:
         return dataset, {"seed": seed}
-    run = read_json(model / RUN, "a folder that `sparcets fit` wrote")
+    run = read_json(model / RUN, "a folder written by `sparcets fit`")
     try:
         own, options = run["dataset"], run["dataset_options"]
     except KeyError as error:
-        raise FileFormatError(f"{model / RUN} lacks {error}; fit again.") from error
+        raise FileFormatError(f"{model / RUN} has no {error}. Run sparcets fit again.") from error
     if dataset is None:
         return own, options
     same = dataset == own or Path(dataset).resolve() == Path(own).resolve()

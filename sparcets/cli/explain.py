@@ -1,4 +1,4 @@
-"""``sparcets explain``: counterfactuals for some series, by what ``sparcets fit`` saved."""
+"""``sparcets explain``: counterfactuals for test series, by a saved explainer."""
 
 from __future__ import annotations
 
@@ -12,45 +12,57 @@ from sparcets.cli.options import Device, Json, print_json, print_table
 from sparcets.errors import ConfigError, FeatureMismatchError, FileFormatError
 
 if TYPE_CHECKING:
-    from sparcets.constraints import Constraints
-    from sparcets.explanation import Explanation
+    from sparcets.constraints.spec import Constraints
+    from sparcets.explanation.result import Explanation
 
 Many = list[str] | None
-TOLD = 3  # answers told in words on the terminal
+N_TEXTS = 3  # answers described in words on the terminal
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder that `sparcets fit` wrote.")],
-    target: Annotated[str | None, typer.Option("--target", "-t", help="Wanted class; default: the runner-up.")] = None,
-    rows: Annotated[str, typer.Option(help="Test series to explain: 7, 0:10 or 1,4,9.")] = "0:10",
-    dataset: Annotated[str | None, typer.Option("--dataset", "-d", help="Other data than it was fitted on.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="File to save the explanation to (.npz).")] = None,
-    plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a picture of each answer.")] = None,
-    sparsity: Annotated[float | None, typer.Option(help="Largest share of entries that may change.")] = None,
+    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
+    ] = None,
+    rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = "0:10",
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", "-d", help="Data set or file; default: the one it was fitted on.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the explanation (.npz).")] = None,
+    plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a figure of each answer.")] = None,
+    sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
-    immutable: Annotated[Many, typer.Option(help="Feature that stays as it is; repeat it for more.")] = None,
-    frozen: Annotated[Many, typer.Option(help="Steps that stay as they are, as START:STOP.")] = None,
-    value_range: Annotated[Many, typer.Option("--range", help="FEATURE=LOWEST:HIGHEST.")] = None,
-    max_step: Annotated[Many, typer.Option(help="FEATURE=LARGEST change per step.")] = None,
-    direction: Annotated[Many, typer.Option(help="FEATURE=up or FEATURE=down.")] = None,
-    group: Annotated[Many, typer.Option(help="NAME=FEATURE,FEATURE,… that change together.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Default: the seed it was fitted with.")] = None,
+    immutable: Annotated[Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
+    frozen: Annotated[Many, typer.Option(help="Steps that may not change, as START:STOP; may be repeated.")] = None,
+    value_range: Annotated[
+        Many, typer.Option("--range", help="Bounds of a feature, as FEATURE=LOW:HIGH; may be repeated.")
+    ] = None,
+    max_step: Annotated[
+        Many, typer.Option(help="Largest change of a feature per step, as FEATURE=VALUE; may be repeated.")
+    ] = None,
+    direction: Annotated[
+        Many, typer.Option(help="Direction of the change, as FEATURE=up or FEATURE=down; may be repeated.")
+    ] = None,
+    group: Annotated[
+        Many, typer.Option(help="Features that change together, as NAME=FEATURE,FEATURE,…; may be repeated.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; default: the one it was fitted with.")] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say what would have to be different in test series for the classifier to say something else."""
+    """Explain test series: what would have to change for the classifier to predict another class?"""
     import numpy as np
 
     from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.datasets.load import load_dataset
-    from sparcets.explainers.load import load
+    from sparcets.explainers.files import load
     from sparcets.storage import read_json
 
-    run = read_json(model / RUN, "a folder that `sparcets fit` wrote")
+    run = read_json(model / RUN, "a folder written by `sparcets fit`")
     try:
         name, options = (dataset, {}) if dataset else (run["dataset"], run["dataset_options"])
     except KeyError as error:
-        raise FileFormatError(f"{model / RUN} lacks {error}; fit again.") from error
+        raise FileFormatError(f"{model / RUN} has no {error}. Run sparcets fit again.") from error
     constraints = _constraints(immutable, frozen, value_range, max_step, direction, group)
     explainer = load(model / "explainer", classifier=load_classifier(model / "classifier", device=device))
     if seed is not None:
@@ -58,10 +70,12 @@ def explain(
     data = load_dataset(name, **options)
     columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
-    wanted: Any = int(target) if target is not None and target.isdigit() and target not in data.class_names else target
+    requested: Any = (
+        int(target) if target is not None and target.isdigit() and target not in data.class_names else target
+    )
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
-        wanted,
+        requested,
         constraints=constraints,
         sparsity=sparsity,
         n=n,
@@ -76,11 +90,11 @@ def explain(
         print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
     print_answers(answer, series)
-    told = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
-    for i in told[:TOLD]:
+    described = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
+    for i in described[:N_TEXTS]:
         typer.echo(f"\nseries {series[i]}: {answer.text(i)}")
-    if len(told) > TOLD:
-        typer.echo(f"\n… and {len(told) - TOLD} more; --json has the words of all")
+    if len(described) > N_TEXTS:
+        typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
     if out is not None:
         typer.echo(f"\nsaved to {out}")
 
@@ -103,7 +117,7 @@ def print_answers(answer: Explanation, series: Any) -> None:
 
 
 def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
-    """Draw every answer into a folder; return the files."""
+    """Save a figure of every answer to a folder; return the files."""
     from sparcets.storage import atomic_path
 
     files = []
@@ -137,14 +151,14 @@ def _rows(text: str, n: int) -> list[int]:
         else:
             rows = [int(v) for v in text.split(",")]
     except ValueError as error:
-        raise ConfigError(f"cannot read --rows {text!r}: write 7, 0:10 or 1,4,9.") from error
+        raise ConfigError(f"--rows must have the form 7, 0:10 or 1,4,9, got {text!r}.") from error
     if not rows or min(rows) < 0 or max(rows) >= n:
-        raise ConfigError(f"--rows {text} names series that are not there: the test part has {n}, 0 to {n - 1}.")
+        raise ConfigError(f"--rows must be within the {n} test series, 0 to {n - 1}, got {text}.")
     return rows
 
 
 def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
-    """Return the features in the order of the fit: matched by name, where the data have names."""
+    """Return the columns of the data in the order of the fit, matched by name if the data have names."""
     if names is None or names == fitted:
         return slice(None)
     if sorted(names) != sorted(fitted):
@@ -157,7 +171,7 @@ def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
 def _constraints(
     immutable: Many, frozen: Many, value_range: Many, max_step: Many, direction: Many, group: Many
 ) -> Constraints:
-    from sparcets.constraints import Constraints
+    from sparcets.constraints.spec import Constraints
 
     try:
         return Constraints(
@@ -169,7 +183,7 @@ def _constraints(
             groups={k: [_feature(f) for f in v.split(",")] for k, v in _pairs(group)},
         )
     except ValueError as error:
-        raise ConfigError(f"cannot read a constraint: {error}. See sparcets explain --help for the forms.") from error
+        raise ConfigError(f"invalid constraint: {error}. See sparcets explain --help.") from error
 
 
 def _pairs(settings: Many) -> list[tuple[str, str]]:
@@ -192,7 +206,7 @@ def _window(text: str) -> tuple[int, int]:
 def _interval(text: str) -> tuple[float, float]:
     low, colon, high = text.partition(":")
     if not colon:
-        raise ValueError(f"--range {text!r} is not LOWEST:HIGHEST")
+        raise ValueError(f"--range {text!r} is not LOW:HIGH")
     return float(low), float(high)
 
 

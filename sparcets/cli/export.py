@@ -1,4 +1,4 @@
-"""``sparcets export``: the fitted generator as an ONNX file."""
+"""``sparcets export``: save a fitted generator as an ONNX file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sparcets.cli.options import Device, Json, in_bytes, print_json
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="Folder that `sparcets fit` wrote.")],
+    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
     out: Annotated[Path, typer.Option("--out", help="File to write (.onnx).")],
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Write the fitted generator as ONNX, compared with torch; the check by the classifier stays with `explain`."""
+    """Save the fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
     from sparcets.classifiers.torch_classifier import load_classifier
-    from sparcets.explainers.export import export_generator
-    from sparcets.explainers.load import load
+    from sparcets.explainers.files import load
+    from sparcets.explainers.onnx import export_generator
 
     explainer = load(model / "explainer", classifier=load_classifier(model / "classifier", device=device))
     difference = export_generator(explainer, out)

@@ -10,28 +10,30 @@ import typer
 from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_options, print_json
 from sparcets.errors import ConfigError
 
-RUN = "run.json"
+RUN = "run.json"  # data set, method and settings, in the folder of a fit
 
 
 def fit(
     dataset: Data,
-    out: Annotated[Path, typer.Option("--out", help="Folder to save classifier and explainer to.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "sparce",
+    out: Annotated[Path, typer.Option("--out", help="Folder for the classifier and the explainer.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "sparcets",
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
     ] = "bilstm",
-    preset: Annotated[str, typer.Option(help="Settings to start from: default, paper or tiny.")] = "default",
+    preset: Annotated[str, typer.Option(help="Preset of the settings: default, paper or tiny.")] = "default",
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Train for this class alone; preset paper needs it.")
+        str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Folder for the state of the training, to go on after a crash.")
+        Path | None,
+        typer.Option("--checkpoint", help="Folder for checkpoints, from which an interrupted training is resumed."),
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", help="Setting of the explainer, as key=value; repeat it for more.")
+        list[str] | None, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
     ] = None,
     classifier_setting: Annotated[
-        list[str] | None, typer.Option("--set-classifier", help="Setting of the classifier, as key=value.")
+        list[str] | None,
+        typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated."),
     ] = None,
     option: DataOptions = None,
     seed: Seed = 0,
@@ -47,7 +49,7 @@ def fit(
     from sparcets.training.device import resolve_device
 
     kind = EXPLAINERS.load(method)
-    resolve_device(device)  # a mistake here should show before any data are loaded
+    resolve_device(device)  # raises before any data are loaded
     start = from_preset(kind.config_class, preset, target)
     config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
     build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
@@ -76,18 +78,18 @@ def fit(
     typer.echo(f"{data!r}, split: {data.split}")
     typer.echo(f"{model.architecture}: test accuracy {correct.mean():.3f}")
     typer.echo(explainer.summary())
-    wanted = target if target is not None else data.class_names[0]
-    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {wanted!r} --out run.npz")
+    example = target if target is not None else data.class_names[0]
+    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {example!r} --out run.npz")
 
 
 def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:
-    """Return what makes the classifier from the data; mistakes in its settings show before any data are loaded."""
+    """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
     from sparcets.config.models import ClassifierConfig
 
     if Path(name).is_dir():
         if settings:
-            raise ConfigError(f"--set-classifier is for a classifier to be trained, but {name} is a saved one.")
+            raise ConfigError(f"--set-classifier needs an architecture to train, but {name} is a saved classifier.")
         saved = load_classifier(name, device=device)
         return lambda data: saved
     start = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()

@@ -1,4 +1,4 @@
-"""Collects the commands."""
+"""The command line application: collects the commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, 
 
 app = typer.Typer(
     name="sparcets",
-    help="What would have to be different in this recording for the model to say something else?",
+    help="Counterfactual explanations for models that classify multivariate time series.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -29,8 +29,8 @@ app.command("studio")(studio.studio)
 app.command("list")(listing.list_all)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"sparcets {__version__}")
         raise typer.Exit
 
@@ -38,8 +38,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show log lines, and where an error came from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show log messages, and the traceback of an error.")] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Handle the options before a command."""

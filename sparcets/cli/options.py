@@ -1,4 +1,4 @@
-"""Options that several commands share, and the two ways to print a result."""
+"""Options that several commands share, and functions that print results."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import typer
 
 from sparcets.errors import ConfigError
 
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda or cuda:1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Data = Annotated[
     str, typer.Option("--dataset", "-d", help="Name of a data set, or path to a .npz, .csv, .parquet or .ts file.")
 ]
 DataOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", help="Option of the data set, as key=value; repeat it for more (see: data info)."),
+    typer.Option(
+        "--option", "-o", help="Option of the data set, as key=value; may be repeated (see: sparcets data info)."
+    ),
 ]
 
 
@@ -28,7 +30,7 @@ def print_json(data: Any) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """Return a file's size as people say it.
+    """Format a file size.
 
     >>> in_bytes(61_300), in_bytes(6_582_118)
     ('61 kB', '6.6 MB')
@@ -37,7 +39,7 @@ def in_bytes(size: int) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """Print a table on stdout: drawn on a terminal, tab-separated where it is piped on."""
+    """Print a table on stdout: formatted on a terminal, tab-separated otherwise."""
     import sys
 
     cells = [[str(cell) for cell in row] for row in rows]
@@ -55,7 +57,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, tit
 
 
 def parse_options(settings: list[str] | None) -> dict[str, Any]:
-    """Turn ``["split=subject", "n=3"]`` into keyword arguments; numbers, lists and true/false are recognised."""
+    """Convert ``["split=subject", "n=3"]`` to keyword arguments; numbers, lists, true, false and none are parsed."""
     import ast
 
     words: dict[str, Any] = {"true": True, "false": False, "none": None}

@@ -1,4 +1,4 @@
-"""``sparcets report``: an explanation as a page to read, or one of its answers as a picture for a paper."""
+"""``sparcets report``: an explanation as an HTML page, or one answer as a figure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sparcets.evaluation.scores import Scores
-    from sparcets.explanation import Explanation
+    from sparcets.explanation.result import Explanation
 
 PICTURES = (".pdf", ".png", ".svg")
 
 
 class Picture(str, Enum):
-    """What is drawn of one answer."""
+    """Kinds of figures of an answer."""
 
     answer = "answer"
     several = "several"
@@ -29,29 +29,35 @@ class Picture(str, Enum):
 
 
 def report(
-    explanation: Annotated[Path, typer.Argument(help="File that `sparcets explain --out` saved (.npz).")],
+    explanation: Annotated[Path, typer.Argument(help="File saved by `sparcets explain --out` (.npz).")],
     out: Annotated[
-        Path, typer.Option("--out", help="The page (.html), or with --answer a picture (.pdf, .png or .svg).")
+        Path,
+        typer.Option("--out", help="File for the page (.html), or with --answer for the figure (.pdf, .png or .svg)."),
     ] = Path("report.html"),
     scores: Annotated[
-        Path | None, typer.Option("--scores", help="What `sparcets evaluate --out` saved: adds judges and real data.")
+        Path | None,
+        typer.Option(
+            "--scores", help="File saved by `sparcets evaluate --out`; adds measures that need data or judges."
+        ),
     ] = None,
-    answer: Annotated[int | None, typer.Option("--answer", "-a", help="One answer alone, as a picture.")] = None,
+    answer: Annotated[
+        int | None, typer.Option("--answer", "-a", help="Index of an answer, to draw a figure of it instead of a page.")
+    ] = None,
     picture: Annotated[
-        Picture, typer.Option(help="Of that answer: before and after, all answers to its query, or the stick figure.")
+        Picture, typer.Option(help="Figure of the answer: the series, all answers to its query, or a stick figure.")
     ] = Picture.answer,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Json = False,
 ) -> None:
-    """Write one page with the words and pictures of all answers; it needs no network to be read."""
-    from sparcets.explanation import load_explanation
+    """Write a self-contained HTML page with texts and figures of all answers, or a figure of one answer."""
+    from sparcets.explanation.result import load_explanation
     from sparcets.report.html import write_report
     from sparcets.storage import atomic_path
 
-    wanted = (".html", ".htm") if answer is None else PICTURES
-    if out.suffix.lower() not in wanted:
-        hint = " For a picture, say which answer: --answer 0." if answer is None else ""
-        raise ConfigError(f"--out must end in {', '.join(wanted)}, got {out.name!r}.{hint}")
+    suffixes = (".html", ".htm") if answer is None else PICTURES
+    if out.suffix.lower() not in suffixes:
+        hint = " For a figure, choose an answer: --answer 0." if answer is None else ""
+        raise ConfigError(f"--out must end in {', '.join(suffixes)}, got {out.name!r}.{hint}")
     e = load_explanation(explanation)
     if answer is None:
         write_report(e, out, scores=_scores(e, scores), title=title)
@@ -67,7 +73,7 @@ def report(
 
 
 def _scores(e: Explanation, path: Path | None) -> Scores | None:
-    """Return the scores that were saved, or what can be measured without data and judges."""
+    """Return the saved scores, or the measures that need neither data nor judges."""
     if path is None and (e.status == "unchanged").all():
         return None
     from sparcets.evaluation.evaluate import evaluate

@@ -1,4 +1,4 @@
-"""``sparcets reproduce``: the paper's tables and figures, from runs of our own."""
+"""``sparcets reproduce``: the tables and figures of the paper from our own runs."""
 
 from __future__ import annotations
 
@@ -32,35 +32,34 @@ class Size(str, Enum):
 
 
 def reproduce(
-    part: Annotated[
-        Part, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing, or all of them: all.")
-    ],
+    part: Annotated[Part, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing or all.")],
     scale: Annotated[
         Size, typer.Option(help="small: a quarter of an hour on two cores. full: the paper's settings, for a GPU.")
     ] = Size.small,
     repetitions: Annotated[
-        int | None, typer.Option(min=1, help="Seeds of each run; by default 2 at the small scale, 5 at the full one.")
+        int | None,
+        typer.Option(min=1, help="Number of seeds per run; by default 2 at the small scale and 5 at the full one."),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder of the results; what it holds already is not run again.")
+        Path, typer.Option("--out", help="Folder of the results; stored runs are not computed again.")
     ] = Path("reproduction"),
-    workers: Annotated[int, typer.Option(min=1, help="Runs side by side.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Load a data set from a file instead, as name=path; repeat it for more."),
+        typer.Option("--source", help="File to load a data set from, as name=path; may be repeated."),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Run the paper's experiments again and put our numbers beside its own.
+    """Run the paper's experiments and compare the results with its numbers.
 
-    Tables, figures and a page that joins them are written to the folder; a second call does only what is missing.
+    Writes tables, figures and a page with all of them to the folder; a second call runs only what is missing.
     """
-    from sparcets.benchmark.store import brief
-    from sparcets.reproduce.run import reproduce as run
+    from sparcets.experiments.benchmark.store import format_row
+    from sparcets.experiments.reproduce.run import reproduce as run
 
-    made = run(
+    result = run(
         part.value,
         scale=scale.value,
         repetitions=repetitions,
@@ -70,31 +69,33 @@ def reproduce(
         sources=_sources(source),
         seed=seed,
         on_note=lambda line: typer.echo(line, err=True),
-        on_row=None if sys.stderr.isatty() else lambda row: typer.echo(brief(row), err=True),  # a bar shows it there
+        on_row=None
+        if sys.stderr.isatty()
+        else lambda row: typer.echo(format_row(row), err=True),  # a bar shows the rows
     )
-    failed = [row for row in made.rows if row.get("error")]
+    failed = [row for row in result.rows if row.get("error")]
     if json:
         print_json(
             {
-                "page": str(made.page),
-                "tables": {stem: str(out / "tables" / f"{stem}.md") for stem in made.tables},
-                "figures": [str(path) for path in made.figures],
-                "runs": len(made.rows),
-                "computed": made.computed,
+                "page": str(result.page),
+                "tables": {stem: str(out / "tables" / f"{stem}.md") for stem in result.tables},
+                "figures": [str(path) for path in result.figures],
+                "runs": len(result.rows),
+                "computed": result.computed,
                 "failed": {row["key"]: row["error"] for row in failed},
-                "left_out": dict(made.left_out),
-                "seconds": round(made.seconds, 1),
+                "left_out": dict(result.left_out),
+                "seconds": round(result.seconds, 1),
             }
         )
         return
-    for stem, table in made.tables.items():
+    for stem, table in result.tables.items():
         if part in (stem, Part.all):
             rows = [[cell.replace("**", "") for cell in row] for row in table.rows]
             print_table(table.columns, rows, title=table.title)
             typer.echo("")
     typer.echo(
-        f"{made.computed} of {len(made.rows)} runs were new, {len(failed)} failed; {made.seconds:.0f} s. "
-        f"Tables, {len(made.figures) // 2} figures and the page are in {out.resolve()}; start with {made.page.name}."
+        f"{result.computed} of {len(result.rows)} runs are new, {len(failed)} failed; {result.seconds:.0f} s. "
+        f"Tables, {len(result.figures) // 2} figures and the page {result.page.name} are in {out.resolve()}."
     )
 
 
@@ -103,6 +104,6 @@ def _sources(settings: list[str] | None) -> dict[str, str]:
     for setting in settings or []:
         name, equals, path = setting.partition("=")
         if not equals or not path:
-            raise ConfigError(f"cannot read --source {setting!r}: write it as name=path.")
+            raise ConfigError(f"--source must have the form name=path, got {setting!r}.")
         pairs[name.strip()] = path.strip()
     return pairs

@@ -1,4 +1,4 @@
-"""``sparcets studio``: a local page on which a person asks and looks, and the API behind it."""
+"""``sparcets studio``: start the web application and its API."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sparcets.cli.options import Device, Seed
 
 
 def studio(
-    workspace: Annotated[
-        Path, typer.Option("--workspace", help="Folder in which data, classifiers and explainers are kept.")
-    ] = Path("sparcets-studio"),
+    workspace: Annotated[Path, typer.Option("--workspace", help="Folder for data, classifiers and explainers.")] = Path(
+        "sparcets-studio"
+    ),
     host: Annotated[
-        str, typer.Option(help="Where to listen; anything but this machine itself needs the token.")
+        str, typer.Option(help="Address to listen on; addresses other than localhost require the token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8765,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="SPARCETS_STUDIO_TOKEN",
-            help="Secret that requests must bring; made up and printed where others can reach the studio.",
+            help="Secret that requests must contain; by default created and printed if others can reach the studio.",
         ),
     ] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,
@@ -30,7 +30,7 @@ def studio(
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """Start the studio: ask in the browser what would have to be different, lock what may not change, and look."""
+    """Start the studio, a local web application to explain series in the browser."""
     from sparcets.studio.server import serve
 
     serve(

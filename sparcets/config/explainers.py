@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sparcets.config.base import Config
-from sparcets.config.models import DiscriminatorConfig, GeneratorConfig
-from sparcets.config.runs import TrainConfig
+from sparcets.config.models import CriticConfig, DiscriminatorConfig, GatedGeneratorConfig, GeneratorConfig
+from sparcets.config.runs import AutoTrainConfig, TrainConfig
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExplainerConfig(Config):
-    """What every method has."""
+class MethodConfig(Config):
+    """What every method has.
+
+    ``neutral`` names the fields (of parts, with a dot) that change neither the fitted state nor the answers; every
+    other field does, and a test over the registry shows it.
+    """
+
+    neutral: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})
 
     seed: int = 0
-    batch_size: int = 256  # queries explained at a time; bounds the memory, never the result
+    target: int | str | None = None  # None: any target may be asked for; a class: that one alone
+    batch_size: int = 256  # queries explained at a time; bounds the memory
     device: str = "auto"
 
     def problems(self) -> list[str]:
@@ -27,14 +34,16 @@ class ExplainerConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NearestConfig(ExplainerConfig):
+class NearestConfig(MethodConfig):
     """Settings of :class:`~sparcets.Nearest`."""
+
+    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"seed"}  # nothing is random
 
     candidates: int = 100  # neighbours tried per query, nearest first, before it gives up
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
-        found = ExplainerConfig.problems(self)
+        found = MethodConfig.problems(self)
         return found if self.candidates >= 1 else [*found, f"'candidates' must be >= 1, got {self.candidates}"]
 
     @classmethod
@@ -60,15 +69,63 @@ class LossWeights(Config):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TargetedConfig(ExplainerConfig):
-    """What the paper's four methods share: they may be made for one target class alone."""
+class ExplainerConfig(MethodConfig):
+    """Settings of :class:`~sparcets.Explainer`, our own method."""
 
-    target: int | str | None = None  # None: any target may be asked for; a class: that one alone
+    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
+
+    generator: GatedGeneratorConfig = field(default_factory=GatedGeneratorConfig)
+    critic: CriticConfig = field(default_factory=CriticConfig)
+    train: AutoTrainConfig = field(default_factory=AutoTrainConfig)
+    # The whole ensemble must be convinced, by few entries, whatever their size: a small change is not a true one.
+    weights: LossWeights = field(
+        default_factory=lambda: LossWeights(
+            adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0
+        )
+    )
+    auxiliaries: int | None = None  # auxiliary classifiers to be convinced too; None: by the data; 0: the model alone
+    noise: float = 0.5  # on the inputs of the ensemble, in a series' own standard deviations; against adversarial noise
+    gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
+    prototypes: Literal["auto", "always", "never"] = "auto"  # move towards real series; auto: if better, on little data
+    min_sparsity_weight: float = 0.3  # smallest and
+    max_sparsity_weight: float = 10.0  # largest factor of the sparsity term that the generator is trained for
+    ramp: float = 0.33  # share of the training over which the sparsity term is phased in
+    agreement: float = 0.9  # least probability of the target that the ensemble keeps while an answer is pruned
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (
+                self.auxiliaries is None or 0 <= self.auxiliaries <= 8,
+                f"'auxiliaries' must be 0 to 8, got {self.auxiliaries}",
+            ),
+            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
+            (
+                0 < self.min_sparsity_weight <= self.max_sparsity_weight,
+                f"'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got {self.min_sparsity_weight}",
+            ),
+            (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
+            (0 < self.agreement < 1, f"'agreement' must be between 0 and 1, got {self.agreement}"),
+        ]
+        return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
+
+    @classmethod
+    def tiny(cls) -> ExplainerConfig:
+        """Return settings for tests: seconds on a CPU."""
+        return cls(
+            generator=GatedGeneratorConfig(hidden=8, layers=2),
+            critic=CriticConfig(hidden=16, layers=2),
+            train=AutoTrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
+            auxiliaries=1,
+            prototypes="never",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdversarialConfig(TargetedConfig):
-    """What the three methods with a generator and a discriminator share."""
+class AdversarialConfig(MethodConfig):
+    """What the paper's three methods with a generator and a discriminator share."""
+
+    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
 
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
@@ -79,25 +136,10 @@ class AdversarialConfig(TargetedConfig):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
-        found = TargetedConfig.problems(self)
-        if not self.sizes_itself:
-            sizes = {
-                "generator.hidden": self.generator.hidden,
-                "generator.layers": self.generator.layers,
-                "train.epochs": self.train.epochs,
-                "train.batch_size": self.train.batch_size,
-            }
-            found += [f"{name!r} must be a number here, got None" for name, value in sizes.items() if value is None]
-            if self.generator.backbone == "mixer":
-                found.append(
-                    "'generator.backbone' must be lstm, gru or tcn here: a mixer serves Sparce's own recipe alone"
-                )
+        found = MethodConfig.problems(self)
+        if self.train.balance and self.target is None:
+            found.append("'train.balance' needs a 'target': queries and targets are balanced for one class")
         return found if training else [*found, "without 'trains_sparsity', a weight other than 'sparsity' must be > 0"]
-
-    @property
-    def sizes_itself(self) -> bool:
-        """Whether sizes that are None are taken from the data."""
-        return False
 
     @classmethod
     def paper(cls, target: int | str) -> Self:
@@ -131,73 +173,9 @@ class AdversarialConfig(TargetedConfig):
         )
 
 
-def _true_weights() -> LossWeights:
-    # All voices must be convinced, by few entries, whatever their size: a small change is not a true one.
-    return LossWeights(adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0)
-
-
-def _by_the_data() -> GeneratorConfig:
-    return GeneratorConfig(backbone="mixer", hidden=None, layers=None)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SparceConfig(AdversarialConfig):
-    """Settings of :class:`~sparcets.Sparce`: by default the recipe for true answers, with ``paper()`` the paper's."""
-
-    recipe: Literal["true", "paper"] = "true"
-    generator: GeneratorConfig = field(default_factory=_by_the_data)
-    discriminator: DiscriminatorConfig = field(default_factory=lambda: DiscriminatorConfig(hidden=64, layers=3))
-    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=None, batch_size=None, lr=1.5e-3))
-    weights: LossWeights = field(default_factory=_true_weights)
-    witnesses: int | None = None  # small classifiers to be convinced as well; None: by the data; 0: the explained one
-    noise: float = 0.5  # on what they hear, in a series' own standard deviations; leaves adversarial noise no room
-    gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
-    guide: Literal["auto", "always", "never"] = "auto"  # follow real series; auto: if it does better, on little data
-    weakest: float = 0.3  # smallest and
-    strongest: float = 10.0  # largest factor of the sparsity term that the generator learns to serve
-    ramp: float = 0.33  # share of the training over which the sparsity term comes in
-    agreement: float = 0.9  # probability of the target that all voices keep when an answer is cut
-
-    @property
-    def sizes_itself(self) -> bool:
-        """Whether sizes that are None are taken from the data."""
-        return self.recipe == "true"
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.witnesses is None or 0 <= self.witnesses <= 8, f"'witnesses' must be 0 to 8, got {self.witnesses}"),
-            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
-            (0 < self.weakest <= self.strongest, f"'weakest' must be > 0 and <= 'strongest', got {self.weakest}"),
-            (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
-            (0 < self.agreement < 1, f"'agreement' must be between 0 and 1, got {self.agreement}"),
-        ]
-        return AdversarialConfig.problems(self) + [message for fine, message in checks if not fine]
-
-    @classmethod
-    def paper(cls, target: int | str) -> SparceConfig:
-        """Return the paper's settings, for one target class; see :meth:`AdversarialConfig.paper`."""
-        made = AdversarialConfig.paper(target)
-        return cls(
-            recipe="paper",
-            target=target,
-            generator=made.generator,
-            discriminator=made.discriminator,
-            train=made.train,
-            weights=LossWeights(),
-            trains_sparsity=False,
-        )
-
-    @classmethod
-    def tiny(cls) -> SparceConfig:
-        """Return settings for tests: seconds on a CPU."""
-        return cls(
-            generator=GeneratorConfig(backbone="mixer", hidden=8, layers=2),
-            discriminator=DiscriminatorConfig(hidden=16, layers=2),
-            train=TrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
-            witnesses=1,
-            guide="never",
-        )
+    """Settings of :class:`~sparcets.Sparce`: residuals through the sparsity layer, all five terms (section 3)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,7 +193,7 @@ class GanConfig(AdversarialConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IcsConfig(TargetedConfig):
+class IcsConfig(MethodConfig):
     """Settings of :class:`~sparcets.Ics`, the instance-wise search after Wachter et al. (section 4)."""
 
     steps: int = 100  # of Adam, for each value of the trade-off
@@ -235,7 +213,7 @@ class IcsConfig(TargetedConfig):
             (self.trade_off > 0, f"'trade_off' must be > 0, got {self.trade_off}"),
             (self.raises >= 1, f"'raises' must be >= 1, got {self.raises}"),
         ]
-        return TargetedConfig.problems(self) + [message for fine, message in checks if not fine]
+        return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
     def paper(cls, target: int | str | None = None) -> IcsConfig:

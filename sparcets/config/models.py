@@ -1,4 +1,4 @@
-"""Settings of the networks: classifiers, generators, discriminators."""
+"""Settings of the networks: classifiers, generators, discriminators and the critic."""
 
 from __future__ import annotations
 
@@ -74,26 +74,41 @@ class ClassifierConfig(Config):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratorConfig(Config):
-    """The generator: a backbone, bidirectional in the paper's section 2, and a dense layer on top of it."""
+    """The paper's generator: a bidirectional backbone and a dense layer per step (section 2)."""
 
-    backbone: Literal["lstm", "gru", "tcn", "mixer"] = "lstm"
-    hidden: int | None = 64  # the paper's 256 are for a GPU; None: by the size of the data
-    layers: int | None = 2  # or blocks of a mixer; None: by the size of the data
-    dropout: float = 0.1
+    backbone: Literal["lstm", "gru", "tcn"] = "lstm"
+    hidden: int = 64  # the paper's 256 are for a GPU
+    layers: int = 2
+    dropout: float = 0.1  # between the layers
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        checks = [
+            (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
+        ]
+        return _size_problems(self.hidden, self.layers) + [message for fine, message in checks if not fine]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GatedGeneratorConfig(Config):
+    """The generator of :class:`~sparcets.Explainer`: a backbone, gates, and residuals."""
+
+    backbone: Literal["mixer", "lstm", "gru", "tcn"] = "mixer"
+    hidden: int | None = None  # channels; None: by the size of the data
+    layers: int | None = None  # layers, or blocks of a mixer; None: by the size of the data
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
             (self.hidden is None or self.hidden >= 1, f"'hidden' must be >= 1 or None, got {self.hidden}"),
             (self.layers is None or self.layers >= 1, f"'layers' must be >= 1 or None, got {self.layers}"),
-            (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
         ]
         return [message for fine, message in checks if not fine]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiscriminatorConfig(Config):
-    """The discriminator: a bidirectional backbone read at the last step (the paper's section 2)."""
+    """The paper's discriminator: a bidirectional backbone read at the last step (section 2)."""
 
     backbone: Literal["lstm", "gru", "tcn"] = "lstm"
     hidden: int = 32
@@ -101,8 +116,24 @@ class DiscriminatorConfig(Config):
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
-        checks = [
-            (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
-            (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
-        ]
-        return [message for fine, message in checks if not fine]
+        return _size_problems(self.hidden, self.layers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CriticConfig(Config):
+    """The critic of :class:`~sparcets.Explainer`: dilated convolutions with spectral normalisation."""
+
+    hidden: int = 64
+    layers: int = 3
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values."""
+        return _size_problems(self.hidden, self.layers)
+
+
+def _size_problems(hidden: int, layers: int) -> list[str]:
+    checks = [
+        (hidden >= 1, f"'hidden' must be >= 1, got {hidden}"),
+        (layers >= 1, f"'layers' must be >= 1, got {layers}"),
+    ]
+    return [message for fine, message in checks if not fine]

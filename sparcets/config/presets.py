@@ -28,17 +28,13 @@ def from_preset(config_class: Any, preset: str, target: str | None = None) -> An
     >>> from_preset(SparceConfig, "paper", "1").target
     1
     """
-    wanted: Any = int(target) if target is not None and target.isdigit() else target
+    target_class: Any = int(target) if target is not None and target.isdigit() else target
     known = [p for p in PRESETS if p == "default" or hasattr(config_class, p)]
     if preset not in known:
         raise ConfigError(f"{config_class.__name__} has no preset {preset!r}. Known: {', '.join(known)}.")
     if preset == "paper":
-        if wanted is None:
+        if target_class is None:
             raise ConfigError("the paper trains for one target class: give it with --target (target= in Python).")
-        return config_class.paper(target=wanted)
+        return config_class.paper(target=target_class)
     config = config_class() if preset == "default" else config_class.tiny()
-    if wanted is None:
-        return config
-    if not hasattr(config, "target"):
-        raise ConfigError(f"{config_class.__name__} has no target of its own; give --target to explain.")
-    return replace(config, target=wanted)
+    return replace(config, target=target_class)

@@ -1,4 +1,4 @@
-"""Data sets: one file per source, all behind :func:`load_dataset`."""
+"""Data sets: one module per source, all loaded through :func:`load_dataset`."""
 
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.load import load_dataset

@@ -1,4 +1,4 @@
-"""Dataset: training and test series with everything that is known about them."""
+"""Dataset: training and test series with their metadata."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """Series of shape (batch, time, features) in the data's own units, split into training and test.
+    """Series of shape (batch, time, features) in their original units, split into training and test.
 
     Attributes
     ----------
@@ -36,20 +36,20 @@ class Dataset:
     class_names
         K names.
     feature_names, units, sampling_rate
-        Per feature, per feature, and in Hz; None where unknown.
+        Names and units per feature, and the sampling rate in Hz; None where unknown.
     mutable
         Per feature, whether it may change; None means all.
     salient_train, salient_test
-        Entries that make the class, where the generating process is known (batch, time, features).
+        Entries that determine the class, if the generating process is known (batch, time, features).
     subjects_train, subjects_test
-        Who was recorded, one id per series.
+        Recorded person, one id per series.
     lengths_train, lengths_test
-        True length of each series, where they are padded.
+        True length of each series, if they are padded.
     oracle
-        ``oracle(X, rows)``: the true class of changed test series, by the generating process; ``rows`` are the places
-        of the original series in ``X_test``. None for real data.
+        ``oracle(X, rows)``: the true class of changed test series according to the generating process; ``rows`` are the
+        indices of the original series in ``X_test``. None for real data.
     name, description, split
-        What it is, in a few words, and how it was split (``"random"``, ``"subject"``, ``"given"``).
+        Name, short description, and how the data were split (``"random"``, ``"subject"``, ``"given"``).
     """
 
     name: str
@@ -74,7 +74,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        # A frozen set of arrays: several objects share them, so nobody may write into them.
+        # The arrays are shared by several objects, so they are made read-only.
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
@@ -83,13 +83,13 @@ class Dataset:
                 object.__setattr__(self, field.name, view)
 
     def _check_sizes(self) -> None:
-        """Refuse parts that do not belong together; :meth:`from_arrays` and :meth:`from_rows` check the values too."""
+        """Check that the shapes agree; :meth:`from_arrays` and :meth:`from_rows` check the values too."""
         for part in ("train", "test"):
             X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
             if X.ndim != 3 or len(X) != len(y) or X.shape[1:] != self.X_train.shape[1:]:
                 raise ShapeError(
-                    f"X_{part} must be (batch, time, features) with one label each in y_{part}, alike in training and "
-                    f"test; got {X.shape} and {np.shape(y)}. Dataset.from_arrays(X, y) does the splitting."
+                    f"X_{part} must be (batch, time, features) with one label each in y_{part}, and of equal size in "
+                    f"training and test; got {X.shape} and {np.shape(y)}. Dataset.from_arrays(X, y) does the splitting."
                 )
             if len(y) and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names):
                 raise LabelError(
@@ -143,13 +143,13 @@ class Dataset:
         y
             One label per series: class indices 0..K-1, or strings.
         test_size, seed
-            Share held out (of the subjects, if given) and the seed of the draw.
+            Share held out (of the subjects, if given) and the seed of the split.
         subjects
-            One id per series; no subject will stand in both parts.
+            One id per series; no subject is in both parts.
         name
-            What to call the data.
+            Name of the data set.
         **known
-            What else is known, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
+            Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
             ``sampling_rate``, ``lengths``, ``description``.
 
         Examples
@@ -190,20 +190,20 @@ class Dataset:
         description: str = "",
         split: str = "given",
     ) -> Dataset:
-        """Check arrays and take the given rows for training and for test.
+        """Check arrays and use the given rows for training and for test.
 
         Parameters
         ----------
         X, y
             All series and their labels.
         train, test
-            Rows of each part.
+            Row indices of each part.
         feature_names, class_names
-            Names; classes of string labels are named by the labels themselves.
+            Names; with string labels, the labels are the class names.
         mutable
             Features that may change: flags, names or indices.
         units
-            One for all features, or one per feature.
+            One unit for all features, or one per feature.
         sampling_rate
             In Hz.
         salient, subjects, lengths

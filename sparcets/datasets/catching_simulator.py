@@ -1,31 +1,34 @@
-"""A model of someone who stands, seen from the side, and catches a thrown ball with both hands.
+"""Simulation of a standing person, seen from the side, who catches a thrown ball with both hands.
 
-The recordings behind the catching data of Lang et al. (2022, arXiv:2206.00931) are private, so this model stands in for
-them: the same numbers of steps, points and classes, but every trial is **simulated** and no patient was measured. It is
-apart from the loader because it is a model with assumptions of its own, made of pure functions of NumPy arrays.
+The recordings behind the catching data of Lang et al. (2022, arXiv:2206.00931) are private, so this model replaces
+them: the numbers of steps, points and classes are the same, but every trial is **simulated** and no patient was
+measured. It is separate from the loader because it is a model with assumptions of its own, written as pure functions of
+NumPy arrays.
 
-The scene is the sagittal plane, x towards the thrower, y up, in metres; step 0 is the release of the ball.
+Coordinates are in the sagittal plane, x towards the thrower, y up, in metres; step 0 is the release of the ball.
 
-* **Ball.** A parabola under gravity from a random release (distance, height, flight time) to a random place in reach.
-  Once caught, it goes the way the hands aim for, towards the body; it does not shake with them, so that nothing about
-  it depends on the class.
+* **Ball.** A parabola under gravity from a random release (distance, height, flight time) to a random point in reach.
+  Once caught, it follows the planned movement of the hands towards the body, without their tremor, so that the ball
+  carries no information about the class.
 * **Body.** Hip, leaning trunk, head, and two arms of three rigid segments moved by their joint angles: the distances
-  shoulder–elbow, elbow–wrist and wrist–hand are constants of a person. Noise enters the angles, never the points.
+  shoulder–elbow, elbow–wrist and wrist–hand are constant for a person. Noise is added to the angles, not to the points.
   Segment lengths are shares of body height (Drillis & Contini 1966, *Body segment parameters*). Persons come in
-  triplets of one build and resting posture, one per class, like matched groups: build says nothing about the class.
-* **Control.** From rest to the posture in which the hands meet the ball, found by inverse kinematics, along a
-  minimum-jerk profile (Flash & Hogan 1985, J Neurosci 5) of the joint angles. The reach starts well before contact, and
-  the trunk leans in.
+  triplets with the same build and resting posture, one per class (matched groups), so that build carries no information
+  about the class.
+* **Control.** The joint angles move from rest to the posture in which the hands meet the ball, computed by inverse
+  kinematics, along a minimum-jerk profile (Flash & Hogan 1985, J Neurosci 5). The reach starts well before contact, and
+  the trunk leans forward.
 * **Ataxia.** Intention tremor of 3–5 Hz that grows towards the target (Deuschl, Bain & Brin 1998, Mov Disord 13 S3);
   joints that move one after the other, overshoot, at times undershoot (Bastian et al. 1996, J Neurophysiol 76), with a
-  corrective movement; unsteady timing; postural adjustment of a wrong, here too large, gain (Timmann & Horak 1997,
+  corrective movement; variable timing; postural adjustment of a wrong, here too large, gain (Timmann & Horak 1997,
   Brain 120); more sway.
 * **Autism.** A later, more reactive start (in catching: Whyatt & Craig 2013, Res Autism Spectr Disord 7; in infants at
-  risk: Ekberg et al. 2016, Clin Psychol Sci 4), hence a quicker reach, and little of the anticipating lean.
+  risk: Ekberg et al. 2016, Clin Psychol Sci 4), hence a faster reach, and less anticipatory lean.
 
 Every trial is a Control trial plus *severity* times the signs of its class. Severity varies between persons and trials,
-so a patient's mildest trials look like a Control's. The directions come from the sources, the sizes are ours: small
-networks are right in some 90 to 95 % of new trials (fewer of new persons), and no feature's mean tells the class.
+so the mildest trials of a patient resemble Control trials. The directions of the signs are from the literature, their
+sizes are our choice: small networks classify about 90 to 95 % of new trials correctly (fewer of new persons), and the
+mean of a single feature does not separate the classes.
 """
 
 from __future__ import annotations
@@ -39,34 +42,34 @@ from sparcets.arrays import FloatArray, IntArray
 N_STEPS = 60
 SAMPLING_RATE = 60.0
 GRAVITY = 9.81
-DRAW_IN = 0.3  # seconds in which the caught ball comes to rest
+DRAW_IN = 0.3  # seconds until the caught ball is at rest
 PERSONS_PER_CLASS = 20
 CLASS_NAMES = ("Ataxia", "Autism", "Control")
 POINTS = (
     *("Head", "LeftShoulder", "RightShoulder", "LeftElbow", "RightElbow"),
-    *("LeftWrist", "RightWrist", "LeftHand", "RightHand", "Center"),  # Center: of the ball
+    *("LeftWrist", "RightWrist", "LeftHand", "RightHand", "Center"),  # Center: the ball
 )
 
 
 class Signs(NamedTuple):
-    """What is added to a Control trial, per class or per trial."""
+    """Deviations from a Control trial, per class or per trial."""
 
-    late: FloatArray  # start of the reach, seconds
-    lean: FloatArray  # leaning in, as a share of a Control's
+    delay: FloatArray  # delay of the start of the reach, seconds
+    lean: FloatArray  # additional forward lean, relative to a Control
     tremor: FloatArray  # amplitude in the elbow at contact, degrees
-    overshoot: FloatArray  # of each joint, as a share of its way
-    apart: FloatArray  # delay of elbow and wrist after the shoulder, seconds
+    overshoot: FloatArray  # of each joint, relative to its movement
+    joint_delay: FloatArray  # delay of elbow and wrist after the shoulder, seconds
     timing: FloatArray  # standard deviation of the start, seconds
-    sway: FloatArray  # of the trunk, as a share of a Control's
+    sway: FloatArray  # additional sway of the trunk, relative to a Control
 
 
 # At severity 1, in the order of CLASS_NAMES.
 SIGNS = Signs(
-    late=np.array([0.0, 0.22, 0.0]),
+    delay=np.array([0.0, 0.22, 0.0]),
     lean=np.array([0.25, -0.6, 0.0]),
     tremor=np.array([4.0, 0.0, 0.0]),
     overshoot=np.array([0.2, 0.0, 0.0]),
-    apart=np.array([0.24, 0.0, 0.0]),
+    joint_delay=np.array([0.24, 0.0, 0.0]),
     timing=np.array([0.04, 0.0, 0.0]),
     sway=np.array([1.0, 0.0, 0.0]),
 )
@@ -88,7 +91,7 @@ class Builds(NamedTuple):
 
 
 class Throws(NamedTuple):
-    """The catcher's hip and the ball's way: places (trials, x and y) and flight times in seconds (trials,)."""
+    """The catcher's hip and the path of the ball: positions (trials, x and y) and flight times in seconds (trials,)."""
 
     hip: FloatArray
     release: FloatArray
@@ -107,7 +110,7 @@ class Trials(NamedTuple):
 
 
 def minimum_jerk(t: FloatArray, start: FloatArray | float, duration: FloatArray | float) -> FloatArray:
-    """Return the share of a movement that is done at time ``t``: the profile of least jerk from rest to rest.
+    """Return the completed share of a movement at time ``t``: the minimum-jerk profile from rest to rest.
 
     >>> minimum_jerk(np.array([0.0, 0.5, 1.0]), 0.0, 1.0).tolist()
     [0.0, 0.5, 1.0]
@@ -117,15 +120,15 @@ def minimum_jerk(t: FloatArray, start: FloatArray | float, duration: FloatArray 
 
 
 def direction(angle: FloatArray) -> FloatArray:
-    """Return unit vectors (..., x and y) for angles from straight down, positive forwards."""
+    """Return unit vectors (..., x and y) for angles measured from straight down, positive forwards."""
     return np.stack([np.sin(angle), -np.cos(angle)], axis=-1)
 
 
 def reach_angles(reach: FloatArray, wrist: FloatArray, body: Builds) -> FloatArray:
-    """Return the joint angles (trials, side, shoulder and elbow and wrist) that bring the hands to a place.
+    """Return the joint angles (trials, side, shoulder and elbow and wrist) that bring the hands to a position.
 
-    ``reach`` leads from shoulder to hand (trials, side, x and y), ``wrist`` is the angle of hand against forearm
-    (trials, side). The elbow points down; what lies beyond reach is answered with an arm stretched towards it.
+    ``reach`` is the vector from shoulder to hand (trials, side, x and y), ``wrist`` the angle between hand and forearm
+    (trials, side). The elbow points down; for a position out of reach, the arm is stretched towards it.
     """
     upper_arm, forearm, hand = body.upper_arm[:, None], body.forearm[:, None], body.hand[:, None]
     along, across = forearm + hand * np.cos(wrist), hand * np.sin(wrist)
@@ -140,7 +143,7 @@ def reach_angles(reach: FloatArray, wrist: FloatArray, body: Builds) -> FloatArr
 
 def arm_points(shoulders: FloatArray, angles: FloatArray, body: Builds) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return elbows, wrists and hands (trials, steps, side, x and y) of rigid arms with these joint angles."""
-    absolute = np.cumsum(angles, axis=-1)  # every joint turns all that lies beyond it
+    absolute = np.cumsum(angles, axis=-1)  # every joint rotates all segments after it
     lengths = (body.upper_arm, body.forearm, body.hand)
     segments = [v[:, None, None, None] * direction(absolute[..., joint]) for joint, v in enumerate(lengths)]
     elbows = shoulders + segments[0]
@@ -149,7 +152,7 @@ def arm_points(shoulders: FloatArray, angles: FloatArray, body: Builds) -> tuple
 
 
 def ball_path(t: FloatArray, throws: Throws) -> FloatArray:
-    """Return the ball (trials, steps, x and y): a parabola from release to catch, then drawn in with the hands."""
+    """Return the ball (trials, steps, x and y): a parabola from release to catch, then moved with the hands."""
     _, release, catch, give, contact = throws
     fall = np.array([0.0, -GRAVITY / 2])
     launch = (catch - release) / contact[:, None] - fall * contact[:, None]
@@ -160,7 +163,7 @@ def ball_path(t: FloatArray, throws: Throws) -> FloatArray:
 
 
 def draw_builds(n: int, rng: np.random.Generator) -> Builds:
-    """Draw ``n`` persons of 1.58 to 1.82 m, evenly spread."""
+    """Draw ``n`` persons with body heights spread evenly from 1.58 to 1.82 m."""
     height = 1.58 + 0.24 * _spread(n, rng)
 
     def length(share: float) -> FloatArray:
@@ -181,7 +184,7 @@ def draw_builds(n: int, rng: np.random.Generator) -> Builds:
 
 
 def draw_throws(body: Builds, rng: np.random.Generator) -> Throws:
-    """Draw one throw per trial, to a place in front of the chest that the catcher can reach."""
+    """Draw one throw per trial, to a position in front of the chest that the catcher can reach."""
     n = len(body.hip)
     hip = np.stack([rng.normal(0, 0.04, n), body.hip], axis=-1)
     neck = hip + body.trunk[:, None] * direction(np.pi - body.rest_lean - np.deg2rad(5))
@@ -201,7 +204,7 @@ def move_trunk(
     """Return the head (trials, steps, x and y) and the shoulders (trials, steps, side, x and y)."""
     n = len(start)
     lean_in = np.deg2rad(rng.normal(7, 2, n)) * (1 + signs.lean)
-    # The trunk goes ahead of the arms.
+    # The trunk starts before the arms.
     leaning = minimum_jerk(t, start[:, None] - 0.05, (throws.contact - start)[:, None] + 0.05)
     sway = np.deg2rad(0.5) * (1 + signs.sway)[:, None] * _wander(t, (n,), rng)
     lean = body.rest_lean[:, None] + lean_in[:, None] * leaning + sway
@@ -234,18 +237,20 @@ def move_arms(
     posture = np.stack([body.rest_shoulder, body.rest_elbow, np.full(n, np.deg2rad(5))], axis=-1)
     rest = posture[:, None, None] + np.deg2rad(rng.normal(0, [1.5, 2.5, 2], (n, 1, 2, 3)))
 
-    # From here on one value per trial stands for all steps, sides and joints.
+    # From here on, values per trial broadcast over steps, sides and joints.
     time = t[:, None, None]
     start, duration, contact = (v[:, None, None, None] for v in (start, duration, throws.contact))
-    apart, overshoot, amplitude = (v[:, None, None, None] for v in (signs.apart, signs.overshoot, signs.tremor))
-    begin = start + apart * rng.normal([-0.5, 0.5, 0.5], 0.3, (n, 1, 2, 3))
+    joint_delay, overshoot, amplitude = (
+        v[:, None, None, None] for v in (signs.joint_delay, signs.overshoot, signs.tremor)
+    )
+    begin = start + joint_delay * rng.normal([-0.5, 0.5, 0.5], 0.3, (n, 1, 2, 3))
     miss = overshoot * rng.normal(0.8, 0.5, (n, 1, 2, 3))
     first = minimum_jerk(time, begin, duration)
     correction = minimum_jerk(time, begin + 0.9 * duration, 0.25)
     drawn = minimum_jerk(time, contact, DRAW_IN)
     angles = rest + (caught - rest) * ((1 + miss) * first - miss * correction) + (held - caught) * drawn
 
-    # Tremor is a train of overshooting corrections, so it is roughly in step with the arrival at the ball.
+    # Tremor is a series of overshooting corrections, so its phase is roughly locked to the contact with the ball.
     frequency = rng.uniform(3, 5, (n, 1, 1, 1))
     phase = rng.normal([0.0, 0.4, 0.8], 0.2, (n, 1, 2, 3)) + rng.normal(0, 0.6, (n, 1, 2, 1))
     size = (0.5 + amplitude) * rng.uniform(0.4, 1.6, (n, 1, 2, 1)) * np.array([0.5, 1.0, 0.8])
@@ -268,15 +273,15 @@ def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials
     person = label * PERSONS_PER_CLASS + triplet
     body = Builds(*(values[triplet] for values in draw_builds(PERSONS_PER_CLASS, rng)))
 
-    # Persons are spread evenly from mild to severe, so that no seed draws a class of the mild only.
+    # Persons are spread evenly from mild to severe, so that no seed draws a class of mild persons only.
     usual = 0.6 + 0.4 * np.concatenate([_spread(PERSONS_PER_CLASS, rng) for _ in counts])
     severity = np.clip(usual[person] + rng.normal(0, 0.17, n), 0, 1.2)
     signs = Signs(*(severity * values[label] for values in SIGNS))
 
     throws = draw_throws(body, rng)
     usual_lead = rng.normal(0.49, 0.025, n_classes * PERSONS_PER_CLASS)
-    lead = usual_lead[person] + rng.normal(0, 0.03, n) - signs.late + signs.timing * rng.standard_normal(n)
-    lead = np.clip(lead, 0.26, throws.contact - 0.03)  # no reach is quicker, none starts before the release
+    lead = usual_lead[person] + rng.normal(0, 0.03, n) - signs.delay + signs.timing * rng.standard_normal(n)
+    lead = np.clip(lead, 0.26, throws.contact - 0.03)  # no reach is faster, none starts before the release
     early = rng.normal(0.02, 0.015, n) + 0.5 * signs.timing * rng.standard_normal(n)
     start, duration = throws.contact - lead, np.maximum(lead - early, 0.24)
 
@@ -288,7 +293,7 @@ def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials
 
 
 def _spread(n: int, rng: np.random.Generator) -> FloatArray:
-    """Return ``n`` numbers in [0, 1), one from each of ``n`` equal parts, in random order."""
+    """Return ``n`` numbers in [0, 1), one from each of ``n`` equal intervals, in random order."""
     return np.asarray((rng.permutation(n) + rng.uniform(size=n)) / n)
 
 

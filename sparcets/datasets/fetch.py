@@ -1,7 +1,8 @@
-"""fetch: download a data set from its authors, resume where a download broke off, and check what came.
+"""fetch: download a data set from its authors, with resume and verification.
 
-A download goes to a ``.part`` file and gets its name only after its content was found right, so whatever carries the
-final name is whole. The check is over the recordings, not the archive's bytes: authors repack archives.
+A download is written to a ``.part`` file and renamed only after its content has been verified, so a file with the final
+name is always complete. The digest is computed over the recordings, not over the bytes of the archive, because authors
+repack archives.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ WAIT = 1.0  # seconds before the second attempt, doubled each time
 TIMEOUT = 30.0  # seconds without a byte
 CHUNK = 1 << 18
 
-# Answers that another try may change; every other 4xx is final.
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
+# HTTP status codes worth retrying; every other 4xx is final.
+_RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set can be downloaded, and what must come.
+    """Download location and expected content of a data set.
 
     Attributes
     ----------
     url
-        The authors' file.
+        URL of the authors' file.
     file
-        Its name in the data set's folder.
+        File name in the folder of the data set.
     digest
-        Measures the content of a downloaded file.
+        Computes the digest of a downloaded file.
     expected
-        What ``digest`` must return.
+        Expected digest.
     """
 
     url: str
@@ -72,18 +73,18 @@ def fetch(
     folder: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Path:
-    """Download a data set into ``folder/name`` and return the file; at once where the right one is there already.
+    """Download a data set into ``folder/name`` and return the file; nothing is downloaded if it is already present.
 
     Parameters
     ----------
     name
-        The data set: ``motionsense``.
+        Name of the data set: ``motionsense``.
     url
-        Another place to take the same file from.
+        Alternative URL of the same file.
     folder
-        Where data sets lie, by default the folder that ``SPARCETS_DATA`` names or the user's cache.
+        Folder of the data sets, by default the one named by ``SPARCETS_DATA`` or the user's cache.
     progress
-        Called as ``progress(done, total)`` with bytes; the total is None where the server does not tell.
+        Called as ``progress(done, total)`` in bytes; the total is None if the server does not report it.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def fetch(
     PosixPath('/home/ada/.cache/sparcets/motionsense/A_DeviceMotion_data.zip')
     """
     if name not in SOURCES:
-        raise _not_fetched(name)
+        raise _not_fetchable(name)
     source = SOURCES[name]
     address = source.url if url is None else url
     final = (data_folder() if folder is None else Path(folder).expanduser()) / name / source.file
@@ -100,25 +101,25 @@ def fetch(
     part = final.with_name(f"{final.name}.part")
     with _writing(part):
         part.parent.mkdir(parents=True, exist_ok=True)
-    _download(address, part, progress, by_hand=f"or download it by hand and put it at {final}")
+    _download(address, part, progress, alternative=f"or download it manually to {final}")
     found = _digest(source, part)
     if found != source.expected:
         with _writing(part):
             part.unlink()
         raise DownloadError(
-            f"what {address} sent is not {name} as it was published: its content has the digest {found}, expected "
-            f"{source.expected}. It was removed; try again, or download it by hand and put it at {final}."
+            f"the file from {address} is not {name} as published: its content has the digest {found}, expected "
+            f"{source.expected}. It was removed; try again, or download it manually to {final}."
         )
     with _writing(final):
         part.replace(final)
     return final
 
 
-def _not_fetched(name: str) -> Exception:
+def _not_fetchable(name: str) -> Exception:
     if name == "ui_prmd":
         return DownloadError(f"ui_prmd cannot be fetched. {HOW_TO_GET}.")
     if name in DATASETS or name in UEA_NAMES:
-        return DownloadError(f"there is nothing to fetch for {name}: load_dataset({name!r}) brings it by itself.")
+        return DownloadError(f"there is nothing to fetch for {name}: load_dataset({name!r}) loads it directly.")
     return unknown_name("data set", name, [*DATASETS, *UEA_NAMES])
 
 
@@ -126,16 +127,16 @@ def _digest(source: Source, file: Path) -> str:
     try:
         return source.digest(file)
     except FileFormatError:
-        return "none (not a whole archive)"
+        return "none (not a complete archive)"
 
 
-class _BrokenOffError(Exception):
-    """The network failed while a file came; not an OSError, so that it cannot pass for trouble with the disk."""
+class _ConnectionLostError(Exception):
+    """The connection failed during a download; not an OSError, to distinguish it from errors of the disk."""
 
 
-def _download(url: str, part: Path, progress: Callable[[int, int | None], None] | None, *, by_hand: str) -> None:
-    """Fill ``part``, going on from what it holds, in several attempts."""
-    why: object = ""
+def _download(url: str, part: Path, progress: Callable[[int, int | None], None] | None, *, alternative: str) -> None:
+    """Download into ``part``, resuming from its current size, in several attempts."""
+    reason: object = ""
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(WAIT * 2 ** (attempt - 1))
@@ -145,49 +146,51 @@ def _download(url: str, part: Path, progress: Callable[[int, int | None], None] 
             raise
         except HTTPError as error:
             error.close()
-            why = f"HTTP {error.code} {error.reason}"
+            reason = f"HTTP {error.code} {error.reason}"
             if error.code == 416:
-                # The part is as long as the file, which is a finished download, or longer, which is a wrong one.
+                # The part is as long as the file (a finished download) or longer (a wrong one).
                 if error.headers.get("Content-Range") == f"bytes */{_size(part)}":
                     return None
                 with _writing(part):
                     part.unlink(missing_ok=True)
-            elif error.code not in _PASSING:
+            elif error.code not in _RETRIED:
                 break
         except URLError as error:
-            why = getattr(error.reason, "strerror", None) or error.reason
-        except (OSError, HTTPException, _BrokenOffError) as error:
-            why = str(error) or type(error).__name__
-        except ValueError as error:  # not a URL at all
-            why = error
+            reason = getattr(error.reason, "strerror", None) or error.reason
+        except (OSError, HTTPException, _ConnectionLostError) as error:
+            reason = str(error) or type(error).__name__
+        except ValueError as error:  # not a valid URL
+            reason = error
             break
-    raise DownloadError(f"cannot fetch {url}: {why}. Check the network and the address and try again, {by_hand}.")
+    raise DownloadError(
+        f"cannot fetch {url}: {reason}. Check the network and the address and try again, {alternative}."
+    )
 
 
 def _receive(url: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
-    """Ask for what ``part`` does not hold yet and append it; a server that knows no ranges sends all of it again."""
-    held = _size(part)
-    headers = {"User-Agent": "sparcets", **({"Range": f"bytes={held}-"} if held else {})}
+    """Request the missing bytes of ``part`` and append them; a server without range support sends the whole file."""
+    received = _size(part)
+    headers = {"User-Agent": "sparcets", **({"Range": f"bytes={received}-"} if received else {})}
     with urlopen(Request(url, headers=headers), timeout=TIMEOUT) as response:
-        goes_on = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {held}-")
-        done = held if goes_on else 0
+        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {received}-")
+        done = received if resumed else 0
         length = response.headers.get("Content-Length") or ""
         total = done + int(length) if length.isdigit() else None
-        with _writing(part), part.open("ab" if goes_on else "wb") as file:
+        with _writing(part), part.open("ab" if resumed else "wb") as file:
             while chunk := _read(response):
                 file.write(chunk)
                 done += len(chunk)
                 if progress is not None:
                     progress(done, total)
     if total is not None and done != total:
-        raise _BrokenOffError(f"the connection broke off after {done} of {total} bytes")
+        raise _ConnectionLostError(f"the connection was lost after {done} of {total} bytes")
 
 
 def _read(response: HTTPResponse) -> bytes:
     try:
         return response.read(CHUNK)
     except (OSError, HTTPException) as error:
-        raise _BrokenOffError(f"the connection broke off ({str(error) or type(error).__name__})") from error
+        raise _ConnectionLostError(f"the connection was lost ({str(error) or type(error).__name__})") from error
 
 
 def _size(part: Path) -> int:

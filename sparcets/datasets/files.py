@@ -1,12 +1,12 @@
-"""The user's own files: ``.npz``, ``.csv``, ``.parquet`` and ``.ts``, each read into a :class:`Dataset`.
+"""User files: ``.npz``, ``.csv``, ``.parquet`` and ``.ts``, each read into a :class:`Dataset`.
 
-**.npz**, plain arrays: ``X`` (batch, time, features) and ``y`` (batch,), which are split here, by subject if there are
-``subjects``; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. If known: ``feature_names``, ``class_names``,
-``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``; and per series
-``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as :func:`save_dataset`
-writes them.
+**.npz**, plain arrays: ``X`` (batch, time, features) and ``y`` (batch,), which are split on loading, by subject if
+``subjects`` is given; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. Optional: ``feature_names``,
+``class_names``, ``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``;
+and per series ``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as
+:func:`save_dataset` writes them.
 
-**.csv** and **.parquet**, tables in one of three forms, told apart by their columns; long, a row per series and step::
+**.csv** and **.parquet**, tables in one of three forms, recognised by their columns; long, a row per series and step::
 
     series,time,label,acc,gyro
     a,0,walk,0.1,2.0
@@ -24,14 +24,14 @@ wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``,
     label,acc_0,acc_1,gyro_0,gyro_1
     walk,0.1,0.2,2.0,2.1
 
-Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Series keep
-the order in which they first appear, their steps are sorted by ``time`` (numbers or ISO dates). Series of unequal
-length (long and tidy form) are padded with zeros at their end, and ``lengths`` are given.
+Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Series are
+in order of first appearance, their steps are sorted by ``time`` (numbers or ISO dates). Series of unequal length (long
+and tidy form) are padded with zeros at the end, and ``lengths`` is set.
 
-**.ts**, the format of the UEA/UCR archive. Beside ``NAME_TRAIN.ts``, ``NAME_TEST.ts`` is taken for the test part, and
-the data are called ``NAME``. Labels come in lower case.
+**.ts**, the format of the UEA/UCR archive. If ``NAME_TEST.ts`` is in the same folder as ``NAME_TRAIN.ts``, it is the
+test part, and the data set is called ``NAME``. Labels are in lower case.
 
-Labels are names of classes, sorted. Whole numbers are sorted as numbers: 0..K-1 thus are the class indices themselves,
+Labels are names of classes, sorted. Whole numbers are sorted numerically: 0..K-1 are thus the class indices themselves,
 while 1..K become the classes named "1", "2", …, with the indices 0..K-1.
 """
 
@@ -65,9 +65,9 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     Parameters
     ----------
     path
-        A ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file; its stem is the name of the data.
+        A ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file; its stem is the name of the data set.
     test_size, seed
-        Share held out (of the subjects, if known) and the seed of the draw, where the file brings no split of its own.
+        Share held out (of the subjects, if known) and the seed of the split, if the file does not define a split.
 
     Examples
     --------
@@ -83,28 +83,28 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     readers = {".npz": _load_npz, ".csv": _load_table, ".parquet": _load_table, ".ts": _load_ts}
     suffix = file.suffix.lower()
     if suffix not in readers:
-        raise FileFormatError(f"{file} is of no known kind. Known: {', '.join(sorted(SUFFIXES))}.")
+        raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
     if not file.is_file():
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     try:
         return readers[suffix](file, test_size=test_size, seed=seed)
-    except (DataError, UnknownNameError) as error:  # raised where only the arrays are known
+    except (DataError, UnknownNameError) as error:  # raised where the file name is not known: add it
         raise type(error)(f"{file}: {error}") from error
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write a data set as ``.npz``, whole or not at all, and return the path; :func:`load_file` reads it back.
+    """Write a data set atomically as ``.npz`` and return the path; :func:`load_file` reads it back.
 
     The oracle is a function and is not saved.
 
     Parameters
     ----------
     dataset
-        What to write.
+        Data set to write.
     path
-        Where to; it must end in ``.npz``.
+        Output path; it must end in ``.npz``.
     """
     file = Path(path)
     if file.suffix.lower() != ".npz":
@@ -123,7 +123,7 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def _load_table(path: Path, *, test_size: float, seed: int) -> Dataset:
-    from sparcets.datasets.tables import read_csv, read_parquet  # loads pandas
+    from sparcets.datasets.tables import read_csv, read_parquet  # imports pandas
 
     table = (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path)
     labels, class_names = _class_names(table.labels)
@@ -146,12 +146,12 @@ def _class_names(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
     >>> _class_names(np.array(["10.0", "9.0"]))[1], _class_names(np.array(["b", "10", "9"]))[1]
     (('9', '10'), ('10', '9', 'b'))
     """
-    words, places = np.unique(labels, return_inverse=True)
-    numbers = [WHOLE_NUMBER.fullmatch(word) for word in words.tolist()]
+    names, codes = np.unique(labels, return_inverse=True)
+    numbers = [WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
     plain = [str(int(number[1])) for number in numbers if number]
-    if len(plain) < len(words):
-        return labels, tuple(words.tolist())
-    return np.array(plain)[places], tuple(sorted(set(plain), key=int))
+    if len(plain) < len(names):
+        return labels, tuple(names.tolist())
+    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))
 
 
 def _load_npz(path: Path, *, test_size: float, seed: int) -> Dataset:
@@ -174,13 +174,13 @@ def _load_npz(path: Path, *, test_size: float, seed: int) -> Dataset:
 
 def _read_npz(path: Path) -> dict[str, Any]:
     if not zipfile.is_zipfile(path):
-        raise FileFormatError(f"{path} is not a .npz file, or only a part of one. Write it with numpy.savez.")
+        raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")
     try:
-        # NumPy leaves a file open that it opened itself and cannot read.
+        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return {k: np.char.decode(v, "utf-8") if v.dtype.kind == "S" else v for k, v in arrays.items()}
-    except Exception as error:  # damaged bytes end in errors of zipfile, zlib, NumPy or the parser of its headers
+    except Exception as error:  # damaged files raise errors of zipfile, zlib, NumPy or the parser of its headers
         plain = "It must hold plain arrays, text as np.array(names, dtype=str), and no objects"
         raise FileFormatError(f"{path} cannot be read: {error}. {plain}.") from error
 
@@ -191,17 +191,17 @@ def _check_keys(path: Path, names: list[str], parts: tuple[str, ...]) -> None:
     for key in PER_SERIES:
         absent = [key + part for part in parts if key + part not in names]
         if absent and (key in ("X", "y") or len(absent) < len(parts)):
-            needed = "Needed are X and y, or X_train, y_train, X_test and y_test; what else is known, for both parts."
+            needed = "Needed are X and y, or X_train, y_train, X_test and y_test; other arrays for both parts or none."
             raise FileFormatError(f"{path} holds no array {absent[0]!r}; {there}. {needed}")
-    # A wrong name is not passed over: without its "subjects", a set would be split across people.
+    # An unknown name is an error: if "subjects" were misspelt, the split would not separate the subjects.
     for name in names:
         if name not in known or (name == "split" and parts == ("",)):
             hint = did_you_mean(name, known)
-            raise FileFormatError(f"{path} holds an array {name!r} of no known use.{hint} Known: {', '.join(known)}.")
+            raise FileFormatError(f"{path} holds an unknown array {name!r}.{hint} Known: {', '.join(known)}.")
 
 
 def _check_part(arrays: dict[str, Any], part: str) -> None:
-    """Check that all arrays of a part are of the same series."""
+    """Check that all arrays of a part have one entry per series."""
     shape = check_series(arrays["X" + part], name="X" + part).shape
     for key in PER_SERIES[1:]:
         expected = shape if key == "salient" else shape[:1]
@@ -211,18 +211,18 @@ def _check_part(arrays: dict[str, Any], part: str) -> None:
 
 
 def _joined(key: str, parts: list[Any]) -> Any:
-    """Return the rows of all parts, which must be of one kind."""
+    """Concatenate the rows of all parts, which must have the same shape and type."""
     shapes = {part.shape[1:] for part in parts}
     if len(shapes) > 1:
         raise ShapeError(f"{key}_train and {key}_test differ in steps or features: {' and '.join(map(str, shapes))}.")
     if len({part.dtype.kind == "U" for part in parts}) > 1:
-        raise FileFormatError(f"{key}_train and {key}_test are of two kinds, text and numbers. Give both as text.")
+        raise FileFormatError(f"{key}_train and {key}_test have different types, text and numbers. Save both as text.")
     rows = np.concatenate(parts)
     return rows.astype(bool) if key == "salient" else rows
 
 
 def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
-    """Return what an array of a .npz file says of the whole set, as Dataset takes it."""
+    """Convert an array of metadata from a .npz file to the argument of Dataset."""
     if key == "mutable":
         if array.dtype.kind == "U" or (array.dtype == bool and array.shape == (n_features,)):
             return array.ravel()
@@ -238,8 +238,8 @@ def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
 
 def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
     base = path.stem.removesuffix("_TRAIN")
-    beside = path.with_name(f"{base}_TEST{path.suffix}")
-    paths = [path, beside] if base != path.stem and beside.is_file() else [path]
+    test_path = path.with_name(f"{base}_TEST{path.suffix}")
+    paths = [path, test_path] if base != path.stem and test_path.is_file() else [path]
     parts = [_read_ts(p) for p in paths]
     cases = [case for part, _ in parts for case in part]
     labels, class_names = _class_names(np.concatenate([part for _, part in parts]))
@@ -247,7 +247,7 @@ def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
     X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]), dtype=np.float32)
     for row, case in zip(X, cases, strict=True):
         if len(case) != X.shape[2]:
-            raise FileFormatError(f"{beside} has {len(case)} features, {path} has {X.shape[2]}.")
+            raise FileFormatError(f"{test_path} has {len(case)} features, {path} has {X.shape[2]}.")
         row[: case.shape[1]] = case.T  # aeon's (channels, time) to (time, features)
     known: dict[str, Any] = {
         "class_names": class_names,
@@ -264,26 +264,28 @@ def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
     aeon = require_extra("aeon.datasets", "a .ts file", "uea")
     try:
         cases, labels, header = aeon.load_from_ts_file(str(path), return_meta_data=True)
-    except Exception as error:  # aeon does not catch what its parsing of broken lines ends in
-        raise FileFormatError(f"{path} is not a whole .ts file: {' '.join(str(error).split())}") from error
+    except Exception as error:  # aeon's parser raises various errors on malformed lines
+        raise FileFormatError(f"{path} is not a valid .ts file: {' '.join(str(error).split())}") from error
     if not len(cases):
-        raise FileFormatError(f"{path} holds no series; they stand, one per line, after a line @data.")
-    if header["timestamps"]:  # aeon's pattern for them drops the sign of the values
-        raise FileFormatError(f"{path} has time stamps (@timeStamps true), which are not read. Write the values alone.")
+        raise FileFormatError(f"{path} holds no series; they follow the line @data, one per line.")
+    if header["timestamps"]:  # aeon's parser for them drops the sign of the values
+        raise FileFormatError(
+            f"{path} has time stamps (@timeStamps true), which are not supported. Write the values only."
+        )
     if not header["classlabel"]:
         raise FileFormatError(f"{path} has no class labels (@classLabel true and their names).")
-    # aeon writes every "nan" of a line as "NaN", also within a label.
-    words = np.array([str(label).strip().lower() for label in labels])
-    named = header["class_values"]
-    unknown = sorted(set(words.tolist()) - set(named)) if named else []
+    # Lower case, because aeon replaces every "nan" of a line by "NaN", also within a label.
+    names = np.array([str(label).strip().lower() for label in labels])
+    declared = header["class_values"]
+    unknown = sorted(set(names.tolist()) - set(declared)) if declared else []
     if unknown:
-        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(named)}.")
+        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
     limit = np.finfo(np.float32).max
-    for place, case in enumerate(cases):
-        if not (np.abs(case) <= limit).all():  # NaN is not below any limit
-            # The archive brings some sets a second time, without missing values.
+    for index, case in enumerate(cases):
+        if not (np.abs(case) <= limit).all():  # also true for NaN
+            # The archive has a second version of some sets, without missing values.
             filled = path.with_name(re.sub("_(TRAIN|TEST)$", "_nmv_TRAIN", path.stem) + path.suffix)
             found = filled != path and filled.is_file()
             hint = f"Load {filled}, where they are filled in" if found else "Fill them in first"
-            raise NonFiniteError(f"missing or infinite values in {path.name}, first in series {place}. {hint}.")
-    return list(cases), words
+            raise NonFiniteError(f"missing or infinite values in {path.name}, first in series {index}. {hint}.")
+    return list(cases), names

@@ -1,4 +1,4 @@
-"""Digests: short names made from content, by which data and series are found again."""
+"""Digests of data sets and series, used as keys for stored results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sparcets.datasets.base import Dataset
 
 
 def dataset_digest(dataset: Dataset) -> str:
-    """Return 64 letters that name the training part: series, labels, lengths and class names.
+    """Return a hex digest (64 characters) of the training part: series, labels, lengths and class names.
 
-    What was learnt from the data is kept under this name, so that a file that changed is not taken for the old one.
+    Models trained on the data are stored under this key, so that changed data are not mistaken for the old.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def dataset_digest(dataset: Dataset) -> str:
 
 
 def series_digests(X: Any) -> list[str]:
-    """Return 32 letters per series (batch, time, features), by its values as float32: the type of data sets.
+    """Return a hex digest (32 characters) per series (batch, time, features), of its values as float32.
 
     Examples
     --------

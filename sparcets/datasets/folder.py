@@ -1,4 +1,4 @@
-"""Where data sets lie: the folder that ``SPARCETS_DATA`` names, or the user's cache."""
+"""Location of the data sets: the folder named by ``SPARCETS_DATA``, or the user's cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def data_folder() -> Path:
-    """Return the folder where data sets are looked for and fetched to."""
+    """Return the folder in which data sets are searched and to which they are downloaded."""
     named = os.environ.get("SPARCETS_DATA")
     if named:
         return Path(named).expanduser()

@@ -1,4 +1,4 @@
-"""load_dataset: one door to every data set, by name or by path."""
+"""load_dataset: load any data set by name or by path."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
         ``moving_box``, ``catching`` (simulated), ``motionsense``, ``ui_prmd``, ``basic_motions``, the name of any set
         of the UEA/UCR archive, or a path to a ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file.
     **options
-        What the loader of that set takes, ``seed`` among them; ``sparcets data info NAME`` lists them.
+        Options of the loader, among them ``seed``; ``sparcets data info NAME`` lists them.
 
     Examples
     --------

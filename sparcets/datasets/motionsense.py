@@ -1,9 +1,9 @@
 """MotionSense: a phone in the trouser pocket of 24 people, six activities (Malekzadeh et al., 2019).
 
-The set is read as its authors publish it, ``A_DeviceMotion_data.zip`` or the same folder unzipped: one CSV per
-recording, ``<activity>_<trial>/sub_<subject>.csv``, 50 Hz. It is cut into windows of two seconds so that the class
-sizes are those of the SPARCE paper's table, to the sample. Parsing the four active classes takes about two seconds, so
-nothing is cached.
+The data are read as published by their authors, ``A_DeviceMotion_data.zip`` or the same folder unzipped: one CSV file
+per recording, ``<activity>_<trial>/sub_<subject>.csv``, 50 Hz. The recordings are divided into windows of two seconds
+such that the class sizes equal those in the table of the SPARCE paper. Parsing the four active classes takes about two
+seconds, so nothing is cached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sparcets.registry import unknown_name
 ARCHIVE = "A_DeviceMotion_data.zip"
 FOLDER = "A_DeviceMotion_data"
 
-# Number of trials of each activity; every one of the 24 people did each trial.
+# Number of trials of each activity; each of the 24 people did every trial.
 TRIALS = {"dws": 3, "jog": 2, "sit": 2, "std": 2, "ups": 3, "wlk": 3}
 ACTIVE = ("dws", "jog", "ups", "wlk")
 SPLITS = ("random", "subject")
@@ -50,13 +50,13 @@ FEATURES = tuple(f"{sensor}.{axis}" for sensor, (axes, _) in _AXES.items() for a
 UNITS = tuple(unit for axes, unit in _AXES.values() for _ in axes)
 
 _FETCH = "run `sparcets data fetch motionsense`"
-# Anything before the trial's folder is free: archives differ in it. Hidden twins ("._sub_1.csv") do not match.
+# Any prefix before the folder of the trial, because archives differ in it. Hidden files ("._sub_1.csv") do not match.
 _RECORDING = re.compile(rf"(?:.*/)?((?P<activity>{'|'.join(TRIALS)})_(?P<trial>\d+)/sub_(?P<subject>\d+)\.csv)")
 _log = logging.getLogger(__name__)
 
 
 class Recording(NamedTuple):
-    """One CSV file of the set; sorts by activity, trial and subject."""
+    """One CSV file; sorts by activity, trial and subject."""
 
     activity: str
     trial: int
@@ -78,18 +78,18 @@ def load_motionsense(
     Parameters
     ----------
     path
-        The published zip, the unzipped folder, or a folder that holds one of them; by default they are looked for in
-        ``motionsense`` in the data folder, and in the data folder itself.
+        The published zip, the unzipped folder, or a folder that contains one of them; by default the folder
+        ``motionsense`` in the data folder and the data folder itself are searched.
     activities
         ``"active"`` (dws, jog, ups, wlk: the paper's experiments), ``"all"`` (sit and std too), or two or more codes.
-        Classes stand in alphabetical order of their codes, however they are given.
+        Classes are always in alphabetical order of their codes.
     split
-        ``"random"``, the paper's, stratified by class: windows of one person, even neighbours in one recording, stand
-        in both parts. ``"subject"`` keeps people apart.
+        ``"random"``, as in the paper, stratified by class: windows of one person, even adjacent ones of one recording,
+        are in both parts. ``"subject"`` splits by person.
     test_size
         Share held out, of the windows of each class or of the people.
     seed
-        Seed of the draw.
+        Seed of the split.
 
     Examples
     --------
@@ -145,10 +145,10 @@ def load_motionsense(
 
 
 def cut_windows(rows: FloatArray) -> FloatArray:
-    """Cut a recording (time, features) into windows (batch, 100, features) from its start, without overlap.
+    """Divide a recording (time, features) into windows (batch, 100, features) from its start, without overlap.
 
-    A recording of n rows gives (n − 1)//100 windows, which is how the paper's numbers come about: an exact multiple of
-    100 loses its last window.
+    A recording of n rows gives (n − 1)//100 windows, which reproduces the numbers of the paper: with an exact multiple
+    of 100 rows, the last window is dropped.
 
     >>> cut_windows(np.zeros((250, 12))).shape, cut_windows(np.zeros((300, 12))).shape
     ((2, 100, 12), (2, 100, 12))
@@ -181,19 +181,19 @@ def recordings(source: Path, activities: Collection[str] = tuple(TRIALS)) -> Ite
             with ZipFile(source) as archive:
                 for member, recording in _sorted(archive.namelist(), activities):
                     yield recording._replace(raw=archive.read(member))
-    # RuntimeError: zipfile's word for encryption and for compression it does not know.
+    # zipfile raises RuntimeError for encryption and for unknown compression methods.
     except (BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise FileFormatError(
-            f"{source} is not a whole zip archive ({error}). Delete it and {_FETCH} to fetch it again."
+            f"{source} is not a complete zip archive ({error}). Delete it and {_FETCH} to fetch it again."
         ) from error
     except OSError as error:
         raise FileFormatError(
-            f"{source} cannot be read: {error.strerror or error}. Check its rights and the disk."
+            f"{source} cannot be read: {error.strerror or error}. Check its permissions and the disk."
         ) from error
 
 
 def content_digest(source: Path) -> str:
-    """Return the SHA-256 over names and contents of all recordings; the zip's own bytes do not matter."""
+    """Return the SHA-256 of the names and contents of all recordings, independent of the bytes of the zip."""
     total = hashlib.sha256()
     for recording in recordings(source):
         total.update(f"{recording.name} {len(recording.raw)}\n".encode())
@@ -201,13 +201,13 @@ def content_digest(source: Path) -> str:
     return total.hexdigest()
 
 
-def _sorted(places: Sequence[Any], activities: Collection[str]) -> list[tuple[Any, Recording]]:
-    """Return the places (paths or member names) that are wanted recordings, with what their names say, in order."""
+def _sorted(members: Sequence[Any], activities: Collection[str]) -> list[tuple[Any, Recording]]:
+    """Return the members (paths or names in a zip) that are recordings of the activities, parsed and sorted."""
     found = []
-    for place in places:
-        match = _RECORDING.fullmatch(Path(place).as_posix())
+    for member in members:
+        match = _RECORDING.fullmatch(Path(member).as_posix())
         if match and match["activity"] in activities:
-            found.append((place, Recording(match["activity"], int(match["trial"]), int(match["subject"]), match[1])))
+            found.append((member, Recording(match["activity"], int(match["trial"]), int(match["subject"]), match[1])))
     return sorted(found, key=lambda pair: pair[1])
 
 
@@ -230,25 +230,25 @@ def _activity_codes(activities: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _parse(raw: bytes, where: str) -> FloatArray:
-    """Return the 12 features of a CSV file as float32 (time, features), or say which line is wrong."""
-    trouble: object = "unreadable"
+    """Return the 12 features of a CSV file as float32 (time, features); an error names the damaged line."""
+    problem: object = "unreadable"
     values: FloatArray | None = None
     try:
         table = pd.read_csv(BytesIO(raw), usecols=list(FEATURES), dtype=np.float32)
         values = table[list(FEATURES)].to_numpy()
     except ValueError as error:  # all of pandas' parser errors are ValueErrors
-        trouble = error
-    # pandas fills a short row with NaN and, given usecols, cuts a long one without a word; counted commas tell.
+        problem = error
+    # pandas fills a short row with NaN and, given usecols, silently truncates a long one, so the commas are counted.
     even = values is not None and raw.count(b",") == raw.partition(b"\n")[0].count(b",") * (len(values) + 1)
     if values is None or not even or not np.isfinite(values).all():
         _check_lines(raw, where)
     if values is None:
-        raise FileFormatError(f"{where} is no MotionSense recording: {trouble}. To fetch it again, {_FETCH}.")
+        raise FileFormatError(f"{where} is not a MotionSense recording: {problem}. To fetch it again, {_FETCH}.")
     return values
 
 
 def _check_lines(raw: bytes, where: str) -> None:
-    """Raise for the first line that is not as its header says."""
+    """Raise for the first line that does not match the header."""
     header, *lines = raw.decode("utf-8-sig", errors="replace").splitlines() or [""]
     columns = [name.strip().strip('"') for name in header.split(",")]
     missing = [name for name in FEATURES if name not in columns]
@@ -257,7 +257,7 @@ def _check_lines(raw: bytes, where: str) -> None:
             f"{where}, line 1: no column {missing[0]!r}; the header is {header[:80]!r}. Expected the DeviceMotion part "
             f"of MotionSense; to fetch it, {_FETCH}."
         )
-    wanted = [columns.index(name) for name in FEATURES]
+    indices = [columns.index(name) for name in FEATURES]
     for number, line in enumerate(lines, start=2):
         fields = line.split(",")
         if not line.strip():
@@ -267,10 +267,10 @@ def _check_lines(raw: bytes, where: str) -> None:
                 f"{where}, line {number}: {len(fields)} fields where the header has {len(columns)}. The file is "
                 f"damaged; to fetch it again, {_FETCH}."
             )
-        for place in wanted:
-            if not _is_finite(fields[place]):
+        for index in indices:
+            if not _is_finite(fields[index]):
                 raise FileFormatError(
-                    f"{where}, line {number}: {columns[place]} is {fields[place]!r}, not a finite number. The file is "
+                    f"{where}, line {number}: {columns[index]} is {fields[index]!r}, not a finite number. The file is "
                     f"damaged; to fetch it again, {_FETCH}."
                 )
 

@@ -1,7 +1,7 @@
-"""Moving Box: synthetic series of 50 steps × 50 features whose class is the level, or the place, of one box.
+"""Moving Box: synthetic series of 50 steps × 50 features whose class is the level, or the position, of one box.
 
-After the saliency benchmark of Ismail et al. (2020): 10 kinds of box × 7 generating processes. The entries that make
-the class are known, and so is the perfect counterfactual: shift the box and nothing else.
+After the saliency benchmark of Ismail et al. (2020): 10 kinds of box × 7 generating processes. The entries that
+determine the class are known, and so is the optimal counterfactual: shift the box and nothing else.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ N_FEATURES = 50
 
 @dataclass(frozen=True)
 class BoxKind:
-    """Size of a box and where it starts: one start for class 0 and one for class 1, or None for anywhere.
+    """Size and start of a box: one start for class 0 and one for class 1, or None for a random start.
 
-    Where the two starts differ, the place is the class and the box is raised in both; elsewhere it is raised in
-    class 1 and lowered in class 0.
+    If the two starts differ, the position determines the class and the box is shifted up in both; otherwise it is
+    shifted up in class 1 and down in class 0.
     """
 
     n_steps: int
@@ -42,7 +42,7 @@ class BoxKind:
 
     @property
     def positional(self) -> bool:
-        """Whether the place of the box is the class."""
+        """Whether the position of the box determines the class."""
         return any(start is not None and start[0] != start[1] for start in (self.step, self.feature))
 
 
@@ -66,14 +66,14 @@ DEFAULT_PROCESSES = ("Gaussian", "Harmonic", "PseudoPeriodic", "AutoRegressive")
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Where the box of each series lies if the series is of class 0 (first) and of class 1 (second).
+    """Position of the box of each series, for class 0 (first) and for class 1 (second).
 
     Attributes
     ----------
     steps, features
         Steps and features within the box, bool (batch, 2, time) and (batch, 2, features).
     positional
-        Whether the place is the class; where it is not, the two places are one. Shape (batch,).
+        Whether the position determines the class; otherwise the two positions are equal. Shape (batch,).
     """
 
     steps: BoolArray
@@ -82,7 +82,7 @@ class Boxes:
 
     @classmethod
     def draw(cls, kind: BoxKind, n_samples: int, rng: np.random.Generator) -> Boxes:
-        """Place one box of a kind in each of ``n_samples`` series."""
+        """Draw the position of one box in each of ``n_samples`` series."""
         return cls(
             steps=_spans(kind.step, kind.n_steps, N_STEPS, n_samples, rng),
             features=_spans(kind.feature, kind.n_features, N_FEATURES, n_samples, rng),
@@ -91,24 +91,24 @@ class Boxes:
 
     @classmethod
     def join(cls, parts: Sequence[Boxes]) -> Boxes:
-        """Put the boxes of several parts one after the other."""
+        """Concatenate the boxes of several parts."""
         return cls(*(np.concatenate([getattr(p, f) for p in parts]) for f in ("steps", "features", "positional")))
 
     def take(self, rows: IntArray) -> Boxes:
-        """Return the boxes of some series."""
+        """Return the boxes of the given series."""
         return Boxes(self.steps[rows], self.features[rows], self.positional[rows])
 
     def mask(self, labels: IntArray) -> BoolArray:
-        """Mark the box of each series, where it lies for the given class: (batch, time, features)."""
+        """Return a mask of the box of each series at its position for the given class: (batch, time, features)."""
         rows = np.arange(len(labels))
         return np.asarray(self.steps[rows, labels][:, :, None] & self.features[rows, labels][:, None, :])
 
     def shift(self, labels: IntArray) -> FloatArray:
-        """Return what the given class adds to the box of each series, +1 or -1: (batch,)."""
+        """Return the shift of the box of each series in the given class, +1 or -1: (batch,)."""
         return np.where(self.positional | (labels == 1), 1.0, -1.0).astype(np.float32)
 
     def means(self, X: FloatArray) -> FloatArray:
-        """Return the mean of each series over its class-0 place and over its class-1 place: (batch, 2)."""
+        """Return the mean of each series over its class-0 position and over its class-1 position: (batch, 2)."""
         over_steps = self.steps.astype(np.float64) @ X  # (batch, 2, features)
         entries = self.steps.sum(axis=2) * self.features.sum(axis=2)
         return np.asarray((over_steps * self.features).sum(axis=2) / entries)
@@ -116,7 +116,7 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class BoxOracle:
-    """The true class of changed test series: by the level of the box, or by which of its two places is the higher.
+    """Oracle: class 1 if the mean of the box is positive or, for a positional box, if its class-1 position is higher.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class BoxOracle:
         X
             Series (batch, 50, 50), each a changed version of a test series.
         rows
-            Place in ``X_test`` of the series each comes from, shape (batch,).
+            Index in ``X_test`` of the original of each series, shape (batch,).
         """
         X = check_series(X)
         if X.shape[1:] != (N_STEPS, N_FEATURES):
@@ -155,21 +155,21 @@ def load_moving_box(
     test_size: float = 0.2,
     seed: int = 0,
 ) -> Dataset:
-    """Generate the Moving Box series: every chosen kind of box in every chosen process.
+    """Generate the Moving Box series: every selected kind of box in every selected process.
 
-    The series of a combination depend on the seed, their number and the combination only, not on what else is chosen.
+    The series of a combination depend only on the seed, their number and the combination, not on the other ones.
 
     Parameters
     ----------
     kinds
-        Kinds of box, of ``KINDS``, or ``"all"`` ten; the four moving ones by default.
+        Kinds of box, from ``KINDS``, or ``"all"`` ten; the four moving ones by default.
     processes
-        Generating processes, of ``PROCESSES``, or ``"all"`` seven; by default Gaussian, Harmonic, PseudoPeriodic and
+        Generating processes, from ``PROCESSES``, or ``"all"`` seven; by default Gaussian, Harmonic, PseudoPeriodic and
         AutoRegressive.
     n_per_combination
-        Series of each kind in each process.
+        Number of series of each kind in each process.
     test_size
-        Share of the pool that is held out, at random.
+        Share held out, at random.
     seed
         Seed of series and split.
 
@@ -186,12 +186,12 @@ def load_moving_box(
     >>> bool((ds.oracle(ds.X_test, np.arange(10)) == ds.y_test).all())
     True
     """
-    kind_names = _chosen(kinds, KINDS, default=DEFAULT_KINDS, option="kinds", what="kind of box")
-    process_names = _chosen(processes, PROCESSES, default=DEFAULT_PROCESSES, option="processes", what="process")
+    kind_names = _selected(kinds, KINDS, default=DEFAULT_KINDS, option="kinds", what="kind of box")
+    process_names = _selected(processes, PROCESSES, default=DEFAULT_PROCESSES, option="processes", what="process")
     combinations = list(product(kind_names, process_names))
     n = _check_count(n_per_combination)
 
-    # Labels and split come first, so that a setting that cannot be is told before the work of drawing.
+    # Labels and split come first, so that invalid settings raise before the series are drawn.
     y = np.concatenate(
         [generator(seed, f"{kind}/{process}/labels").integers(0, 2, n) for kind, process in combinations]
     )
@@ -208,7 +208,7 @@ def load_moving_box(
         X[rows] = draw_series(process, rng, n_samples=n, n_steps=N_STEPS, n_features=N_FEATURES)
         salient[rows] = boxes.mask(y[rows])
         # The benchmark redraws the box of the Gaussian process from N(shift, 1). The entries there are independent
-        # N(0, 1), so adding the shift, as for the other processes, is the same law.
+        # N(0, 1), so adding the shift, as for the other processes, gives the same distribution.
         X[rows] += boxes.shift(y[rows])[:, None, None] * salient[rows]
         parts.append(boxes)
 
@@ -221,53 +221,54 @@ def load_moving_box(
         salient=salient,
         oracle=BoxOracle(Boxes.join(parts).take(test)),
         name="moving_box",
-        description=_describe(kind_names, process_names, n),
+        description=_description(kind_names, process_names, n),
         split="random",
     )
 
 
-def _describe(kinds: Sequence[str], processes: Sequence[str], n: int) -> str:
+def _description(kinds: Sequence[str], processes: Sequence[str], n: int) -> str:
     text = f"Synthetic series after Ismail et al. (2020): {', '.join(kinds)} in {', '.join(processes)}, {n} of each."
     positional = [kind for kind in kinds if KINDS[kind].positional]
     if len(positional) < len(kinds):
         text += " Class 1 has its box shifted up by 1, class 0 down by 1; the salient entries are the box."
     if positional:
         text += (
-            f" In {' and '.join(positional)} the box is always shifted up by 1, and its place is the class (class 1: "
-            "from 1 on, class 0: from 29 on); salient is the place that holds the box, not the one it would move to."
+            f" In {' and '.join(positional)} the box is always shifted up by 1, and its position determines the class "
+            "(class 1: from 1 on, class 0: from 29 on); salient is the current position of the box, not the one of the "
+            "other class."
         )
     return text
 
 
 def _spans(start: tuple[int, int] | None, size: int, length: int, n: int, rng: np.random.Generator) -> BoolArray:
-    """Mark ``size`` places of ``length`` from the start of each class on, or from a random one: (batch, 2, length)."""
-    # The end of the random range is exclusive, as in the benchmark: such a box never touches the last place.
+    """Return masks of ``size`` indices from the start of each class, or from a random one: (batch, 2, length)."""
+    # The end of the random range is exclusive, as in the benchmark: such a box never covers the last index.
     one = rng.integers(0, length - size, (n, 1)) if start is None else np.array([start])
     starts = np.broadcast_to(one, (n, 2))
     offset = np.arange(length) - starts[:, :, None]
     return np.asarray((offset >= 0) & (offset < size))
 
 
-def _chosen(
+def _selected(
     names: Any, known: Mapping[str, Any], *, default: tuple[str, ...], option: str, what: str
 ) -> tuple[str, ...]:
     if names is None:
         return default
     if not isinstance(names, Iterable):
         raise ConfigError(f"{option} must be names or 'all', got {names!r}. Known: {', '.join(known)}.")
-    chosen = (names,) if isinstance(names, str) else tuple(names)
-    if chosen == ("all",):
+    selected = (names,) if isinstance(names, str) else tuple(names)
+    if selected == ("all",):
         return tuple(known)
-    for name in chosen:
+    for name in selected:
         if not isinstance(name, str) or name not in known:
             raise unknown_name(what, name, known)
-    if not chosen:
+    if not selected:
         raise ConfigError(f"{option} is empty. Name at least one of {', '.join(known)}, or pass 'all'.")
-    doubles = [name for name in known if chosen.count(name) > 1]
-    if doubles:
-        # The same combination twice is the same series twice, in training and in test.
-        raise ConfigError(f"{option} names {doubles[0]!r} {chosen.count(doubles[0])} times. Name each once.")
-    return chosen
+    duplicates = [name for name in known if selected.count(name) > 1]
+    if duplicates:
+        # A repeated combination would give the same series twice, possibly in training and in test.
+        raise ConfigError(f"{option} names {duplicates[0]!r} {selected.count(duplicates[0])} times. Name each once.")
+    return selected
 
 
 def _check_count(n: Any) -> int:
@@ -290,9 +291,9 @@ def _check_rows(rows: Any, *, n_samples: int, n_test: int) -> IntArray:
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
             f"rows must be {n_samples} whole numbers, one per series of X, got shape {array.shape} and dtype "
-            f"{array.dtype}. They are the places in X_test where the series come from."
+            f"{array.dtype}. They are the indices in X_test of the original series."
         )
     outside = array[(array < 0) | (array >= n_test)]
     if len(outside):
-        raise ShapeError(f"rows must lie in 0..{n_test - 1}, the places in X_test, got {int(outside[0])}.")
+        raise ShapeError(f"rows must lie in 0..{n_test - 1}, the indices of X_test, got {int(outside[0])}.")
     return array.astype(np.int64)

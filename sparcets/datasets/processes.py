@@ -1,8 +1,8 @@
-"""The seven generating processes of the saliency benchmark (Ismail et al. 2020), before any class is put into them.
+"""The seven generating processes of the saliency benchmark (Ismail et al. 2020), without class information.
 
-Each law is a pure function of its sampling times and its random numbers, so that it can be checked against its
+Each process is a pure function of its sampling times and its random numbers, so that it can be checked against its
 definition; :func:`draw_series` supplies the random numbers. Arrays are (batch, time, features), times (batch, time):
-the features of a series are sampled at the same moments.
+all features of a series are sampled at the same times.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 
-DURATION = 20.0  # the grid of sampling times covers [0, DURATION]
+DURATION = 20.0  # sampling times cover [0, DURATION]
 JITTER = 0.05  # standard deviation of a sampling time, in grid steps
-NOISE = 0.3  # standard deviation of the noise on every process but the Gaussian, which is noise already
+NOISE = 0.3  # standard deviation of the noise added to every process except Gaussian, which is noise already
 
 FREQUENCY, FREQUENCY_SD, AMPLITUDE_SD = 2.0, 0.01, 0.5
 MATERN_LENGTH = 1.0
 AR_COEFFICIENT, AR_SD = 0.9, 0.5
 CAR_COEFFICIENT, CAR_SD, CAR_START = 0.9, 0.01, 0.01
 NARMA_ORDER, NARMA_COEFFICIENTS, NARMA_INPUT = 10, (0.3, 0.05, 1.5, 0.1), 0.5
-# At its mean input NARMA rests at 0.38 and is repelled by 1.02; hardly any series that passes 2 ever comes back.
+# At its mean input NARMA has a stable fixed point at 0.38 and an unstable one at 1.02; series beyond 2 rarely return.
 NARMA_BOUND = 2.0
 
 
 def sampling_times(rng: np.random.Generator, *, n_samples: int, n_steps: int) -> FloatArray:
-    """Draw irregular times (batch, time): a random half of an even grid, each moved a little, in order."""
+    """Draw irregular times (batch, time): a random half of an even grid, with jitter, sorted."""
     grid, step = np.linspace(0.0, DURATION, 2 * n_steps, retstep=True)
     order = rng.random((n_samples, 2 * n_steps)).argsort(axis=1)
     times = grid[order[:, :n_steps]]
@@ -37,7 +37,7 @@ def sampling_times(rng: np.random.Generator, *, n_samples: int, n_steps: int) ->
 
 
 def harmonic(times: FloatArray, *, n_features: int) -> FloatArray:
-    """Return one sine of frequency 2, the same in all features."""
+    """Return a sine of frequency 2, the same in all features."""
     wave = np.sin(2 * np.pi * FREQUENCY * times)
     return np.broadcast_to(wave[:, :, None], (*times.shape, n_features))
 
@@ -49,19 +49,19 @@ def matern(times: FloatArray) -> FloatArray:
 
 
 def gaussian_process(times: FloatArray, innovations: FloatArray) -> FloatArray:
-    """Colour standard normal innovations (batch, time, features) with the Matérn kernel, each feature on its own."""
-    # Two times that nearly coincide make the matrix singular to rounding; a variance of 1e-9 more keeps it definite.
+    """Correlate standard normal innovations (batch, time, features) by the Matérn kernel, each feature separately."""
+    # Two nearly equal times make the matrix numerically singular; adding 1e-9 to the variance keeps it definite.
     covariance = matern(times) + 1e-9 * np.eye(times.shape[1])
     return np.asarray(np.linalg.cholesky(covariance) @ innovations)
 
 
 def pseudo_periodic(times: FloatArray, amplitude: FloatArray, frequency: FloatArray) -> FloatArray:
-    """Return sines whose amplitude and frequency (batch, time, features) are drawn anew at every entry."""
+    """Return sines with a separate amplitude and frequency (batch, time, features) at every entry."""
     return np.asarray(amplitude * np.sin(2 * np.pi * frequency * times[:, :, None]))
 
 
 def autoregressive(innovations: FloatArray) -> FloatArray:
-    """Return x_t = 0.9 x_{t-1} + 0.5 e_t with x_0 = 0, by index; the innovation of step 0 is not used."""
+    """Return x_t = 0.9 x_{t-1} + 0.5 e_t with x_0 = 0, with t the index; the innovation of step 0 is not used."""
     series = np.zeros_like(innovations)
     for t in range(1, innovations.shape[1]):
         series[:, t] = AR_COEFFICIENT * series[:, t - 1] + AR_SD * innovations[:, t]
@@ -69,11 +69,11 @@ def autoregressive(innovations: FloatArray) -> FloatArray:
 
 
 def car(times: FloatArray, innovations: FloatArray) -> FloatArray:
-    """Return the continuous autoregression x_k = a^Δ x_{k-1} + σ √(1 - a^Δ) e_k, Δ the time since the last sample.
+    """Return the continuous autoregression x_k = a^Δ x_{k-1} + σ √(1 - a^Δ) e_k, with Δ the time since the last sample.
 
     It starts at 0.01; the innovation of step 0 is not used.
     """
-    # The textbook's stationary process has a^{2Δ} under the root. The benchmark's data come from the form above.
+    # The stationary process of textbooks has a^{2Δ} under the root; the benchmark uses the form above.
     decay = CAR_COEFFICIENT ** np.diff(times, axis=1)[:, :, None]
     series = np.full_like(innovations, CAR_START)
     for k in range(1, innovations.shape[1]):
@@ -85,7 +85,7 @@ def car(times: FloatArray, innovations: FloatArray) -> FloatArray:
 def narma(inputs: FloatArray) -> FloatArray:
     """Return NARMA of order 10: y_{k+1} = 0.3 y_k + 0.05 y_k Σ_{i<10} y_{k-i} + 1.5 u_{k-9} u_k + 0.1.
 
-    All y up to y_0, the first value returned, are 0. Unlucky inputs make it run away to infinity.
+    All y up to y_0, the first value returned, are 0. Some inputs make it diverge.
 
     Parameters
     ----------
@@ -109,10 +109,10 @@ def _bounded_narma(rng: np.random.Generator, times: FloatArray, n_features: int)
     n_inputs = n_steps + NARMA_ORDER - 2
     series = narma(rng.uniform(0.0, NARMA_INPUT, (n_samples, n_inputs, n_features)))
     by_feature = series.transpose(0, 2, 1)  # a view: one row per series and feature
-    # Written so that NaN counts as beyond the bound, too.
-    while (runaway := ~(by_feature <= NARMA_BOUND).all(axis=2)).any():
-        again = narma(rng.uniform(0.0, NARMA_INPUT, (1, n_inputs, int(runaway.sum()))))
-        by_feature[runaway] = again[0].T
+    # Written so that NaN also counts as beyond the bound.
+    while (diverged := ~(by_feature <= NARMA_BOUND).all(axis=2)).any():
+        again = narma(rng.uniform(0.0, NARMA_INPUT, (1, n_inputs, int(diverged.sum()))))
+        by_feature[diverged] = again[0].T
     return series
 
 
@@ -142,14 +142,14 @@ PROCESSES: Mapping[str, Draw] = MappingProxyType(
 
 
 def draw_series(process: str, rng: np.random.Generator, *, n_samples: int, n_steps: int, n_features: int) -> FloatArray:
-    """Draw series of one process, measured with noise of standard deviation 0.3 unless they are Gaussian noise.
+    """Draw series of one process, with added noise of standard deviation 0.3 unless they are Gaussian noise.
 
     Parameters
     ----------
     process
         One of ``PROCESSES``.
     rng
-        Source of all randomness.
+        Random generator.
     n_samples, n_steps, n_features
         Shape of the result.
 

@@ -1,4 +1,4 @@
-"""Standardisation per feature, fitted on training series, with its inverse."""
+"""Standardisation per feature, fitted on training series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scaler:
     ----------
     center, scale
         Mean and standard deviation per feature over all training series and steps, shape (features,).
-        A feature that never varies has scale 1.
+        A constant feature has scale 1.
 
     Examples
     --------
@@ -32,27 +32,27 @@ class Scaler:
 
     @classmethod
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
-        """Measure training series of shape (batch, time, features); padding does not count."""
+        """Fit on training series of shape (batch, time, features), ignoring padding."""
         whole = X.reshape(-1, X.shape[2])
         rows = (
             whole if lengths is None else whole[steps_within(lengths, len(X), X.shape[1]).ravel()]
         )  # (steps, features)
         center = rows.mean(0, dtype=np.float64)
         scale = rows.std(0, dtype=np.float64)
-        # What varies by no more than its type can tell apart is constant; dividing by that would blow up rounding.
+        # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
         constant = (rows.min(0) == rows.max(0)) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
         return cls(center=center, scale=np.where(constant, 1.0, scale))
 
     def transform(self, X: FloatArray) -> FloatArray:
-        """Return standardised series, in the type they came in (whole numbers become floats)."""
+        """Return standardised series, of the same dtype (integers become floats)."""
         return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)
 
     def inverse(self, X: FloatArray) -> FloatArray:
-        """Return series in the data's own units."""
+        """Return series in their original units."""
         return (X * self.scale + self.center).astype(_float_type(X), copy=False)
 
     def move(self, X: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return series in the data's own units, moved by standardised residuals; unmoved entries keep their bits."""
+        """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
         return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
 
     def to_dict(self) -> dict[str, Any]:

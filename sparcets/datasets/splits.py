@@ -12,7 +12,7 @@ from sparcets.seeding import generator
 
 
 def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Return training and test rows, every class in both in its share.
+    """Return training and test rows, with every class in both in proportion to its size.
 
     >>> train, test = stratified_split(np.array([0] * 10 + [1] * 5), test_size=0.2, seed=0)
     >>> np.bincount(np.array([0] * 10 + [1] * 5)[test]).tolist()
@@ -25,8 +25,8 @@ def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntAr
         rows = rng.permutation(np.flatnonzero(y == label))
         if len(rows) < 2:
             raise DataError(
-                f"class {label} has a single series, so it cannot stand in both training and test. "
-                "Add series, drop the class, or split by hand."
+                f"class {label} has a single series, so it cannot be in both training and test. "
+                "Add series, drop the class, or split manually."
             )
         n_test = min(max(round(len(rows) * test_size), 1), len(rows) - 1)
         test.append(rows[:n_test])
@@ -35,7 +35,7 @@ def stratified_split(y: IntArray, *, test_size: float, seed: int) -> tuple[IntAr
 
 
 def grouped_split(subjects: Any, *, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Return training and test rows such that no subject stands in both.
+    """Return training and test rows such that no subject is in both.
 
     ``test_size`` is the share of subjects, so the share of rows differs a little.
     """

@@ -1,7 +1,7 @@
-"""Tables of series in three forms (:mod:`sparcets.datasets.files` shows each), turned into arrays with pandas.
+"""Tables of series in three forms (shown in :mod:`sparcets.datasets.files`), converted to arrays with pandas.
 
-Apart from ``files`` because pandas is loaded for tables only. The index of a frame holds the line of each row in its
-file (the row of a .parquet file), so that every complaint can say where to look, however the rows are sorted.
+Separate from ``files`` so that pandas is imported only for tables. The index of a frame holds the line of each row in
+its file (the row number of a .parquet file), so that error messages name the line, however the rows are sorted.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.errors import FileFormatError
 from sparcets.registry import did_you_mean, require_extra
 
-ABOUT_SERIES = ("series", "label", "subject", "split")
+SERIES_COLUMNS = ("series", "label", "subject", "split")
 FORMS = (
     "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
-    "wide (label, columns <feature>_<step>), each with subject and split if wanted."
+    "wide (label, columns <feature>_<step>), each optionally with subject and split."
 )
 STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
 class Table(NamedTuple):
-    """Series (batch, time, features), padded with zeros where there are ``lengths``, and what is said of each."""
+    """Series (batch, time, features), padded with zeros if ``lengths`` is given, and their metadata."""
 
     X: FloatArray
     feature_names: tuple[str, ...]
@@ -54,9 +54,9 @@ class _Sheet(NamedTuple):
 
 
 def read_csv(path: Path) -> Table:
-    """Read a .csv file, comma-separated, UTF-8, with one line of column names."""
+    """Read a .csv file: comma-separated, UTF-8, with a header line."""
     try:
-        # Opened here, so that line ends of every kind reach both readers as \n: on some mixtures pandas never ends.
+        # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
         with path.open(encoding="utf-8-sig") as file:
             header, lines = _check_lines(path, csv.reader(file, skipinitialspace=True))
         with path.open(encoding="utf-8-sig") as file:
@@ -66,8 +66,8 @@ def read_csv(path: Path) -> Table:
                 names=header,
                 index_col=False,
                 skipinitialspace=True,
-                # Ids and labels are text, whatever they look like, and may read "NA"; only an empty cell is missing.
-                dtype={c: str for c in header if c in (*ABOUT_SERIES, "feature")},
+                # Ids and labels are always text and may be "NA"; only an empty cell is missing.
+                dtype={c: str for c in header if c in (*SERIES_COLUMNS, "feature")},
                 keep_default_na=False,
                 na_values=[""],
                 low_memory=False,
@@ -75,7 +75,7 @@ def read_csv(path: Path) -> Table:
     except (UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
         raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
     if len(frame) != len(lines):
-        raise FileFormatError(f"{path} cannot be told into rows. Check its quotation marks and line ends.")
+        raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
     frame.index = pd.Index(lines, name="line")
     return _parse(_Sheet(path, frame))
 
@@ -85,8 +85,8 @@ def read_parquet(path: Path) -> Table:
     require_extra("pyarrow", "a .parquet file", "parquet")
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
-    except Exception as error:  # a broken file is told by several kinds, OSError and pyarrow's own among them
-        raise FileFormatError(f"{path} is not a whole .parquet file: {' '.join(str(error).split())}") from error
+    except Exception as error:  # damaged files raise various errors, among them OSError and pyarrow's own
+        raise FileFormatError(f"{path} is not a valid .parquet file: {' '.join(str(error).split())}") from error
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()  # series and time may have been the index of the frame that was written
     frame.columns = pd.Index([str(c) for c in frame.columns])
@@ -96,7 +96,7 @@ def read_parquet(path: Path) -> Table:
 
 
 def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int]]:
-    """Return the column names and the line of each row; pandas would fill up or shift rows of another length."""
+    """Return column names and the line of each row; check row lengths, which pandas would pad or shift."""
     lines = []
     records = (record for record in reader if record)
     header = [name.strip() for name in next(records, [])]
@@ -119,12 +119,13 @@ def _check_header(path: Path, names: list[str]) -> None:
             f"{path}: column {names.index('') + 1} has no name. Name or drop it; pandas leaves it out with index=False."
         )
     if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise FileFormatError(f"{path}: the column {double!r} stands there {names.count(double)} times. Rename one.")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        count = names.count(duplicate)
+        raise FileFormatError(f"{path}: the column {duplicate!r} appears {count} times. Rename one.")
 
 
 def _parse(sheet: _Sheet) -> Table:
-    """Tell the form by the columns and read it."""
+    """Determine the form from the columns and read it."""
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.path} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
@@ -140,7 +141,7 @@ def _parse(sheet: _Sheet) -> Table:
 def _check_columns(sheet: _Sheet, form: str, needed: tuple[str, ...]) -> None:
     names = list(sheet.frame.columns)
     missing = [name for name in needed if name not in names]
-    others = [name for name in names if name not in (*needed, *ABOUT_SERIES)]
+    others = [name for name in names if name not in (*needed, *SERIES_COLUMNS)]
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     if missing:
         hint = " Separate the columns by commas." if len(names) == 1 else did_you_mean(missing[0], others)
@@ -155,85 +156,86 @@ def _check_columns(sheet: _Sheet, form: str, needed: tuple[str, ...]) -> None:
 
 def _long(sheet: _Sheet, *, tidy: bool) -> Table:
     """Read one row per series and step, or in the tidy form per series, step and feature."""
-    keys = {"series": _words(sheet, "series")[0], "time": _times(sheet)}
-    about = _about_series(sheet, keys["series"])
-    columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*ABOUT_SERIES, "time")]
+    keys = {"series": _factorize(sheet, "series")[0], "time": _times(sheet)}
+    metadata = _series_metadata(sheet, keys["series"])
+    columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*SERIES_COLUMNS, "time")]
     features = tuple(columns)
     if tidy:
-        keys["feature"], words = _words(sheet, "feature")
-        features = tuple(words.tolist())
+        keys["feature"], names = _factorize(sheet, "feature")
+        features = tuple(names.tolist())
     order = _sorted_distinct(sheet, keys)
     if tidy:
         _check_complete(sheet, {key: codes[order] for key, codes in keys.items()}, order, features)
     values = _numbers(sheet, columns)[order].reshape(-1, len(features))
-    series = keys["series"][order][:: len(features) // len(columns)]  # the tidy form repeats each for every feature
+    repeats = len(features) // len(columns)  # the tidy form repeats each step for every feature
+    series = keys["series"][order][::repeats]
     lengths = np.bincount(series)
     steps = np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=np.float32)
     X[series, steps] = values
-    return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **about)
+    return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **metadata)
 
 
 def _wide(sheet: _Sheet) -> Table:
     """Read one row per series, with a column for each feature and step."""
-    places: dict[str, dict[int, str]] = {}
+    columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
-        if column in ABOUT_SERIES:
+        if column in SERIES_COLUMNS:
             continue
         match = STEP_COLUMN.fullmatch(column)
         if match is None:
             raise FileFormatError(f"{sheet.path}: the column {column!r} is not of the kind <feature>_<step>. {FORMS}")
-        steps, step = places.setdefault(match["feature"], {}), int(match["step"])
+        steps, step = columns.setdefault(match["feature"], {}), int(match["step"])
         if step in steps:
             raise FileFormatError(f"{sheet.path}: the columns {steps[step]!r} and {column!r} hold the same step.")
         steps[step] = column
-    every = {step for steps in places.values() for step in steps}
-    span = range(min(every), max(every) + 1)
-    for feature, steps in places.items():
+    all_steps = {step for steps in columns.values() for step in steps}
+    span = range(min(all_steps), max(all_steps) + 1)
+    for feature, steps in columns.items():
         absent = next((step for step in span if step not in steps), None)
         if absent is not None:
             needed = f"Every feature needs the steps {span[0]}..{span[-1]}"
             raise FileFormatError(f"{sheet.path}: no column {f'{feature}_{absent}'!r}. {needed}.")
     if "series" in sheet.frame:
-        _sorted_distinct(sheet, {"series": _words(sheet, "series")[0]})
+        _sorted_distinct(sheet, {"series": _factorize(sheet, "series")[0]})
     n_series = len(sheet.frame)
-    values = _numbers(sheet, [steps[step] for step in span for steps in places.values()])
-    X = values.reshape(n_series, len(span), len(places))
-    return Table(X, tuple(places), None, **_about_series(sheet, np.arange(n_series)))
+    values = _numbers(sheet, [steps[step] for step in span for steps in columns.values()])
+    X = values.reshape(n_series, len(span), len(columns))
+    return Table(X, tuple(columns), None, **_series_metadata(sheet, np.arange(n_series)))
 
 
-def _about_series(sheet: _Sheet, series: IntArray) -> dict[str, Any]:
+def _series_metadata(sheet: _Sheet, series: IntArray) -> dict[str, Any]:
     """Return labels, subjects and split, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
     def one_each(column: str) -> StrArray | None:
         if column not in sheet.frame:
             return None
-        codes, words = _words(sheet, column)
+        codes, names = _factorize(sheet, column)
         if (row := _first(codes != codes[first][series])) is not None:
-            before = int(first[series[row]])
-            now, then = f"has {sheet.cell(row, column)}", f"{sheet.cell(before, column)} in {sheet.line(before)}"
-            whose = f"series {sheet.cell(row, 'series')}"
-            raise sheet.error(row, column, f"{whose} {now}, but {then}. A series has one {column}.")
-        return np.asarray(words[codes[first]])
+            earlier = int(first[series[row]])
+            here, there = sheet.cell(row, column), f"{sheet.cell(earlier, column)} in {sheet.line(earlier)}"
+            name = f"series {sheet.cell(row, 'series')}"
+            raise sheet.error(row, column, f"{name} has {here}, but {there}. A series has one {column}.")
+        return np.asarray(names[codes[first]])
 
     split = one_each("split")
     if split is not None:
-        if (one := _first(~np.isin(split, ["train", "test"]))) is not None:
-            row = int(first[one])
+        if (index := _first(~np.isin(split, ["train", "test"]))) is not None:
+            row = int(first[index])
             raise sheet.error(row, "split", f"{sheet.cell(row, 'split')} is neither 'train' nor 'test'.")
         if len(set(split.tolist())) < 2:
-            needed = "Mark training and test rows, or drop the column to have the series split for you"
+            needed = "Mark training and test rows, or drop the column for an automatic split"
             raise FileFormatError(f"{sheet.path}: every row has the split {str(split[0])!r}. {needed}.")
     return {"labels": one_each("label"), "subjects": one_each("subject"), "split": split}
 
 
-def _words(sheet: _Sheet, column: str) -> tuple[IntArray, StrArray]:
-    """Return a column of names as codes, in order of first appearance, and the word of each code."""
+def _factorize(sheet: _Sheet, column: str) -> tuple[IntArray, StrArray]:
+    """Return a column of names as codes, in order of first appearance, and the name of each code."""
     codes, cells = pd.factorize(sheet.frame[column])
-    # A column of whole numbers that once had gaps comes as floats; its ids are still 1 and 2, not 1.0 and 2.0.
+    # pandas reads a column of whole numbers with gaps as floats; its ids are still 1 and 2, not 1.0 and 2.0.
     texts = [str(int(c) if isinstance(c, (float, np.floating)) and c == np.round(c) else c).strip() for c in cells]
-    blank = np.array([*(not text for text in texts), True])  # the last is the one of code -1, an empty cell
+    blank = np.array([*(not text for text in texts), True])  # the last entry is for code -1, an empty cell
     if (row := _first(blank[codes])) is not None:
         raise sheet.error(row, column, "the cell is empty.")
     known = {text: code for code, text in enumerate(dict.fromkeys(texts))}
@@ -244,10 +246,10 @@ def _times(sheet: _Sheet) -> IntArray:
     """Return the rank of each time; times are numbers or ISO dates."""
     column = sheet.frame["time"]
     times = pd.to_numeric(column, errors="coerce")
-    if pd.isna(times.iloc[0]):  # the first row says what the column is meant to hold
+    if pd.isna(times.iloc[0]):  # the first row determines the type of the column
         times = pd.to_datetime(column.astype(str), format="ISO8601", errors="coerce", utc=True)
     if (row := _first((times.isna() | column.isna()).to_numpy())) is not None:
-        problem = "the cell is empty" if pd.isna(column.iloc[row]) else f"{sheet.cell(row, 'time')} is no time"
+        problem = "the cell is empty" if pd.isna(column.iloc[row]) else f"{sheet.cell(row, 'time')} is not a time"
         raise sheet.error(row, "time", f"{problem}. Times are all numbers or all ISO dates.")
     return np.asarray(pd.factorize(times, sort=True)[0], dtype=np.int64)
 
@@ -255,13 +257,13 @@ def _times(sheet: _Sheet) -> IntArray:
 def _numbers(sheet: _Sheet, columns: list[str]) -> FloatArray:
     """Return columns of numbers as float32, (rows, columns)."""
     result = np.empty((len(sheet.frame), len(columns)), dtype=np.float32)
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         cells = sheet.frame[column]
         if cells.dtype.kind in "mM":
-            cells = cells.astype(str)  # dates are no numbers, though pandas would count their nanoseconds
+            cells = cells.astype(str)  # dates are not numbers, although pandas would convert them to nanoseconds
         with np.errstate(over="ignore"):
-            result[:, place] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if (row := _first(~np.isfinite(result[:, place]))) is not None:
+            result[:, index] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if (row := _first(~np.isfinite(result[:, index]))) is not None:
             if pd.isna(cells.iloc[row]):
                 raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
             raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a finite float32 number.")
@@ -269,18 +271,18 @@ def _numbers(sheet: _Sheet, columns: list[str]) -> FloatArray:
 
 
 def _sorted_distinct(sheet: _Sheet, keys: dict[str, IntArray]) -> IntArray:
-    """Return the order of the rows by the keys, of which no two rows may have the same."""
+    """Return the order of the rows sorted by the keys; raise if two rows have the same keys."""
     order = np.lexsort(list(keys.values())[::-1])
     same = np.all([codes[order][1:] == codes[order][:-1] for codes in keys.values()], axis=0)
-    if (place := _first(same)) is not None:
-        earlier, later = int(order[place]), int(order[place + 1])
+    if (index := _first(same)) is not None:
+        earlier, later = int(order[index]), int(order[index + 1])
         cells = ", ".join(f"{key} {sheet.cell(later, key)}" for key in keys)
-        raise sheet.error(later, [*keys][-1], f"{cells} stands in {sheet.line(earlier)} already. Keep one of the two.")
+        raise sheet.error(later, [*keys][-1], f"{cells} is already in {sheet.line(earlier)}. Keep one of the two.")
     return np.asarray(order)
 
 
 def _check_complete(sheet: _Sheet, keys: dict[str, IntArray], order: IntArray, features: tuple[str, ...]) -> None:
-    """Every step of a tidy table needs a value of every feature; the keys are sorted."""
+    """Check that every step of a tidy table has a value of every feature; the keys must be sorted."""
     new_step = (np.diff(keys["series"]) != 0) | (np.diff(keys["time"]) != 0)
     step = np.cumsum(np.r_[0, new_step])
     if (short := _first(np.bincount(step) < len(features))) is not None:
@@ -292,5 +294,5 @@ def _check_complete(sheet: _Sheet, keys: dict[str, IntArray], order: IntArray, f
 
 
 def _first(mask: BoolArray) -> int | None:
-    """Return the first place where the mask is true."""
+    """Return the first index at which the mask is true, or None."""
     return int(mask.argmax()) if mask.any() else None

@@ -1,7 +1,7 @@
 """The UEA (multivariate) and UCR (univariate) archive of time series classification, through aeon.
 
-A few sets come with aeon; the others are fetched once into ``data_folder() / "uea"``. Every set brings its own split
-into training and test.
+A few data sets are included in aeon; the others are downloaded once into ``data_folder() / "uea"``. Every data set has
+its own split into training and test.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sparcets.registry import require_extra, unknown_name
 
 
 def load_uea(*, name: str, seed: int = 0) -> Dataset:
-    """Load a set of the archive by its name there, with the archive's own split.
+    """Load a data set of the archive by name, with the split of the archive.
 
     Parameters
     ----------
     name
-        Such as ``JapaneseVowels``.
+        Name in the archive, such as ``JapaneseVowels``.
     seed
-        Not used, for the split is given; accepted so that all loaders can be called alike.
+        Not used, because the split is given; accepted so that all loaders have the same interface.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def load_uea(*, name: str, seed: int = 0) -> Dataset:
 
 
 def load_basic_motions(*, seed: int = 0) -> Dataset:
-    """Load BasicMotions: ten seconds of a smart watch, worn while standing, walking, running and playing badminton.
+    """Load BasicMotions: ten seconds of smart watch data while standing, walking, running and playing badminton.
 
     Parameters
     ----------
     seed
-        Not used, for the split is given; accepted so that all loaders can be called alike.
+        Not used, because the split is given; accepted so that all loaders have the same interface.
 
     Examples
     --------
@@ -65,14 +65,14 @@ def load_basic_motions(*, seed: int = 0) -> Dataset:
 
 
 def _fetch(name: str) -> Path:
-    """Download a set and return its folder; files arrive there whole or not at all."""
+    """Download a data set and return its folder; files are moved there only when complete."""
     aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
     folder = data_folder() / "uea" / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
             try:
-                # The set as it was published: unequal lengths not cut, missing values not filled in.
+                # The original version: unequal lengths not truncated, missing values not filled in.
                 aeon.load_classification(
                     name, split="train", extract_path=temporary, load_equal_length=False, load_no_missing=False
                 )
@@ -91,7 +91,7 @@ def _fetch(name: str) -> Path:
 
 
 def _root(error: BaseException) -> str:
-    """Return what the first of a chain of errors says, on one line."""
+    """Return the message of the first error of a chain, on one line."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     return " ".join(str(error).split()) or type(error).__name__

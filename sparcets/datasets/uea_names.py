@@ -1,4 +1,4 @@
-"""Names of the UEA (multivariate) and UCR (univariate) archive, so that listing them needs no other package."""
+"""Names of the data sets in the UEA (multivariate) and UCR (univariate) archive, listed without importing aeon."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""UI-PRMD, arm recordings: real limb geometry, done right or wrong (Vakanski et al., 2018).
+"""UI-PRMD, arm recordings: real limb geometry, exercises done correctly or not (Vakanski et al., 2018).
 
-Ten healthy people repeat four upper-body exercises, correctly or mimicking a patient who cannot. The set is not
-fetched: its authors publish whole-body recordings, and this reads the arm's part of them from one NumPy file,
-``UI-PRMD_arm_T100.npz``, with
+Ten healthy people repeat four upper-body exercises, correctly or imitating a patient with an impairment. The data are
+not downloaded: the authors publish whole-body recordings, and this module reads the arm part of them from one NumPy
+file, ``UI-PRMD_arm_T100.npz``, with
 
 - ``X`` (799, 100, 12): x, y, z of shoulder, elbow, wrist and finger relative to the clavicle marker, in mm, each
   repetition resampled to 100 steps and left arms mirrored;
@@ -31,24 +31,24 @@ CLASSES = ("correct", "incorrect")
 _KEYS = ("X", "y", "subject", "feature_names")
 
 HOW_TO_GET = (
-    "Take the Vicon positions from its authors (Vakanski et al. 2018, doi.org/10.3390/data3010002, "
-    f"webpages.uidaho.edu/ui-prmd), save the arm's part as {FILE} as described in sparcets.datasets.ui_prmd, "
-    "and put it into the folder ui_prmd of the folder that SPARCETS_DATA names"
+    "Get the Vicon positions from the authors (Vakanski et al. 2018, doi.org/10.3390/data3010002, "
+    f"webpages.uidaho.edu/ui-prmd), save the arm part as {FILE} as described in sparcets.datasets.ui_prmd, "
+    "and put it into the folder ui_prmd of the folder named by SPARCETS_DATA"
 )
 
 
 def load_ui_prmd(*, path: str | os.PathLike[str] | None = None, test_size: float = 0.3, seed: int = 0) -> Dataset:
-    """Load the arm recordings of UI-PRMD, split by subject: nobody stands in both parts.
+    """Load the arm recordings of UI-PRMD, split by subject.
 
     Parameters
     ----------
     path
-        The ``.npz`` file or a folder that holds it; by default it is looked for in ``ui_prmd`` in the data folder, and
-        in the data folder itself.
+        The ``.npz`` file or a folder that contains it; by default the folder ``ui_prmd`` in the data folder and the
+        data folder itself are searched.
     test_size
         Share of the people held out.
     seed
-        Seed of the draw.
+        Seed of the split.
 
     Notes
     -----
@@ -94,7 +94,7 @@ def _find(root: Path) -> Path:
 
 def _read(file: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        # Opened here, because NumPy leaves a file open that turns out not to be a zip.
+        # Opened here, because NumPy does not close a file that turns out not to be a zip.
         with file.open("rb") as stream:
             content = np.load(stream, allow_pickle=False)
             if not isinstance(content, np.lib.npyio.NpzFile):
@@ -108,6 +108,6 @@ def _read(file: Path) -> dict[str, np.ndarray[Any, Any]]:
             return {key: content[key] for key in _KEYS}
     except FileFormatError:
         raise
-    # NumPy answers ValueError to pickled arrays and to files of another kind.
+    # NumPy raises ValueError for pickled arrays and for other formats.
     except (BadZipFile, zlib.error, ValueError, EOFError, OSError) as error:
         raise FileFormatError(f"{file} is damaged or not a .npz file ({error}). {HOW_TO_GET}.") from error

@@ -1,1 +1,1 @@
-"""Engines: where pieces of work run. Nothing else knows."""
+"""Engines: backends that run independent tasks."""

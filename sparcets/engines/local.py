@@ -1,4 +1,4 @@
-"""Work side by side in processes of this machine; one that dies costs its piece of work, not the others'."""
+"""Parallel execution in worker processes on this machine; a worker that dies loses only its own task."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 def map_unordered(
     function: Callable[[T], R], items: Iterable[T], *, workers: int = 1, on_start: Callable[[T], None] | None = None
 ) -> Iterator[tuple[T, R | Exception]]:
-    """Apply a function to items, and yield each with its result, or with what it raised, as they are finished.
+    """Apply a function to items, and yield each item with its result, or with the exception raised, on completion.
 
-    With several workers each is a process of its own, started afresh (spawned, so that this process' CUDA state is
-    not inherited), that serves many items. One that dies is told as a ``ChildProcessError`` and replaced; so is one
-    whose function raised, since nobody knows what it left behind.
+    With several workers, each is a separate process that handles many items; it is spawned, so that it does not inherit
+    the CUDA state of this process. If a worker dies, its item is yielded with a ``ChildProcessError`` and the worker is
+    replaced. A worker whose function raised is replaced too, because the state it left behind is unknown.
 
     Parameters
     ----------
     function
-        Defined at the level of a module, so that other processes find it.
+        Defined at module level, so that other processes can import it.
     items
-        What to apply it to; they and the results travel between processes. A deque is emptied from its left, and what
-        is appended to it between two results is done too.
+        Arguments of the function; they and the results must be picklable. A deque is emptied from the left, and items
+        appended to it between two results are processed too.
     workers
-        Processes; 1 works in this one. They share the cores out among them.
+        Number of processes; 1 runs in this process. The cores are divided among them.
     on_start
-        Called with every item when its work begins.
+        Called with each item when its processing starts.
 
     Examples
     --------
@@ -50,17 +50,17 @@ def map_unordered(
     """
     if workers < 1:
         raise ConfigError(f"workers must be >= 1, got {workers}.")
-    todo = items if isinstance(items, deque) else deque(items)
+    queue = items if isinstance(items, deque) else deque(items)
 
-    def begin() -> T:
-        item = todo.popleft()
+    def next_item() -> T:
+        item = queue.popleft()
         if on_start is not None:
             on_start(item)
         return item
 
     if workers == 1:
-        while todo:
-            item = begin()
+        while queue:
+            item = next_item()
             result: R | Exception
             try:
                 result = function(item)
@@ -69,39 +69,39 @@ def map_unordered(
             yield item, result
         return
     threads = share_of_cores(workers)
-    team: list[_Worker] = []
-    proven = False  # whether any worker ever came up
+    pool: list[_Worker] = []
+    any_started = False  # whether any worker has started successfully
     try:
-        while todo or any(worker.busy for worker in team):
-            team = [worker for worker in team if worker.alive]
-            for worker in [w for w in team if not w.busy][: len(todo)]:
-                worker.give(begin())
-            while todo and len(team) < workers:
-                team.append(_Worker(function, threads))
-                team[-1].give(begin())
-            by_connection = {worker.connection: worker for worker in team if worker.busy}
+        while queue or any(worker.busy for worker in pool):
+            pool = [worker for worker in pool if worker.alive]
+            for worker in [w for w in pool if not w.busy][: len(queue)]:
+                worker.submit(next_item())
+            while queue and len(pool) < workers:
+                pool.append(_Worker(function, threads))
+                pool[-1].submit(next_item())
+            by_connection = {worker.connection: worker for worker in pool if worker.busy}
             for connection in wait(list(by_connection)):
                 worker = by_connection[connection]  # type: ignore[index]
-                answer = worker.take()
-                if answer is _READY:
-                    proven = True
+                outcome = worker.receive()
+                if outcome is _READY:
+                    any_started = True
                     continue
-                if not worker.ready and not proven:
+                if not worker.ready and not any_started:
                     raise CapabilityError(
-                        f"no worker process could be started: {answer} If this is called from a script, put the call "
+                        f"no worker process could be started: {outcome} If this is called from a script, put the call "
                         "under: if __name__ == '__main__':"
                     )
-                yield worker.done(), answer
+                yield worker.release(), outcome
     finally:
-        for worker in team:
+        for worker in pool:
             worker.stop()
 
 
 def share_of_cores(workers: int) -> int:
-    """Return the threads each worker gets: its share of the cores this process may use, within OMP_NUM_THREADS."""
+    """Return the number of threads per worker: its share of the available cores, at most OMP_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    limit = int(wanted) if wanted.isdigit() and int(wanted) > 0 else cores
+    variable = os.environ.get("OMP_NUM_THREADS", "")
+    limit = int(variable) if variable.isdigit() and int(variable) > 0 else cores
     return max(1, min(cores // workers, limit))
 
 
@@ -109,32 +109,32 @@ _READY = object()
 
 
 class _Worker:
-    """A process and what it is at work on, seen from outside."""
+    """A worker process and its current item, as seen by the parent."""
 
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _environment(dict.fromkeys(_THREADS, str(threads))):  # read by the libraries when they are loaded
+        self.connection, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
+        with _environment(dict.fromkeys(_THREADS, str(threads))):  # read by the libraries on import
             self.process.start()
-        theirs.close()  # so that its death is the end of the connection
+        child_end.close()  # so that recv raises EOFError when the process dies
         self.ready = self.busy = False
         self.alive = True
         self._item: Any = None
         self._send(function)
 
-    def give(self, item: Any) -> None:
+    def submit(self, item: Any) -> None:
         self._item, self.busy = item, True
         self._send(item)
 
-    def take(self) -> Any:
-        """Return a result, what was raised, or ``_READY`` once, when it has come up."""
+    def receive(self) -> Any:
+        """Return a result, the exception raised, or ``_READY`` once, when the process has started."""
         try:
             kind, value = self.connection.recv()
         except (EOFError, OSError):
             self._retire()
-            return ChildProcessError(_cause_of_death(self.process.exitcode))
-        except Exception as error:  # an exception of a kind that cannot be put together again here
+            return ChildProcessError(_exit_cause(self.process.exitcode))
+        except Exception as error:  # an exception that cannot be unpickled here
             kind, value = "raised", error
         if kind == "ready":
             self.ready = True
@@ -143,7 +143,8 @@ class _Worker:
             self._retire()
         return value
 
-    def done(self) -> Any:
+    def release(self) -> Any:
+        """Mark the worker as idle and return the item it has finished."""
         self.busy = False
         return self._item
 
@@ -153,14 +154,14 @@ class _Worker:
         if self.alive:
             self._retire()
 
-    def _send(self, what: Any) -> None:
-        with suppress(OSError):  # it is dead; reading from it will tell
-            self.connection.send(what)
+    def _send(self, message: Any) -> None:
+        with suppress(OSError):  # the process is dead, which the next receive reports
+            self.connection.send(message)
 
     def _retire(self) -> None:
         self.alive = False
         self.connection.close()
-        self.process.join(timeout=0.5)  # one that is dying should die of its own cause
+        self.process.join(timeout=0.5)  # a process that is already exiting keeps its own exit code
         if self.process.is_alive():
             self.process.terminate()
             self.process.join(timeout=5)
@@ -170,36 +171,38 @@ class _Worker:
 
 
 def _serve(connection: Connection[Any, Any]) -> None:
-    """What a worker does, from its beginning to its end."""
-    # Ctrl-C reaches every process of a terminal; the first one decides what becomes of the others.
+    """Main loop of a worker process."""
+    # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         function = connection.recv()
         connection.send(("ready", None))
         while True:
             item = connection.recv()
             try:
-                answer = ("result", function(item))
+                outcome = ("result", function(item))
             except Exception as error:
-                answer = ("raised", error)
+                outcome = ("raised", error)
             try:
-                connection.send(answer)
+                connection.send(outcome)
             except OSError:
                 raise
-            except Exception as error:  # what cannot travel is told in words
-                connection.send(("raised", RuntimeError(f"{answer[1]!r} cannot leave its process: {error}")))
+            except Exception as error:  # not picklable: send a description instead
+                connection.send(
+                    ("raised", RuntimeError(f"{outcome[1]!r} cannot be sent to the parent process: {error}"))
+                )
 
 
-def _leave_with_parent() -> None:
-    """End this process when its parent is gone: nobody would take its results, and a next run needs the machine."""
+def _exit_with_parent() -> None:
+    """Exit when the parent process ends: the results would be lost, and the worker would occupy the machine."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _cause_of_death(code: int | None) -> str:
+def _exit_cause(code: int | None) -> str:
     if code is not None and code < 0:
         name = signal.Signals(-code).name
         return f"the worker process was killed ({name}); if the machine ran out of memory, use fewer workers."

@@ -1,4 +1,4 @@
-"""evaluate: all measures of an explanation in one call; what cannot be measured is noted, and never made up."""
+"""evaluate: all measures of an explanation in one call; measures that cannot be computed are listed in the notes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError
 from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
-from sparcets.evaluation.judges import accuracies, find_judges
+from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.metrics import proximity, sparsity, validity
 from sparcets.metrics.diversity import diversity, place_diversity
 from sparcets.metrics.geometry import joint_deviation, joint_distance, limb_deviation, limb_distance
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 Columns = dict[str, FloatArray]  # measures by name, one value per answer
 
-# What the explanation alone tells, answer by answer.
-PLAIN: Mapping[str, Callable[[Explanation], FloatArray]] = {
+# Measures per answer that need nothing but the explanation.
+EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "valid": validity.valid,
     "precision": validity.error_rate,
     "precision_index": validity.index_distance,
@@ -52,8 +52,8 @@ PLAIN: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "linf": proximity.linf,
     "dtw": proximity.dtw,
 }
-_PART = 1000  # answers measured at once: bounds memory
-_SHORT = 12  # letters of a query's digest: enough to tell a million of them apart
+_CHUNK = 1000  # answers measured per chunk, bounding memory
+_DIGEST_LENGTH = 12  # characters of a query's digest: enough to keep a million of them distinct
 
 
 def evaluate(
@@ -68,31 +68,31 @@ def evaluate(
     progress: bool | None = None,
     seed: int = 0,
 ) -> Scores:
-    """Measure an explanation: the paper's four measures, whether it is true, and how it looks.
+    """Evaluate an explanation: the paper's four measures, transfer to other classifiers, plausibility and more.
 
-    Answers with status ``unchanged`` are left out. Validity, precision, transfer and oracle are over all other answers,
-    measures of the change over the valid ones (and over all under the name with ``_all``).
+    Answers with status ``unchanged`` are left out. Validity, precision, transfer and oracle are means over all other
+    answers, measures of the change over the valid ones (and over all answers under the name with suffix ``_all``).
 
     Parameters
     ----------
     e
         The answers.
     dataset
-        The data its queries come from. Without it, what needs none is measured: no truth, no plausibility.
+        The data its queries come from. Without it, trained judges, oracle, saliency and plausibility are left out.
     classifier
-        The explained model; judges are of other architectures than it. Another model is refused: it would give other
-        probabilities than those in the explanation.
+        The explained model; judges have other architectures than it. A different model raises an error, because its
+        probabilities differ from those stored in the explanation.
     rows
-        Place in ``dataset.X_test`` that each query passed to ``explain`` stems from (queries,); needed only where the
-        queries are not the test series themselves, which are found by their content; rows that contradict it are
-        refused.
+        Index in ``dataset.X_test`` of the series that each query passed to ``explain`` was derived from (queries,).
+        Needed only for modified test series: unmodified ones are found by their content, and rows that contradict it
+        raise an error.
     judges
-        Held-out classifiers by name; by default three are trained on the training part, or found trained
+        Held-out classifiers by name; by default three are trained on the training part or loaded from the cache
         (:func:`sparcets.find_judges`). An empty mapping leaves transfer out.
     plausibility
-        Outlier models fitted before, to be used again for other explanations of the same data.
+        Outlier models to reuse from an earlier explanation of the same data.
     device
-        Where judges run that are not given.
+        Device of the judges trained here.
     progress
         Whether to draw a progress bar; None draws it on a terminal.
     seed
@@ -119,26 +119,24 @@ def evaluate(
     notes: list[str] = []
     digests = series_digests(e.query)
     rows = find_rows(e, digests, dataset, rows, notes)
-    asked = e.status != "unchanged"
-    if not asked.all():
+    measured = e.status != "unchanged"
+    if not measured.all():
         notes.append(
-            f"{(~asked).sum()} of {len(e)} answers are left out: their queries were of the target class already."
+            f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target class already."
         )
     if dataset is None:
-        notes.append(
-            "what needs a data set is left out (trained judges, oracle, saliency, plausibility); pass it as dataset."
-        )
+        notes.append("measures that need a data set are left out (trained judges, oracle, saliency, plausibility).")
     else:
         if judges is None:
             judges = find_judges(dataset, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
-                notes.append("the explained classifier's architecture is not known; a judge may be of the same.")
+                notes.append("the explained classifier's architecture is not known; a judge may have the same one.")
         plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
     accuracy = accuracies(judges, dataset) if judges and dataset is not None else {}
-    notes += _doubts(accuracy, dataset)
+    notes += _weak_judges(accuracy, dataset)
 
-    answers = e[asked]
-    stages = _stages(answers, dataset, rows[asked], judges or {}, plausibility)
+    answers = e[measured]
+    stages = _stages(answers, dataset, rows[measured], judges or {}, plausibility)
     columns: Columns = {}
     with progress_bar("evaluating", len(stages) + 1, show=progress) as bar:
         for title, measure in stages.items():
@@ -146,17 +144,15 @@ def evaluate(
             columns |= measure()
             bar.advance()
         bar.advance(0, "the whole set")
-        of_set = {"coverage": (validity.coverage(e), int(asked.sum()))}
-        of_set["universality"] = (universality(answers), int(answers.valid.sum()))
-        of_set |= _pooled(answers, dataset, rows[asked]) | _bodies(answers)
-        of_set["seconds"] = (e.seconds, len(e))
-        per_query = _frame(e, digests, None if dataset is None else rows, asked, columns)
-        summary = summarise(per_query, of_set, seed=seed)
+        set_measures = {"coverage": (validity.coverage(e), int(measured.sum()))}
+        set_measures["universality"] = (universality(answers), int(answers.valid.sum()))
+        set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
+        set_measures["seconds"] = (e.seconds, len(e))
+        per_query = _frame(e, digests, None if dataset is None else rows, measured, columns)
+        summary = summarise(per_query, set_measures, seed=seed)
         bar.advance()
     if "lof_ratio" in columns and np.isnan(columns["lof_ratio"]).any():
-        notes.append(
-            "plausibility is not known where the target class has fewer than 6 training series, or no test one."
-        )
+        notes.append("plausibility is NaN where the target class has fewer than 6 training series or no test series.")
     return Scores(per_query=per_query, summary=summary, judges=accuracy, notes=tuple(notes))
 
 
@@ -167,19 +163,19 @@ def _stages(
     judges: Mapping[str, Judge],
     plausibility: Plausibility | None,
 ) -> dict[str, Callable[[], Columns]]:
-    """Return what is to be measured, answer by answer, by the title of the work."""
+    """Return the functions that compute measures per answer, by the title shown in the progress bar."""
     known = rows >= 0
     skeleton = find_skeleton(e.feature_names)
     stages: dict[str, Callable[[], Columns]] = {"shape": lambda: _measure_plain(e)}
     if judges:
         stages["judges"] = lambda: _measure_transfer(e, judges)
     if dataset is not None and dataset.oracle is not None and known.any():
-        stages["oracle"] = lambda: {"oracle": _spread(oracle(e[known], dataset, rows[known]), known)}
+        stages["oracle"] = lambda: {"oracle": _scatter(oracle(e[known], dataset, rows[known]), known)}
     if plausibility is not None:
         stages["plausibility"] = lambda: plausibility.ratios(e)
     if dataset is not None and dataset.salient_test is not None and known.any():
         salient = dataset.salient_test
-        stages["saliency"] = lambda: {"saliency_auc": _spread(salient_auc(e[known], salient[rows[known]]), known)}
+        stages["saliency"] = lambda: {"saliency_auc": _scatter(salient_auc(e[known], salient[rows[known]]), known)}
     if skeleton is not None:
         stages["geometry"] = lambda: {
             "limb_deviation": limb_deviation(e, skeleton),
@@ -191,19 +187,19 @@ def _stages(
 
 
 def _measure_plain(e: Explanation) -> Columns:
-    parts = [e[start : start + _PART] for start in range(0, max(len(e), 1), _PART)]
-    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in PLAIN.items()}
+    parts = [e[start : start + _CHUNK] for start in range(0, max(len(e), 1), _CHUNK)]
+    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in EXPLANATION_MEASURES.items()}
 
 
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
     if "valid" in judges:
-        raise DataError("no judge can be called 'valid': transfer_valid is the mean over valid answers. Rename it.")
-    found = transfer(e, judges)
+        raise DataError("no judge can be named 'valid': transfer_valid is the mean over valid answers. Rename it.")
+    found = transfer(e, skip_checks(judges, e))
     return {"transfer": found["transfer"], **{f"transfer_{name}": found[name] for name in judges}}
 
 
-def _pooled(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str, tuple[float, int]]:
-    """Return the area under one ROC curve of all answers, valid ones and all."""
+def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str, tuple[float, int]]:
+    """Return the area under the ROC curve of all answers together: of the valid ones, and of all."""
     known = rows >= 0
     if dataset is None or dataset.salient_test is None or not known.any():
         return {}
@@ -216,26 +212,26 @@ def _pooled(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str
     return areas
 
 
-def _bodies(e: Explanation) -> dict[str, tuple[float, int]]:
-    """Return how far the limbs' lengths and the joints' angles of all valid answers are from those of the queries."""
+def _geometry_distances(e: Explanation) -> dict[str, tuple[float, int]]:
+    """Return the distances of limb lengths and joint angles between all valid answers and their queries."""
     skeleton, found = find_skeleton(e.feature_names), e[e.valid]
     if skeleton is None or not len(found):
         return {}
     distances = {"limb_distance": limb_distance(found, skeleton), "joint_distance": joint_distance(found, skeleton)}
-    return {name: (float(np.mean(list(of.values()))), len(found)) for name, of in distances.items() if of}
+    return {name: (float(np.mean(list(d.values()))), len(found)) for name, d in distances.items() if d}
 
 
-def _spread(values: FloatArray, known: BoolArray) -> FloatArray:
-    """Return values of the known answers in the place of all, NaN elsewhere."""
-    spread = np.full(len(known), np.nan)
-    spread[known] = values
-    return spread
+def _scatter(values: FloatArray, rows: BoolArray) -> FloatArray:
+    """Return an array (answers,) with ``values`` at ``rows`` and NaN elsewhere."""
+    scattered = np.full(len(rows), np.nan)
+    scattered[rows] = values
+    return scattered
 
 
 def _frame(
-    e: Explanation, digests: Sequence[str], rows: IntArray | None, asked: BoolArray, columns: Columns
+    e: Explanation, digests: Sequence[str], rows: IntArray | None, measured: BoolArray, columns: Columns
 ) -> pd.DataFrame:
-    """Return one row per answer; measures are NaN for those that were not asked for."""
+    """Return one row per answer; measures are NaN where ``measured`` is False."""
     import pandas as pd
 
     labels: dict[str, Any] = {
@@ -244,20 +240,20 @@ def _frame(
     }
     if rows is not None:
         labels["row"] = rows
-    labels["digest"] = [digest[:_SHORT] for digest in digests]
+    labels["digest"] = [digest[:_DIGEST_LENGTH] for digest in digests]
     labels["target"] = np.array(e.class_names, dtype=object)[e.target]
     labels["status"] = e.status.astype(object)
-    frame: pd.DataFrame = pd.DataFrame(labels | {name: _spread(values, asked) for name, values in columns.items()})
+    frame: pd.DataFrame = pd.DataFrame(labels | {name: _scatter(values, measured) for name, values in columns.items()})
     return frame
 
 
-def _doubts(accuracy: Mapping[str, float], dataset: Dataset | None) -> list[str]:
-    """Say which judges are no better than naming the most frequent class."""
+def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list[str]:
+    """Return a note for each judge that is no better than always predicting the most frequent class."""
     if dataset is None or not len(dataset.y_test):
         return []
-    guess = float(np.bincount(dataset.y_test).max() / len(dataset.y_test))
+    baseline = float(np.bincount(dataset.y_test).max() / len(dataset.y_test))
     return [
-        f"the judge {name} is right on {share:.2f} of the test series, no better than guessing; it says little."
+        f"the judge {name} has a test accuracy of {share:.2f}, no better than the majority class; it says little."
         for name, share in accuracy.items()
-        if share <= guess
+        if share <= baseline
     ]

@@ -1,25 +1,28 @@
-"""What an evaluation is given: refused in words where it cannot be, or where it does not belong together."""
+"""Checks of the arguments of an evaluation, each with an error message that says what to pass instead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, DataError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
-ASKED = 16  # answers that a classifier is asked about again: those it was least sure of tell most
-# How far a probability may be off, absolutely and in parts of itself: another device or batch makes less of a
-# difference, another model more, and where both are sure it shows in the small probabilities only.
-ABSOLUTE, RELATIVE = 1e-4, 0.1
+N_COMPARED = (
+    16  # answers whose probabilities are computed again: the least certain ones, which differ most between models
+)
+# Tolerance of a probability. Another device or batch size makes a smaller difference, another model a larger one; where
+# both models are certain, it shows in the small probabilities only, hence the relative part.
+ATOL, RTOL = 1e-4, 0.1
 
 
 def check_explanation(e: Any) -> None:
-    """Refuse what is no explanation, and one that holds nothing to measure."""
+    """Raise an error unless ``e`` is an explanation with at least one answer to measure."""
     if not isinstance(e, Explanation):
         raise DataError(
             f"evaluate measures an Explanation, got {type(e).__name__}. Make one with explainer.explain(X, target), "
@@ -35,7 +38,7 @@ def check_explanation(e: Any) -> None:
 
 
 def check_dataset(dataset: Any) -> None:
-    """Refuse what is no data set."""
+    """Raise an error unless ``dataset`` is a Dataset."""
     if not isinstance(dataset, Dataset):
         raise DataError(
             f"dataset must be a Dataset, got {type(dataset).__name__}. sp.load_dataset(name) loads one, "
@@ -44,37 +47,51 @@ def check_dataset(dataset: Any) -> None:
 
 
 def check_kind(classifier: Any) -> None:
-    """Refuse what is no classifier of sparcets."""
+    """Raise an error unless ``classifier`` is a sparcets classifier."""
     if not isinstance(classifier, Classifier):
         raise CapabilityError(
-            f"classifier must be a classifier of sparcets, got {classifier!r}. Pass the explained one; a model of "
-            "your own goes through sp.wrap(model)."
+            f"classifier must be a sparcets classifier, got {classifier!r}. Pass the explained one; wrap a model of "
+            "your own with sp.wrap(model)."
         )
 
 
 def check_explained(classifier: Any, e: Explanation) -> None:
-    """Refuse a classifier that says other things of the answers than the one that was explained."""
+    """Raise an error if the classifier's probabilities of the answers differ from those in the explanation."""
     check_kind(classifier)
-    asked = np.argsort(e.proba_after.max(1), kind="stable")[:ASKED]
-    kept = e.proba_after[asked]
-    said = classifier.predict_proba(e.counterfactual[asked], None if e.lengths is None else e.lengths[asked])
+    rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
+    stored, X = e.proba_after[rows], e.counterfactual[rows]
+    # Where the shape does not fit, the checked path raises the error that says so.
+    predict = classifier.proba_unchecked if takes(classifier, X) else classifier.predict_proba
+    predicted = predict(X, None if e.lengths is None else e.lengths[rows])
     hint = "Pass the one the explainer was given, or leave classifier= out."
-    if said.shape != kept.shape:
+    if predicted.shape != stored.shape:
         raise DataError(
-            f"{classifier!r} is not the classifier that was explained: it tells {said.shape[1]} classes apart, the "
-            f"explanation {kept.shape[1]}. {hint}"
+            f"{classifier!r} is not the classifier that was explained: it has {predicted.shape[1]} classes, the "
+            f"explanation {stored.shape[1]}. {hint}"
         )
-    off = np.abs(said - kept) - (ABSOLUTE + RELATIVE * kept)
-    i, k = np.unravel_index(off.argmax(), off.shape)
-    if off[i, k] > 0:
+    excess = np.abs(predicted - stored) - (ATOL + RTOL * stored)
+    i, k = np.unravel_index(excess.argmax(), excess.shape)
+    if excess[i, k] > 0:
         raise DataError(
-            f"{classifier!r} is not the classifier that was explained: to answer {asked[i]} it gives class "
-            f"{e.class_names[k]!r} the probability {said[i, k]:.3g}, but the explanation has {kept[i, k]:.3g}. {hint}"
+            f"{classifier!r} is not the classifier that was explained: for answer {rows[i]} its probability of class "
+            f"{e.class_names[k]!r} is {predicted[i, k]:.3g}, but the explanation has {stored[i, k]:.3g}. {hint}"
         )
+
+
+def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier]:
+    """Return whether ``classifier`` is a sparcets classifier of series shaped as ``X`` (batch, time, features).
+
+    Series of an explanation were checked when it was made; if this holds, they need no second check.
+    """
+    return (
+        isinstance(classifier, Classifier)
+        and classifier.n_steps in (None, X.shape[1])
+        and classifier.n_features in (None, X.shape[2])
+    )
 
 
 def check_judges(judges: Any) -> None:
-    """Refuse judges without a name, or that cannot be asked."""
+    """Raise an error unless ``judges`` maps names to objects with a ``predict`` method."""
     if not isinstance(judges, Mapping):
         raise DataError(
             f"judges must be a mapping from names to classifiers, got {type(judges).__name__}. "

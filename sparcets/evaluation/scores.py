@@ -1,4 +1,4 @@
-"""Scores: what an evaluation found, per answer and as means with their uncertainty."""
+"""Scores: the result of an evaluation, per answer and as means with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sparcets.storage import read_json, write_json
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 1  # raised whenever the file's layout changes
+SCHEMA = 1  # version of the file's layout
 
-# Measures of the change itself: their means are over valid answers, since an answer that fails can be as small as it
-# likes; over all answers they are given beside them, under the name with "_all".
+# Measures of the change itself. Their means are over valid answers, since the change of an invalid answer can be
+# arbitrarily small; the means over all answers are given under the name with suffix "_all".
 SHAPE = (
     "similarity",
     "sparsity",
@@ -43,34 +43,35 @@ SHAPE = (
     "limb_deviation",
     "joint_deviation",
 )
-TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under the name with "_valid"
+TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under the name with suffix "_valid"
 HIGHER = ("valid", "coverage", "probability", "saliency_auc", "saliency_auc_pooled", "diversity", "place_diversity")
 HEADLINE = ("valid", "precision", "transfer", "oracle", "similarity", "sparsity", "smoothness", "universality")
-LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are no measures
-WARNING = "warning: "  # how a note begins that is shown wherever the scores are
+LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are not measures
+WARNING = "warning: "  # prefix of notes that are also shown in repr
 
 Better = Literal["higher", "lower", ""]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """What :func:`sparcets.evaluate` found.
+    """The result of :func:`sparcets.evaluate`.
 
     Attributes
     ----------
     per_query
-        One row per answer: ``query`` (place among the queries), ``answer`` (0 for the first to its query), ``row``
-        (place in ``X_test``, -1 where it is not there), ``digest`` (of the query's values, by which :func:`compare`
-        knows it), ``target`` (class name), ``status``, and one column per measure. A measure that does not apply is
-        NaN; answers with status ``unchanged`` have none.
+        One row per answer: ``query`` (index of the query), ``answer`` (number among the answers to that query, from 0),
+        ``row`` (index in ``X_test``, -1 if it is not there), ``digest`` (hash of the query's values, by which
+        :func:`compare` matches queries), ``target`` (class name), ``status``, and one column per measure. Measures that
+        do not apply are NaN, as are all measures of answers with status ``unchanged``.
     summary
-        By name of the measure: ``mean``, ``std`` (of the values, as of a sample), ``n`` (values), and the 95 %
-        bootstrap interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as
-        mean, and NaN for what single values would give.
+        By measure: ``mean``, ``std`` (sample standard deviation), ``n`` (number of values), and the 95 % bootstrap
+        interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as ``mean``
+        and NaN for the rest.
     judges
-        Accuracy of each judge on the test part, where it is known.
+        Test accuracy of each judge, where known.
     notes
-        What was left out, and why; queries that are not in the test part first, as a warning if none is.
+        What was left out, and why. The first note is about queries that are not in the test part; it is a warning if
+        none is.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Scores:
         return f"Scores({len(self.per_query)} answers: {', '.join(found)}{warnings})"
 
     def to_markdown(self) -> str:
-        """Return a table of all means, with the notes below it."""
+        """Return a Markdown table of all means, followed by the notes."""
         lines = ["| measure | mean | std | 95 % interval | n | better |", "|---|---|---|---|---|---|"]
         for name, s in self.summary.items():
             interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
@@ -105,13 +106,13 @@ class Scores:
         return "\n".join(lines)
 
     def remarks(self) -> list[str]:
-        """Return what belongs below a table of the means: the judges' accuracies and the notes, a sentence each."""
-        told = ", ".join(f"{name} {number(accuracy) or 'not known'}" for name, accuracy in self.judges.items())
-        judges = [f"judges and their test accuracy: {told}."] if told else []
+        """Return the judges' accuracies and the notes as sentences, to print below a table of the means."""
+        accuracies = ", ".join(f"{name} {number(accuracy) or 'not known'}" for name, accuracy in self.judges.items())
+        judges = [f"judges and their test accuracy: {accuracies}."] if accuracies else []
         return judges + [note if note.startswith(WARNING) else f"note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, with None for NaN."""
+        """Return values for JSON, with None for NaN."""
         return {
             "schema": SCHEMA,
             "summary": {name: {key: _plain(v) for key, v in s.items()} for name, s in self.summary.items()},
@@ -121,12 +122,12 @@ class Scores:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one JSON file, whole or not at all; read it with :meth:`load`."""
+        """Write everything to one JSON file, atomically; read it with :meth:`load`."""
         write_json(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scores:
-        """Read what :meth:`save` wrote."""
+        """Read a file written by :meth:`save`."""
         import pandas as pd
 
         if not Path(path).is_file():
@@ -154,11 +155,11 @@ class Scores:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, FileFormatError):
                 raise
-            raise FileFormatError(f"{path} holds no scores, or they are damaged: {error!r}.") from error
+            raise FileFormatError(f"{path} contains no scores, or it is damaged: {error!r}.") from error
 
 
 def better(name: str) -> Better:
-    """Say which way a measure is better; empty where neither is.
+    """Return whether higher or lower values of a measure are better; empty where neither is.
 
     >>> better("transfer_fcn"), better("sparsity_all"), better("segment_length")
     ('higher', 'lower', '')
@@ -175,16 +176,16 @@ def measure_names(per_query: pd.DataFrame) -> list[str]:
 
 
 def summarise(
-    per_query: pd.DataFrame, of_set: Mapping[str, tuple[float, int]], *, seed: int
+    per_query: pd.DataFrame, set_measures: Mapping[str, tuple[float, int]], *, seed: int
 ) -> dict[str, dict[str, float]]:
-    """Return mean, spread and bootstrap interval of every measure.
+    """Return mean, standard deviation and bootstrap interval of every measure.
 
     Parameters
     ----------
     per_query
         As in :class:`Scores`.
-    of_set
-        Measures of the whole set: value, and how many answers it is over.
+    set_measures
+        Measures of the whole set: value, and number of answers.
     seed
         Seed of the bootstrap.
     """
@@ -196,35 +197,35 @@ def summarise(
         found = values[~np.isnan(values[:, i]), i]
         mean = found.mean() if len(found) else math.nan
         std = found.std(ddof=1) if len(found) > 1 else math.nan
-        summary[name] = _line(mean, std, low[i], high[i], len(found))
-    for name, (value, n) in of_set.items():
-        summary[name] = _line(value, math.nan, math.nan, math.nan, n)
+        summary[name] = _summary_line(mean, std, low[i], high[i], len(found))
+    for name, (value, n) in set_measures.items():
+        summary[name] = _summary_line(value, math.nan, math.nan, math.nan, n)
     return summary
 
 
-def _line(mean: float, std: float, low: float, high: float, n: int) -> dict[str, float]:
+def _summary_line(mean: float, std: float, low: float, high: float, n: int) -> dict[str, float]:
     return {"mean": float(mean), "std": float(std), "low": float(low), "high": float(high), "n": n}
 
 
 def averaged(per_query: pd.DataFrame) -> dict[str, FloatArray]:
-    """Return what the means are over (answers,): NaN where an answer does not count."""
+    """Return the values that are averaged, by name of the mean (answers,); NaN where an answer does not count."""
     valid = per_query["valid"].to_numpy() == 1
     columns: dict[str, FloatArray] = {}
-    beside: dict[str, FloatArray] = {}  # the same over other answers, behind the rest
+    over_all: dict[str, FloatArray] = {}  # placed after the rest
     for name in measure_names(per_query):
         values = per_query[name].to_numpy(dtype=np.float64)
         over_valid = np.where(valid, values, np.nan)
         if name in SHAPE:
-            columns[name], beside[f"{name}_all"] = over_valid, values
+            columns[name], over_all[f"{name}_all"] = over_valid, values
         else:
             columns[name] = values
             if name in TRUTH:
                 columns[f"{name}_valid"] = over_valid
-    return {**columns, **beside}
+    return {**columns, **over_all}
 
 
 def number(value: float) -> str:
-    """Return a number as tables show it; nothing where it is not known.
+    """Format a number for tables; NaN becomes an empty string.
 
     >>> number(0.5), number(math.nan)
     ('0.500', '')

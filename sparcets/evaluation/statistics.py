@@ -1,4 +1,4 @@
-"""How sure a mean is, and whether two explainers differ: bootstrap over queries, paired tests, Holm's correction."""
+"""Bootstrap intervals of means over queries, and paired tests between two explainers with Holm's correction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
 
 LEVEL = 95  # per cent
-_CHUNK = 2_000_000  # draws at once; more only costs memory
+_CHUNK = 2_000_000  # draws per chunk, bounding memory
 
 
 def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -30,8 +30,8 @@ def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int
     values
         Numbers (answers,); NaN does not count.
     groups
-        What each belongs to (answers,): groups are drawn whole, since answers to one query are not independent. None
-        draws the values themselves.
+        Group of each value (answers,). Whole groups are resampled, since answers to one query are not independent.
+        None resamples the values.
     n
         Number of resamples.
     seed
@@ -51,7 +51,7 @@ def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int
     columns = np.asarray(values, dtype=np.float64)
     if columns.ndim != 1 or (groups is not None and np.shape(groups) != columns.shape):
         raise ShapeError(
-            f"values must be a row of numbers, and groups as many; got shapes {columns.shape} and {np.shape(groups)}."
+            f"values must be one-dimensional and groups as long, got shapes {columns.shape} and {np.shape(groups)}."
         )
     low, high = bootstrap_intervals(columns[:, None], groups, n, seed)
     return float(low[0]), float(high[0])
@@ -60,7 +60,7 @@ def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int
 def bootstrap_intervals(
     columns: FloatArray, groups: Any = None, n: int = 1000, seed: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of the means of many columns (answers, measures), from one and the same draws."""
+    """Return the intervals of the means of many columns (answers, measures), all from the same resamples."""
     n_columns, present = columns.shape[1], ~np.isnan(columns)
     if not len(columns):
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
@@ -68,7 +68,7 @@ def bootstrap_intervals(
     order = np.argsort(of_group, kind="stable")
     first = np.unique(of_group[order], return_index=True)[1]
     n_groups = len(first)
-    # Sum and number of the values of each group, so that a resample is a weighted sum of groups.
+    # Sum and count of the values of each group: the mean of a resample is then a ratio of weighted sums over groups.
     totals = np.add.reduceat(np.hstack([np.where(present, columns, 0.0), present])[order], first, axis=0)
     rng = generator(seed, "bootstrap")
     means = np.full((n, n_columns), np.nan)
@@ -79,25 +79,25 @@ def bootstrap_intervals(
         weights = np.bincount(drawn.ravel(), minlength=part.shape[0] * n_groups).reshape(len(part), n_groups)
         sums, sizes = np.split(weights.astype(np.float64) @ totals, 2, axis=1)
         np.divide(sums, sizes, out=part, where=sizes > 0)
-    edge, some = (100 - LEVEL) / 2, present.any(0)  # nanpercentile warns of columns without a number
+    tail, known = (100 - LEVEL) / 2, present.any(0)  # nanpercentile warns of columns without a number
     interval = np.full((2, n_columns), np.nan)
-    interval[:, some] = np.nanpercentile(means[:, some], [edge, 100 - edge], axis=0)
+    interval[:, known] = np.nanpercentile(means[:, known], [tail, 100 - tail], axis=0)
     return interval[0], interval[1]
 
 
 def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None, seed: int = 0) -> pd.DataFrame:
     """Compare two explainers on the same queries, by paired tests.
 
-    Pairs are queries that both have answers to; several answers to one query count by their mean. Measures of the
-    change itself are compared where both answers are valid, validity and truth everywhere.
+    Pairs are queries answered by both; several answers to one query count by their mean. Measures of the change itself
+    are compared where both answers are valid, all others everywhere.
 
     Parameters
     ----------
     a, b
         Scores of explanations of the same queries towards the same targets.
     measures
-        Those to compare, or the name of one; None takes all that both have. The fewer, the less Holm's correction
-        costs.
+        Name or names of the measures to compare; None takes all that both have. Holm's correction is weaker for fewer
+        measures.
     seed
         Seed of the bootstrap.
 
@@ -106,8 +106,8 @@ def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None
     DataFrame
         One row per measure: the means ``a`` and ``b`` over the pairs, ``difference`` (a − b) with its 95 % bootstrap
         interval ``low`` to ``high``, ``test`` (``mcnemar``, exact, where all values are 0 or 1, otherwise ``wilcoxon``,
-        signed ranks; empty without pairs), ``n`` pairs, its ``p``, and ``p_holm``, corrected for the number of
-        measures.
+        signed ranks; empty without pairs), the number of pairs ``n``, the p value ``p``, and ``p_holm``, corrected for
+        the number of measures.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None
     if not (isinstance(a, Scores) and isinstance(b, Scores)):
         raise DataError(
             f"compare takes two Scores, got {type(a).__name__} and {type(b).__name__}. "
-            "sp.evaluate(explanation, dataset) gives them."
+            "They are returned by sp.evaluate(explanation, dataset)."
         )
     chosen = _choose(a, b, [measures] if isinstance(measures, str) else measures)
     _check_same_queries(a, b)
@@ -185,12 +185,12 @@ def wilcoxon(difference: FloatArray) -> float:
     if not len(unequal):
         return 1.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that few pairs make the approximation rough; n stands beside p
+        warnings.simplefilter("ignore")  # about few pairs; n is reported with p
         return float(signed_ranks(unequal).pvalue)
 
 
 def holm(p: FloatArray) -> FloatArray:
-    """Return p values corrected for their number by Holm's step-down rule; NaN stays and does not count.
+    """Return p values corrected for multiple testing by Holm's step-down procedure; NaN stays NaN and does not count.
 
     >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).tolist()
     [0.03, 0.06, nan, 0.06]
@@ -204,7 +204,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def _choose(a: Scores, b: Scores, measures: Sequence[str] | None) -> list[str]:
-    """Return the measures to compare; those of the whole set have no value per query."""
+    """Return the names of the measures to compare; measures of the whole set have no value per query."""
     from sparcets.evaluation.scores import averaged, measure_names
 
     shared = [name for name in measure_names(a.per_query) if name in b.per_query]
@@ -217,7 +217,7 @@ def _choose(a: Scores, b: Scores, measures: Sequence[str] | None) -> list[str]:
             continue
         if name in a.summary and name not in averaged(a.per_query):
             raise DataError(
-                f"{name!r} is a measure of the whole set, one number for all queries, so there is nothing to pair. "
+                f"{name!r} is a measure of the whole set, one number for all queries, so it cannot be paired. "
                 f"Known: {', '.join(shared)}."
             )
         raise DataError(f"no measure {name!r} in both scores. Known: {', '.join(shared)}.")
@@ -231,7 +231,7 @@ def _by_query(per_query: pd.DataFrame, name: str, *, only_valid: bool) -> pd.Ser
 
 
 def _check_same_queries(a: Scores, b: Scores) -> None:
-    """Refuse scores that cannot be paired: no common queries, other targets, or other series behind the numbers."""
+    """Raise an error if scores cannot be paired: no common queries, different targets or different series."""
     first, second = (s.per_query.drop_duplicates("query").set_index("query") for s in (a, b))
     common = first.index.intersection(second.index)
     if not len(common):
@@ -244,13 +244,13 @@ def _check_same_queries(a: Scores, b: Scores) -> None:
         differ = common[(ours != theirs) & known]
         if len(differ):
             raise DataError(
-                f"the two scores cannot be paired: query {differ[0]} has other {what} "
+                f"the two scores cannot be paired: query {differ[0]} has different {what} "
                 f"({first.loc[differ[0], column]} and {second.loc[differ[0], column]}). "
                 "Explain the same queries, in the same order, towards the same targets."
             )
-    asked = [_by_query(s.per_query, "valid", only_valid=False).dropna().index for s in (a, b)]
-    if not len(asked[0].intersection(asked[1])):
+    measured = [_by_query(s.per_query, "valid", only_valid=False).dropna().index for s in (a, b)]
+    if not len(measured[0].intersection(measured[1])):
         raise DataError(
-            "there is no query that both were asked: those of the one were in the target class already for the other. "
+            "no query was measured in both scores: each was in the target class already for one of the classifiers. "
             "Compare explanations of the same classifier."
         )

@@ -10,13 +10,15 @@ EXPLAINERS = Registry(
         "ics": "sparcets.explainers.ics:Ics",
         "nearest": "sparcets.explainers.nearest:Nearest",
         "sparce": "sparcets.explainers.sparce:Sparce",
+        "sparcets": "sparcets.explainers.sparcets.explainer:Explainer",
     },
     about={
         "countergan": "generator of dense residuals, trained against a discriminator (CounteRGAN)",
         "gan": "generator of whole series, trained against a discriminator",
         "ics": "search by gradient descent, one query at a time in one batch (after Wachter et al.)",
         "nearest": "nearest real series of the target class that the classifier accepts; needs no training",
-        "sparce": "generator of sparse residuals that must convince witnesses too; with paper() the paper's method",
+        "sparce": "generator of sparse residuals, trained against a discriminator (the paper's SPARCE)",
+        "sparcets": "our own: sparse residuals that convince an ensemble of classifiers, not the explained one alone",
     },
     entry_point_group="sparcets.explainers",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from abc import ABC, abstractmethod
@@ -15,31 +14,32 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
-from sparcets.config.explainers import ExplainerConfig
-from sparcets.constraints import Constraints
+from sparcets.config.explainers import MethodConfig
+from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import (
-    CapabilityError,
-    ConfigError,
-    ConstraintError,
-    DataError,
-    NotFittedError,
+from sparcets.errors import CapabilityError, DataError, NotFittedError, TargetError
+from sparcets.explainers.compatibility import agree_on_class_names, check_compatibility
+from sparcets.explainers.files import save_explainer
+from sparcets.explainers.request import (
+    Answers,
+    CallOptions,
+    FitJob,
+    QueryBlock,
+    Request,
+    check_constraints,
+    is_stream,
+    refuse_nothing_to_do,
 )
-from sparcets.explainers.agreement import agreed_class_names, check_agreement
-from sparcets.explainers.queries import Block, Queries
-from sparcets.explainers.request import Answers, FitJob, Question, Request
-from sparcets.explainers.saving import save_explainer
-from sparcets.explainers.streaming import explain_to, refuse_nothing_to_do
-from sparcets.explanation import Explanation, join
+from sparcets.explainers.streaming import QueryStream, explain_stream
+from sparcets.explanation.result import Explanation, join
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.series_info import SeriesInfo
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-C = TypeVar("C", bound=ExplainerConfig)
-log = logging.getLogger(__name__)
+C = TypeVar("C", bound=MethodConfig)
 
 
 class BaseExplainer(ABC, Generic[C]):
@@ -62,9 +62,10 @@ class BaseExplainer(ABC, Generic[C]):
         Values by name that the fit left behind; empty where nothing is trained.
     """
 
-    config_class: ClassVar[type[ExplainerConfig]]
+    config_class: ClassVar[type[MethodConfig]]
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
+    _defaults: CallOptions  # of a call of ``explain`` without arguments; set by ``fit``
 
     def __init__(self, classifier: Classifier, config: C | None = None) -> None:
         self.classifier = classifier
@@ -72,8 +73,9 @@ class BaseExplainer(ABC, Generic[C]):
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
         self.constraints_ = Constraints()
+        self._target: int | None = None  # the one class it is fitted for, if its settings name one
 
-    # What users call. Final: every method checks, batches and packages in the same way.
+    # Public methods. Final: every method checks, batches and packages in the same way.
 
     @final
     def fit(
@@ -98,7 +100,7 @@ class BaseExplainer(ABC, Generic[C]):
         lengths
             True lengths of padded series.
         constraints
-            What no answer of this explainer may ever do: a trained method learns under them, ``explain`` enforces them.
+            Standing constraints on all answers: a trained method is trained under them, ``explain`` enforces them.
         checkpoint
             Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
             methods that train nothing leave nothing there.
@@ -116,26 +118,24 @@ class BaseExplainer(ABC, Generic[C]):
         model = self.classifier
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
         self._check_lengths_supported(lengths)
-        checked = check_lengths(lengths, X)
-        names = agreed_class_names(model, X, y, source)
-        labels, names = check_labels(y, n_samples=len(X), class_names=names)
-        self.history_ = {}
-        self.info_ = None
-        info = SeriesInfo.measure(X, names, lengths=checked, source=source)
-        standing = _checked_constraints(constraints)
+        lengths = check_lengths(lengths, X)
+        y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
+        standing = check_constraints(constraints)
+        self.history_, self.info_ = {}, None
+        info = SeriesInfo.measure(X, class_names, lengths=lengths, source=source)
         job = FitJob(
             X=X,
-            y=labels,
-            lengths=checked,
+            y=y,
+            lengths=lengths,
             info=info,
+            target=self._own_target(info),
             constraints=standing.bind(info),
-            standing=standing.to_dict(),
+            constraints_given=standing.to_dict(),
             checkpoint=None if checkpoint is None else Path(checkpoint),
             progress=progress,
         )
         self._fit(job)
-        self.constraints_ = standing
-        self.info_ = info
+        self._set_fitted(info, standing)
         return self
 
     @final
@@ -185,33 +185,17 @@ class BaseExplainer(ABC, Generic[C]):
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         self._check_lengths_supported(lengths)
-        queries = Queries(
-            X,
-            target,
-            lengths,
-            check=lambda part, first: check_series(
-                part, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps, first=first
-            ),
-            class_names=info.class_names,
-        )
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
-        if sparsity is not None and not _is_share(sparsity):
-            raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
-        asked = _checked_constraints(constraints)
-        bound = self.constraints_.bind(info).and_also(asked.bind(info))
-        if not bound.editable.any():
-            raise ConstraintError(
-                "the constraints given to fit and to explain together leave nothing that may change; loosen one."
+        options = self._defaults.override(constraints, self.constraints_, info, sparsity=sparsity, n=n)
+        if out is not None or is_stream(X) or isinstance(X, np.memmap):
+            stream = QueryStream(
+                X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
             )
-        said = {"fit": self.constraints_.to_dict(), "explain": asked.to_dict()}
-        question = Question(constraints=bound, said=said, sparsity=sparsity, n=int(n))
-        with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
-            if out is not None:
-                return explain_to(self, out, queries, question, bar)
-            size = self.config.batch_size if queries.n is None else queries.n
-            parts = [part for block in queries.blocks(size) for part in self._explain_block(block, question, bar)]
-        whole = join(parts)
+            return explain_stream(self, stream, options, out=out, progress=progress)
+        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
+        lengths = check_lengths(lengths, X)
+        block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
+        with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
+            whole = join(list(self._explain_block(block, options, bar)))
         refuse_nothing_to_do([whole])
         return replace(whole, seconds=time.perf_counter() - started)
 
@@ -243,10 +227,10 @@ class BaseExplainer(ABC, Generic[C]):
         """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`."""
         save_explainer(self, Path(folder))
 
-    # What a method writes.
+    # Hooks: what a method implements.
 
     def _fit(self, job: FitJob) -> None:
-        """Learn from checked training series; empty where nothing is learnt."""
+        """Learn from checked training series; does nothing where there is nothing to learn."""
 
     @abstractmethod
     def _explain(self, request: Request) -> Answers:
@@ -258,46 +242,52 @@ class BaseExplainer(ABC, Generic[C]):
 
     @abstractmethod
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        """Take back what :meth:`_state` gave, for series like those of the fit."""
+        """Restore the arrays that :meth:`_state` returned; ``info`` describes the training series."""
 
     # Shared work.
 
-    def _explain_block(self, block: Block, question: Question, bar: Bar) -> Iterator[Explanation]:
+    def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         """Answer a block of queries batch by batch."""
+        info = self._fitted()
         for start in range(0, len(block.X), self.config.batch_size):
             began = time.perf_counter()
             rows = slice(start, start + self.config.batch_size)
             X = block.X[rows]
             lengths = None if block.lengths is None else block.lengths[rows]
-            before = self.classifier.predict_proba(X, lengths)
-            info = self._fitted()
-            check_agreement(self.classifier, info, f"this {type(self).__name__}")
+            before = self.classifier.proba_unchecked(X, lengths)
+            if before.shape[1] != info.n_classes:  # known of some models only after a prediction
+                check_compatibility(self.classifier, info, f"this {type(self).__name__}")
+            if block.target is not None:
+                target = block.target[rows]
+            else:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
+                target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
             request = Request(
                 X=X,
-                target=self._targets(None if block.target is None else block.target[rows], before),
+                target=target,
                 lengths=lengths,
-                constraints=question.constraints,
+                constraints=options.constraints,
                 at_most=None,
-                n=question.n,
+                n=options.n,
                 info=info,
             )
-            if question.sparsity is not None:
-                # Floor with a hair of grace: 0.1 of 30 entries are 3, though the product may be 2.99….
-                entries = request.mutable_entries() * question.sparsity
+            if options.sparsity is not None:
+                # Rounded down with a tolerance: 0.1 of 30 entries are 3, though the product may be 2.99….
+                entries = request.mutable_entries() * options.sparsity
                 request = replace(request, at_most=np.floor(entries + 1e-9).astype(np.int64))
-            places = np.arange(block.first + start, block.first + start + len(X))
-            answers = self._explain_batch(request, places, before)
+            query_index = np.arange(block.first + start, block.first + start + len(X))
+            answers = self._explain_batch(request, query_index, before)
             bar.advance(len(X))
-            yield replace(answers, constraints=question.said, seconds=time.perf_counter() - began)
+            yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
-    def _explain_batch(self, request: Request, places: IntArray, before: FloatArray) -> Explanation:
+    def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
+        """Answer a batch of queries, predict the answers, and package both."""
         n, info, lengths = request.n, request.info, request.lengths
         X, target = request.X, request.target
         query = np.repeat(X, n, axis=0)
         counterfactual = query.copy()
         status = np.full(len(X) * n, "unchanged", dtype="<U9")
         reason = np.full(len(X) * n, "", dtype=object)
-        after = np.repeat(before, n, axis=0)  # of what is unchanged, the classifier has spoken
+        after = np.repeat(before, n, axis=0)
         open_rows = np.flatnonzero(before.argmax(1) != target)
         if len(open_rows):
             answers = self._explain(
@@ -315,15 +305,15 @@ class BaseExplainer(ABC, Generic[C]):
             reason[of_open] = answers.reason
             after[of_open] = np.nan if answers.proba is None else answers.proba
         repeated = None if lengths is None else np.repeat(lengths, n)
-        unheard = np.flatnonzero(np.isnan(after).any(1))
-        if len(unheard):
-            steps = None if repeated is None else repeated[unheard]
-            after[unheard] = self.classifier.predict_proba(counterfactual[unheard], steps)
-        wanted = np.repeat(target, n)
-        valid = after.argmax(1) == wanted
-        # The classifier's word, asked again, decides; a method that claimed too much is corrected here.
+        missing = np.flatnonzero(np.isnan(after).any(1))
+        if len(missing):
+            steps = None if repeated is None else repeated[missing]
+            after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
+        targets = np.repeat(target, n)
+        valid = after.argmax(1) == targets
+        # The classifier's own prediction decides; a status that a method gave too generously is corrected here.
         for i in np.flatnonzero(~valid & (status != "not_found")):
-            name, p = info.class_names[int(wanted[i])], after[i, wanted[i]]
+            name, p = info.class_names[int(targets[i])], after[i, targets[i]]
             status[i] = "not_found"
             cap = None if request.at_most is None else int(request.at_most[i // n])
             limits = "" if cap is None else f" within {cap} changed entries"
@@ -333,10 +323,10 @@ class BaseExplainer(ABC, Generic[C]):
         return Explanation(
             query=query,
             counterfactual=counterfactual,
-            target=wanted,
+            target=targets,
             status=status,
             reason=reason.astype(str),
-            query_index=np.repeat(places, n),
+            query_index=np.repeat(query_index, n),
             proba_before=np.repeat(before, n, axis=0),
             proba_after=after,
             info=info,
@@ -360,11 +350,18 @@ class BaseExplainer(ABC, Generic[C]):
                 f"{name} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
                 "Wrap your model first: sp.wrap(model)."
             )
-        if self.needs_gradients and not isinstance(self.classifier, DifferentiableClassifier):
+        if self.needs_gradients:
+            self._differentiable  # noqa: B018  (raises for a black box)
+
+    @property
+    def _differentiable(self) -> DifferentiableClassifier:
+        """The classifier, for methods that need its gradients."""
+        if not isinstance(self.classifier, DifferentiableClassifier):
             raise CapabilityError(
-                f"{name} needs gradients, but {self.classifier.name} is a black box. "
-                "Wrap an nn.Module, or use sp.Nearest, which needs none."
+                f"{type(self).__name__} needs gradients, but {self.classifier.name} is a black box. "
+                "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
             )
+        return self.classifier
 
     def _check_lengths_supported(self, lengths: Any) -> None:
         if lengths is not None and not self.supports_lengths:
@@ -373,22 +370,28 @@ class BaseExplainer(ABC, Generic[C]):
                 "or use Nearest."
             )
 
-    def _targets(self, target: Any, before: FloatArray) -> IntArray:
-        info = self._fitted()
+    def _own_target(self, info: SeriesInfo) -> int | None:
+        """Return the index of the class that the settings name as the only target, or None."""
+        if self.config.target is None:
+            return None
+        return int(check_target(self.config.target, n_queries=1, class_names=info.class_names)[0])
+
+    def _set_fitted(self, info: SeriesInfo, constraints: Constraints) -> None:
+        """Store what every fitted explainer has; also used when one is loaded."""
+        self.info_, self.constraints_ = info, constraints
+        self._target = self._own_target(info)
+        self._defaults = CallOptions.standing(constraints, info)
+
+    def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
+        """Return the target class of each query (batch,), or None for the runner-up of each."""
+        class_names = self._fitted().class_names
+        own = self._target
         if target is None:
-            # The first is argmax' choice, so that among equals the runner-up is never the prediction itself.
-            return np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
-        return check_target(target, n_queries=len(before), class_names=info.class_names)
-
-
-def _checked_constraints(constraints: Any) -> Constraints:
-    if constraints is None:
-        return Constraints()
-    if not isinstance(constraints, Constraints):
-        raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
-    return constraints
-
-
-def _is_share(value: Any) -> bool:
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return is_number and bool(0 < value <= 1)
+            return None if own is None else np.full(n_queries, own)
+        targets = check_target(target, n_queries=n_queries, class_names=class_names)
+        if own is not None and (targets != own).any():
+            raise TargetError(
+                f"this {type(self).__name__} was fitted for the target {class_names[own]!r} alone. "
+                "Ask for that, or fit one with target=None for every class."
+            )
+        return targets

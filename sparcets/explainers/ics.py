@@ -12,14 +12,14 @@ from torch import Tensor
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import DifferentiableClassifier
 from sparcets.config.explainers import IcsConfig
+from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
-from sparcets.explainers.targeted import TargetedExplainer
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.seeding import generator
-from sparcets.series_info import SeriesInfo
 from sparcets.training.projection import Projection
 
 
-class Ics(TargetedExplainer[IcsConfig]):
+class Ics(BaseExplainer[IcsConfig]):
     """Moves noise towards the query and the target class at once, all queries in one batch.
 
     The loss of a query is λ · ‖C(x) − target‖₂ + ‖x − x_q‖₁ / (T·F), in standardised units. It starts from uniform
@@ -30,8 +30,7 @@ class Ics(TargetedExplainer[IcsConfig]):
     needs_gradients = True
 
     def _explain(self, request: Request) -> Answers:
-        model = self.classifier
-        assert isinstance(model, DifferentiableClassifier)
+        model = self._differentiable
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
@@ -41,7 +40,7 @@ class Ics(TargetedExplainer[IcsConfig]):
         return Answers.one_each(request, request.admit(moved), "refined")
 
     def _noise(self, request: Request, query: FloatArray) -> FloatArray:
-        """Draw each query's start from a seed of its own, so that its neighbours in the batch do not matter."""
+        """Draw each query's start from a seed of its own, so that it does not depend on the rest of the batch."""
         noise = np.empty_like(query)
         for i, series in enumerate(query):
             name = hashlib.sha256(request.X[i].tobytes()).hexdigest()
@@ -50,7 +49,7 @@ class Ics(TargetedExplainer[IcsConfig]):
         return noise
 
     def _state(self) -> dict[str, Any]:
-        return {}  # nothing is learnt
+        return {}  # nothing is fitted
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         pass
@@ -64,7 +63,7 @@ class _Search:
     ) -> None:
         self.model, self.query, self.target, self.config = model, query, target, config
         scaler = request.info.scaler
-        own = request.X.dtype  # what float64 tells apart, the classifier should see
+        own = request.X.dtype  # the classifier receives float64 where the data are
         self.center = torch.tensor(scaler.center.astype(own), device=query.device)
         self.scale = torch.tensor(scaler.scale.astype(own), device=query.device)
         self.projection = Projection(request.constraints, scaler).to(query.device)
@@ -99,15 +98,15 @@ class _Search:
     def loss(self, x: Tensor, rows: Tensor, trade_off: Tensor) -> Tensor:
         """Return the loss of each query (batch,)."""
         proba = self.model.log_proba(self._constrained(x, rows)).exp()
-        wanted = torch.nn.functional.one_hot(self.target[rows], proba.shape[1])
-        prediction = torch.linalg.vector_norm(proba - wanted, dim=1)
+        one_hot = torch.nn.functional.one_hot(self.target[rows], proba.shape[1])
+        prediction = torch.linalg.vector_norm(proba - one_hot, dim=1)
         distance = (x - self.query[rows]).abs().mean((1, 2))
         result: Tensor = trade_off * prediction + distance
         return result
 
     def _constrained(self, x: Tensor, rows: Tensor) -> Tensor:
-        """Return what the classifier would be shown: the constraints applied, in the data's own units."""
+        """Return the input of the classifier: with the constraints applied, in the data's own units."""
         query = self.query[rows]
         delta = self.projection(query, x - query)
-        shown: Tensor = (query + delta) * self.scale + self.center
-        return shown
+        raw: Tensor = (query + delta) * self.scale + self.center
+        return raw

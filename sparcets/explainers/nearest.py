@@ -13,7 +13,7 @@ from sparcets.config.explainers import NearestConfig
 from sparcets.errors import DataError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, FitJob, Request
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _fit(self, job: FitJob) -> None:
         X, y, lengths, info = job.X, job.y, job.lengths, job.info
-        accepted = self.classifier.predict(X, lengths) == y
+        accepted = self.classifier.predict_unchecked(X, lengths) == y
         if not accepted.any():
             raise DataError(
                 f"{self.classifier.name} predicts none of the {len(X)} training series as it is labelled, so there is "
@@ -48,14 +48,14 @@ class Nearest(BaseExplainer[NearestConfig]):
             )
         for k in sorted(set(range(info.n_classes)) - set(y[accepted].tolist())):
             name = info.class_names[k]
-            log.warning("no series labelled %r is predicted so: %r as target will find nothing", name, name)
+            log.warning("no series labelled %r is predicted as such: as a target it will not be found", name)
         self._X = X[accepted].copy()
         self._y = y[accepted]
         self._lengths = None if lengths is None else lengths[accepted]
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n
-        # Best first; unfilled places keep the best attempt so far.
+        # Best first; unfilled rows keep the best attempt so far.
         best = np.repeat(request.X, n, axis=0).reshape(B, n, *request.X.shape[1:])
         best_p = np.full(B, -1.0)
         found = np.zeros(B, dtype=np.int64)
@@ -67,7 +67,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             proposal = self._blend(request, rows, ranked[rows, k])
             admitted = request.admit(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
-            proba = self.classifier.predict_proba(admitted, lengths)
+            proba = self.classifier.proba_unchecked(admitted, lengths)
             valid = proba.argmax(1) == request.target[rows]
             new = valid & ~_already_there(admitted, best[rows], found[rows])
             p = proba[np.arange(len(rows)), request.target[rows]]
@@ -116,20 +116,20 @@ class Nearest(BaseExplainer[NearestConfig]):
         reason = np.full((B, n), "", dtype=object)
         needed = self._shares_needed(request, np.flatnonzero((found == 0) & (ranked[:, 0] >= 0)), ranked)
         for i, j in np.argwhere(~filled):
-            wanted = request.info.class_names[int(request.target[i])]
+            target = request.info.class_names[int(request.target[i])]
             tried = int((ranked[i] >= 0).sum())
             if found[i]:
                 plural = "s" if found[i] > 1 else ""
-                reason[i, j] = f"only {found[i]} different answer{plural} among the {tried} nearest {wanted} series"
-                best[i, j] = request.X[i]  # a place without an answer does not repeat one
+                reason[i, j] = f"only {found[i]} different answer{plural} among the {tried} nearest {target} series"
+                best[i, j] = request.X[i]  # a missing answer does not repeat another
             elif not tried:
-                reason[i, j] = f"no training series is both labelled and predicted {wanted}"
+                reason[i, j] = f"no training series is both labelled and predicted {target}"
             elif request.at_most is None and (best[i, 0] == request.X[i]).all():
-                reason[i, j] = f"the constraints undo every change that the {tried} nearest {wanted} series propose"
+                reason[i, j] = f"the constraints undo every change that the {tried} nearest {target} series propose"
             else:
                 reason[i, j] = (
-                    f"none of the {tried} nearest {wanted} series convinces the classifier within the limits given; "
-                    f"the best reached p({wanted}) = {best_p[i]:.2f}{needed[i]}"
+                    f"none of the {tried} nearest {target} series convinces the classifier within the limits given; "
+                    f"the best reached p({target}) = {best_p[i]:.2f}{needed[i]}"
                 )
                 best[i, j] = best[i, 0]
         return Answers(
@@ -153,7 +153,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             at_most[rows] = middle
             admitted = replace(request, at_most=at_most).admit(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
-            convinced = self.classifier.predict(admitted, lengths) == request.target[rows]
+            convinced = self.classifier.predict_unchecked(admitted, lengths) == request.target[rows]
             enough = np.where(convinced, middle, enough)
             too_few = np.where(convinced, too_few, middle)
         for i, count in zip(rows, enough, strict=True):

@@ -1,22 +1,25 @@
-"""What a method is given, to learn from and to answer, and what it answers."""
+"""The data classes that pass between the base class and a method: a fit, a call, a batch of queries, answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray, StrArray, steps_within
-from sparcets.enforcement import BoundConstraints, keep_largest
-from sparcets.series_info import SeriesInfo
+from sparcets.constraints.enforcement import BoundConstraints, keep_largest
+from sparcets.constraints.spec import Constraints
+from sparcets.errors import ConfigError, ConstraintError, TargetError
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitJob:
-    """What a fit is given, checked.
+    """The checked arguments of one ``fit``.
 
     Attributes
     ----------
@@ -24,8 +27,10 @@ class FitJob:
         Training series (batch, time, features) in the data's own units, labels, and true lengths or None.
     info
         Names, units and scale of the data.
-    constraints, standing
-        The standing constraints, bound to the data; and as the user said them, as plain values.
+    target
+        Index of the one class that the method is fitted for, or None for every class.
+    constraints, constraints_given
+        The standing constraints, bound to the data; and as the user gave them, as plain values.
     checkpoint
         Folder for the state of the training, or None.
     progress
@@ -36,30 +41,87 @@ class FitJob:
     y: IntArray
     lengths: IntArray | None
     info: SeriesInfo
+    target: int | None
     constraints: BoundConstraints
-    standing: Mapping[str, Any]
+    constraints_given: Mapping[str, Any]
     checkpoint: Path | None
     progress: bool | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Question:
-    """What is asked of all queries of a call alike.
+class CallOptions:
+    """The arguments of one ``explain`` that hold for all of its queries.
 
     Attributes
     ----------
-    constraints, said
-        What may change, and how; and as the user said it to ``fit`` and to ``explain``, as plain values.
+    constraints, constraints_given
+        All constraints in force, bound to the data; and as the user gave them to ``fit`` and to ``explain``.
     sparsity
         Largest share of the mutable entries that may change, or None.
     n
-        Number of different answers wanted for each query.
+        Number of different answers per query.
     """
 
     constraints: BoundConstraints
-    said: Mapping[str, Any]
-    sparsity: float | None
-    n: int
+    constraints_given: Mapping[str, Any]
+    sparsity: float | None = None
+    n: int = 1
+
+    @classmethod
+    def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
+        """Return the options of a call without arguments: only the constraints given to ``fit`` hold."""
+        as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
+        return cls(constraints=constraints.bind(info), constraints_given=as_given)
+
+    def override(
+        self, constraints: Any, standing: Constraints, info: SeriesInfo, *, sparsity: Any, n: Any
+    ) -> CallOptions:
+        """Check the arguments of ``explain`` and return the options of that call.
+
+        Parameters
+        ----------
+        constraints
+            Those of the call, or None.
+        standing, info
+            The constraints given to ``fit``, and the data that both are bound to.
+        sparsity, n
+            As in ``explain``.
+        """
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
+        if sparsity is not None and not _is_share(sparsity):
+            raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
+        bound, as_given = self.constraints, self.constraints_given
+        if constraints is not None:
+            given = check_constraints(constraints)
+            bound = standing.bind(info).and_also(given.bind(info))
+            as_given = {"fit": standing.to_dict(), "explain": given.to_dict()}
+        if not bound.editable.any():
+            raise ConstraintError(
+                "the constraints given to fit and to explain together leave nothing that may change; loosen one."
+            )
+        return replace(self, constraints=bound, constraints_given=as_given, sparsity=sparsity, n=int(n))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QueryBlock:
+    """Consecutive queries of one ``explain``.
+
+    Attributes
+    ----------
+    number, first
+        Index of the block among all blocks, and of its first query among all queries.
+    X
+        Checked series (batch, time, features).
+    target, lengths
+        Target classes (batch,), None for the runner-up of each query; and true lengths or None.
+    """
+
+    number: int
+    first: int
+    X: FloatArray
+    target: IntArray | None
+    lengths: IntArray | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,15 +133,15 @@ class Request:
     X
         Queries (batch, time, features) in the data's own units.
     target
-        Wanted class of each.
+        Target class of each.
     lengths
         True lengths of padded queries, or None.
     constraints
         What may change, and how.
     at_most
-        Largest number of entries that may change in each query, or None.
+        Largest number of entries of each query that may change, or None.
     n
-        Number of different answers wanted for each query.
+        Number of different answers per query.
     info
         Names, units and scale of the data.
     """
@@ -101,14 +163,14 @@ class Request:
         return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
 
     def admit(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        """Return proposals as they may be given: cut to the largest changes where there is a cap, then constrained.
+        """Return proposals that obey the cap (the largest changes are kept) and the constraints.
 
         Parameters
         ----------
         proposal
             Series (batch, time, features) for all queries, or for ``rows`` of them.
         rows
-            Which queries the proposals belong to.
+            Indices of the queries that the proposals belong to.
         """
         rows = np.arange(len(self.X)) if rows is None else rows
         query = self.X[rows]
@@ -133,8 +195,8 @@ class Answers:
     reason
         Why nothing was found, in words; empty elsewhere.
     proba
-        What the user's classifier said of each (batch * n, classes), NaN where it was not asked; None: nowhere.
-        Whoever is not asked here is asked by ``explain``.
+        Probabilities by the user's classifier (batch * n, classes), NaN in rows that it has not predicted yet; None if
+        in no row. ``explain`` predicts the missing rows.
     """
 
     counterfactual: FloatArray
@@ -144,9 +206,9 @@ class Answers:
 
     @classmethod
     def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
-        """Package a method's one answer per query; where more were asked for, the others are ``not_found``.
+        """Package a method's one answer per query; if more were requested, the others are ``not_found``.
 
-        Whether an answer holds is not the method's to say: ``explain`` asks the classifier.
+        Whether an answer is valid is decided by ``explain``, which asks the classifier.
         """
         B, n = len(request), request.n
         counterfactual = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
@@ -157,3 +219,39 @@ class Answers:
             status=np.tile(np.where(first, status, "not_found"), B),
             reason=np.tile(np.where(first, "", "this method gives one answer per query"), B),
         )
+
+
+def check_constraints(constraints: Any) -> Constraints:
+    """Return the constraints that a user passed; none where None was passed."""
+    if constraints is None:
+        return Constraints()
+    if not isinstance(constraints, Constraints):
+        raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
+    return constraints
+
+
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
+
+
+def refuse_nothing_to_do(parts: Iterable[Explanation]) -> None:
+    """Raise if all queries are in their target class already; parts are read only as far as needed."""
+    count, first = 0, ""
+    for part in parts:
+        if (part.status != "unchanged").any():
+            return
+        count, first = count + len(part), first or part.class_names[int(part.target[0])]
+    raise TargetError(
+        f"all {count} queries are in their target class already (the first in {first!r}); "
+        "there is nothing to explain. Choose another target or other queries."
+    )
+
+
+def _is_share(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return is_number and bool(0 < value <= 1)

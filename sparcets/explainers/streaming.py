@@ -1,56 +1,180 @@
-"""Answering into a folder, shard by shard, for more queries than fit in memory."""
+"""Explaining more queries than fit in memory: block by block, into a folder of shards."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.errors import StorageError, TargetError
-from sparcets.explainers.queries import Queries
-from sparcets.explainers.request import Question
-from sparcets.explanation import Explanation, join
-from sparcets.progress import Bar
-from sparcets.shards import ExplanationFolder, ShardWriter, queries_per_shard
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.errors import DataError, ShapeError, StorageError, TargetError
+from sparcets.explainers.request import CallOptions, QueryBlock, is_stream, refuse_nothing_to_do
+from sparcets.explanation.result import Explanation, join
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
+from sparcets.progress import Bar, progress_bar
+from sparcets.validation import check_lengths, check_series
 
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-COMPARED = 32  # queries that a classifier is shown again, to see whether it is the one of the finished shards
+CheckTarget = Callable[[Any, int], "IntArray | None"]
+COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
-def explain_to(
-    explainer: BaseExplainer[Any], out: str | os.PathLike[str], queries: Queries, question: Question, bar: Bar
-) -> ExplanationFolder:
-    """Answer into a folder; shards that are there already are left as they are.
+class QueryStream:
+    """Queries in blocks: from an array, a memory map or an iterator, of which one block is in memory at a time.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features): anything NumPy takes, a memory map, or an iterator over series (time, features)
+        or batches of them.
+    target
+        Class name, index, one per query, or None.
+    lengths
+        True lengths of padded queries, or None.
+    info, owner
+        The series of the fit, and the name of the explainer, to check the queries by.
+    check_target
+        Turns a target and a number of queries into class indices (batch,), or None for the runner-up.
+    """
+
+    def __init__(
+        self, X: Any, target: Any, lengths: Any, *, info: SeriesInfo, owner: str, check_target: CheckTarget
+    ) -> None:
+        self.info, self.owner, self.check_target = info, owner, check_target
+        self.iterates = is_stream(X)
+        self.lazy = self.iterates or isinstance(X, np.memmap)
+        self.X = X if self.lazy else self._check(X, 0)
+        self.target, self.lengths = target, lengths
+        self.n: int | None = None  # unknown for an iterator
+        if not self.iterates:
+            if self.X.ndim != 3 or not len(self.X):
+                self._check(self.X, 0)  # raises the right error
+            self.n = len(self.X)
+            self.lengths = check_lengths(lengths, self.X)
+            self.target = check_target(target, self.n)  # all at once: an error is raised before any work is done
+
+    def blocks(self, size: int) -> Iterator[QueryBlock]:
+        """Yield blocks of ``size`` queries; the last may hold fewer."""
+        first = 0
+        for number, X in enumerate(self._series(size)):
+            stop = first + len(X)
+            lengths = None if self.lengths is None else self.lengths[first:stop]
+            if self.iterates and lengths is not None:
+                lengths = check_lengths(np.asarray(lengths), X)
+            yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
+            first = stop
+        if not first:
+            raise ShapeError("X gave no series at all. Was the iterator used up before?")
+        for name, values in (("target", self.target), ("lengths", self.lengths)):
+            if _one_each(values) and len(values) != first:
+                kind = TargetError if name == "target" else ShapeError
+                raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
+
+    def _check(self, X: Any, first: int) -> FloatArray:
+        info = self.info
+        return check_series(X, owner=self.owner, n_features=info.n_features, n_steps=info.n_steps, first=first)
+
+    def _target(self, first: int, stop: int) -> IntArray | None:
+        target = self.target[first:stop] if _one_each(self.target) else self.target
+        checked: IntArray | None = self.check_target(target, stop - first) if self.iterates else target
+        return checked
+
+    def _series(self, size: int) -> Iterator[FloatArray]:
+        if self.iterates:
+            yield from self._from_iterator(size)
+            return
+        for first in range(0, len(self.X), size):
+            part = self.X[first : first + size]
+            if self.lazy:
+                part = self._check(np.array(part), first)  # a copy, so that the mapped pages can be released
+                release_pages(self.X)
+            yield part
+
+    def _from_iterator(self, size: int) -> Iterator[FloatArray]:
+        held: list[FloatArray] = []
+        first = waiting = 0
+        for item in self.X:
+            series = np.asarray(item)
+            series = series[None] if series.ndim == 2 else series
+            if series.ndim == 3 and not len(series):
+                continue
+            held.append(self._check(series, first + waiting))
+            waiting += len(series)
+            if waiting < size:
+                continue
+            whole = _concatenate(held)
+            full = waiting - waiting % size
+            for start in range(0, full, size):
+                yield whole[start : start + size]
+            first, waiting = first + full, waiting - full
+            held = [whole[full:]] if waiting else []
+        if held:
+            yield _concatenate(held)
+
+
+def release_pages(X: Any) -> None:
+    """Release the memory that reading a memory map has taken; the file is unchanged."""
+    file = getattr(X, "_mmap", None)
+    # A copy-on-write map keeps its changes in this memory; and madvise is not available on every system.
+    if file is not None and getattr(X, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        file.madvise(mmap.MADV_DONTNEED)
+
+
+def explain_stream(
+    explainer: BaseExplainer[Any],
+    stream: QueryStream,
+    options: CallOptions,
+    *,
+    out: str | os.PathLike[str] | None,
+    progress: bool | None,
+) -> Explanation:
+    """Explain queries block by block, into memory or into a folder.
 
     Parameters
     ----------
     explainer
         Fitted.
+    stream, options
+        The queries, and what holds for all of them.
     out
-        The folder.
-    queries, question
-        What is asked.
-    bar
-        Told how many queries are done.
+        Folder for the answers; None keeps them in memory. Shards that are finished already are kept.
+    progress
+        Whether to draw a progress bar; None draws it on a terminal.
     """
+    started = time.perf_counter()
+    with progress_bar(f"explaining by {explainer.method}", stream.n, show=progress) as bar:
+        if out is not None:
+            return _explain_to_folder(explainer, stream, options, out, bar)
+        blocks = stream.blocks(stream.n or explainer.config.batch_size)
+        whole = join([part for block in blocks for part in explainer._explain_block(block, options, bar)])
+    refuse_nothing_to_do([whole])
+    return replace(whole, seconds=time.perf_counter() - started)
+
+
+def _explain_to_folder(
+    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
+) -> ExplanationFolder:
     info = explainer._fitted()
-    asked = {**_describe(explainer, question), "target": "runner-up" if queries.target is None else "given"}
-    writer = ShardWriter(out, asked)
-    there = writer.any()
-    if there is not None:
-        _check_same_classifier(explainer, there)
+    target = "runner-up" if stream.target is None else "given"
+    writer = ShardWriter(out, {**_identity(explainer, options), "target": target})
+    finished = writer.any()
+    if finished is not None:
+        _check_same_classifier(explainer, finished)
     n_shards = 0
-    for block in queries.blocks(queries_per_shard(info.n_steps, info.n_features, question.n)):
-        held = writer.held(block.number, block.X, block.target)
-        if held is None:
+    for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
+        if writer.held(block.number, block.X, block.target) is None:
             writer.begin()
-            writer.write(block.number, join(list(explainer._explain_block(block, question, bar))))
+            writer.write(block.number, join(list(explainer._explain_block(block, options, bar))))
         else:
             bar.advance(len(block.X))
         n_shards += 1
@@ -59,42 +183,39 @@ def explain_to(
     return folder
 
 
-def refuse_nothing_to_do(parts: Iterable[Explanation] | Iterator[Explanation]) -> None:
-    """Raise where all queries are in their target class; the parts are looked at no further than needed."""
-    count, first = 0, ""
-    for part in parts:
-        if (part.status != "unchanged").any():
-            return
-        count, first = count + len(part), first or part.class_names[int(part.target[0])]
-    raise TargetError(
-        f"all {count} queries are in their target class already (the first in {first!r}); "
-        "there is nothing to explain. Choose another target or other queries."
-    )
-
-
-def _describe(explainer: BaseExplainer[Any], question: Question) -> dict[str, Any]:
-    """Return what decides the answers besides the queries; the size of the batches and the device do not."""
+def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
+    """Return all that determines the answers besides queries and targets, as plain values."""
     digest = hashlib.sha256()
     for name, array in sorted(explainer._state().items()):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    config = explainer.config.to_dict()
-    described = {
+    config = explainer.config
+    values = {
         "method": explainer.method,
-        "config": {name: value for name, value in config.items() if name not in ("batch_size", "device")},
-        "constraints": question.said,
-        "sparsity": question.sparsity,
-        "n": question.n,
+        "config": {name: value for name, value in config.to_dict().items() if name not in config.neutral},
+        "constraints": options.constraints_given,
+        "sparsity": options.sparsity,
+        "n": options.n,
         "explainer": digest.hexdigest(),
     }
-    return dict(json.loads(json.dumps(described)))  # as it comes back from the disk
+    return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
 
 
-def _check_same_classifier(explainer: BaseExplainer[Any], held: Explanation) -> None:
-    some = held[:COMPARED]
-    now = explainer.classifier.predict_proba(some.query, some.lengths)
+def _check_same_classifier(explainer: BaseExplainer[Any], finished: Explanation) -> None:
+    some = finished[:COMPARED]
+    now = explainer.classifier.proba_unchecked(some.query, some.lengths)
     if now.shape != some.proba_before.shape or np.abs(now - some.proba_before).max() > 1e-3:
         raise StorageError(
             f"the answers in out= were made for another classifier than {explainer.classifier.name}, or it has changed "
             "since. Choose another folder, or remove this one."
         )
+
+
+def _one_each(values: Any) -> bool:
+    return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
+
+
+def _concatenate(parts: list[FloatArray]) -> FloatArray:
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise DataError("X gave series of different shapes; all must have the same steps and features.")
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

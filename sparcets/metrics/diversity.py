@@ -1,4 +1,4 @@
-"""How different the answers to one query are, where several were asked for (``explain(X, n=3)``); higher is better.
+"""Diversity of the answers to one query where ``n > 1`` were requested (``explain(X, n=3)``); higher is better.
 
 Examples
 --------
@@ -9,7 +9,7 @@ Examples
 >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y != 1][:2], target=1, n=3)
 >>> bool((diversity(e) > 0).all())  # three neighbours
 True
->>> place_diversity(e).tolist()  # which all differ from the query everywhere
+>>> place_diversity(e).tolist()  # each neighbour differs from the query in every entry
 [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import n_entries
 from sparcets.metrics.sparsity import changed_within
 
@@ -37,16 +37,16 @@ def diversity(e: Explanation) -> FloatArray:
     entries = n_entries(e)
 
     def distance(one: IntArray, other: IntArray) -> FloatArray:
-        apart = e.counterfactual[one].astype(np.float64)
-        apart -= e.counterfactual[other]
-        apart /= e.info.scaler.scale
-        return np.asarray((np.abs(apart, out=apart).sum(2) * inside[one]).sum(1) / entries[one])
+        difference = e.counterfactual[one].astype(np.float64)
+        difference -= e.counterfactual[other]
+        difference /= e.info.scaler.scale
+        return np.asarray((np.abs(difference, out=difference).sum(2) * inside[one]).sum(1) / entries[one])
 
     return _mean_over_pairs(e, distance)
 
 
 def place_diversity(e: Explanation) -> FloatArray:
-    """Return how differently placed the changes of the answers to one query are: the mean of 1 − Jaccard.
+    """Return the mean Jaccard distance (1 − index) between the changed entries of each answer and the others.
 
     0 where they change the same entries, 1 where they share none. NaN as in :func:`diversity`.
     """
@@ -59,7 +59,7 @@ def place_diversity(e: Explanation) -> FloatArray:
 
 
 def jaccard(one: BoolArray, other: BoolArray) -> FloatArray:
-    """Return the overlap |A ∩ B| / |A ∪ B| of masks (answers, time, features); 1 where both are empty.
+    """Return the Jaccard index |A ∩ B| / |A ∪ B| of masks (answers, time, features); 1 where both are empty.
 
     Examples
     --------
@@ -72,26 +72,26 @@ def jaccard(one: BoolArray, other: BoolArray) -> FloatArray:
 
 
 def _mean_over_pairs(e: Explanation, distance: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
-    """Return for each answer the mean of a symmetric ``distance(rows, rows)`` over its pairs; NaN where it has none."""
+    """Return the mean of a symmetric ``distance(rows, others)`` over the pairs of each answer; NaN without a pair."""
     total, count = np.zeros(len(e)), np.zeros(len(e))
     step = max(1, _CHUNK // max(1, e.query[0].size if len(e) else 1))
     for one, other in _pairs(e):
         for start in range(0, len(one), step):
             rows, others = one[start : start + step], other[start : start + step]
-            apart = distance(rows, others)
-            for of in (rows, others):  # no answer stands twice on the same side
-                total[of] += apart
-                count[of] += 1
+            distances = distance(rows, others)
+            for side in (rows, others):  # indices within one side are unique, so += adds every pair
+                total[side] += distances
+                count[side] += 1
     return np.asarray(np.divide(total, count, out=np.full(len(e), np.nan), where=count > 0))
 
 
 def _pairs(e: Explanation) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield every pair of valid answers to one query once, as rows: neighbours first, then those two apart, …"""
+    """Yield every pair of valid answers to one query once, as two arrays of rows."""
     valid = np.flatnonzero(e.valid)
     order = valid[np.argsort(e.query_index[valid], kind="stable")]
     queries = e.query_index[order]
-    for apart in range(1, len(order)):
-        same = queries[apart:] == queries[:-apart]
+    for offset in range(1, len(order)):
+        same = queries[offset:] == queries[:-offset]
         if not same.any():
             return
-        yield order[:-apart][same], order[apart:][same]
+        yield order[:-offset][same], order[offset:][same]

@@ -1,4 +1,4 @@
-"""Do bones keep their length and joints their angle? Geometric plausibility of moving bodies (section 6).
+"""Geometric plausibility of body movements: changes of limb lengths and joint angles (section 6 of the paper).
 
 Examples
 --------
@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import FloatArray, steps_within
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.skeletons import Skeleton
 
 
@@ -35,7 +35,7 @@ def limb_lengths(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
     X
         Series (batch, time, features).
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def limb_lengths(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
 def joint_angles(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
     """Return the angle of each joint (batch, time) in degrees, from 0 (folded) to 180 (stretched).
 
-    Where a limb has no length, there is no angle: 0 stands there.
+    0 where one of the two limbs has length 0, so that the angle is undefined.
 
     Parameters
     ----------
     X
         Series (batch, time, features).
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def joint_angles(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
     angles = {}
     for a, b, c in skeleton.joints:
         u, v = _between(X, skeleton, b, a), _between(X, skeleton, b, c)
-        # Both made equally long, their difference and sum are the diagonals of a rhombus; unlike the arc cosine, this
-        # is exact near 0 and 180 degrees, and it divides by nothing.
+        # Scaled to equal length, their difference and sum are the diagonals of a rhombus. Unlike the arc cosine, this
+        # is exact near 0 and 180 degrees and needs no division.
         u, v = u * np.linalg.norm(v, axis=-1, keepdims=True), v * np.linalg.norm(u, axis=-1, keepdims=True)
         half = np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1))
         angles[f"{a}–{b}–{c}"] = np.asarray(np.rad2deg(2 * half))
@@ -79,40 +79,40 @@ def joint_angles(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
 
 
 def limb_deviation(e: Explanation, skeleton: Skeleton) -> FloatArray:
-    """Return how much limbs stretch or shrink: the mean over limbs and steps of the change of length.
+    """Return the mean absolute change of limb length over limbs and steps; lower is better.
 
-    It is relative to the limb's mean length in the query, and 0 where the body moves as a whole; lower is better.
+    It is relative to the limb's mean length in the query, and 0 where the body moves as a whole.
 
     Parameters
     ----------
     e
         Answers; padding does not count.
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
 
     Returns
     -------
     FloatArray
-        (answers,), NaN where a limb has no length in the query, or where there are no limbs.
+        (answers,), NaN where a limb has length 0 in the query, or where there are no limbs.
     """
     before, after = limb_lengths(e.query, skeleton), limb_lengths(e.counterfactual, skeleton)
     deviations = []
     for name, lengths in before.items():
-        usual = _mean_over_steps(e, lengths)
+        mean = _mean_over_steps(e, lengths)
         change = _mean_over_steps(e, np.abs(after[name] - lengths))
-        deviations.append(np.divide(change, usual, out=np.full(len(e), np.nan), where=usual > 0))
+        deviations.append(np.divide(change, mean, out=np.full(len(e), np.nan), where=mean > 0))
     return np.mean(deviations, axis=0) if deviations else np.full(len(e), np.nan)
 
 
 def joint_deviation(e: Explanation, skeleton: Skeleton) -> FloatArray:
-    """Return the mean over joints and steps of the change of angle, in degrees.
+    """Return the mean absolute change of joint angle over joints and steps, in degrees; lower is better.
 
     Parameters
     ----------
     e
         Answers; padding does not count.
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
 
     Returns
     -------
@@ -125,38 +125,39 @@ def joint_deviation(e: Explanation, skeleton: Skeleton) -> FloatArray:
 
 
 def limb_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
-    """Return how far the distribution of each limb's length, over all answers and steps, is from the queries'.
+    """Return the distance between the distributions of each limb's length in counterfactuals and in queries.
 
-    1-Wasserstein distance, divided by the limb's mean length in the queries; NaN where there is none.
+    1-Wasserstein distance over all answers and steps, divided by the limb's mean length in the queries; NaN where that
+    is 0 or there are no answers.
 
     Parameters
     ----------
     e
         Answers; padding does not count.
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
     """
     before, after = limb_lengths(e.query, skeleton), limb_lengths(e.counterfactual, skeleton)
     inside = steps_within(e.lengths, len(e), e.query.shape[1])
     distances = {}
     for name, lengths in before.items():
-        usual = float(lengths[inside].sum()) / max(int(inside.sum()), 1)
+        mean = float(lengths[inside].sum()) / max(int(inside.sum()), 1)
         distance = _wasserstein(lengths[inside], after[name][inside])
-        distances[name] = distance / usual if usual > 0 else float("nan")
+        distances[name] = distance / mean if mean > 0 else float("nan")
     return distances
 
 
 def joint_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
-    """Return how far the distribution of each joint's angle, over all answers and steps, is from the queries'.
+    """Return the distance between the distributions of each joint's angle in counterfactuals and in queries.
 
-    1-Wasserstein distance, in degrees; NaN where there are no answers.
+    1-Wasserstein distance over all answers and steps, in degrees; NaN where there are no answers.
 
     Parameters
     ----------
     e
         Answers; padding does not count.
     skeleton
-        Where the points are among the features.
+        Indices of the features that are coordinates of each body point.
     """
     before, after = joint_angles(e.query, skeleton), joint_angles(e.counterfactual, skeleton)
     inside = steps_within(e.lengths, len(e), e.query.shape[1])
@@ -165,8 +166,8 @@ def joint_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
 
 def _between(X: FloatArray, skeleton: Skeleton, a: str, b: str) -> FloatArray:
     """Return the vectors from point ``a`` to point ``b`` (batch, time, coordinates)."""
-    places = [list(skeleton.points[point]) for point in (a, b)]
-    return np.asarray(X[..., places[1]].astype(np.float64) - X[..., places[0]])
+    start, end = (list(skeleton.points[point]) for point in (a, b))
+    return np.asarray(X[..., end].astype(np.float64) - X[..., start])
 
 
 def _mean_over_steps(e: Explanation, values: FloatArray) -> FloatArray:
@@ -176,5 +177,5 @@ def _mean_over_steps(e: Explanation, values: FloatArray) -> FloatArray:
 
 
 def _wasserstein(a: FloatArray, b: FloatArray) -> float:
-    """Return the 1-Wasserstein distance of two equally large samples: each in order, place by place."""
+    """Return the 1-Wasserstein distance of two equally large samples: the mean difference of their sorted values."""
     return float(np.abs(np.sort(a) - np.sort(b)).mean()) if a.size else float("nan")

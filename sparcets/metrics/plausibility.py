@@ -1,4 +1,4 @@
-"""Do counterfactuals look like real series of the class they claim? Four outlier scores against real ones."""
+"""Plausibility: four outlier scores of counterfactuals, relative to those of real series of the target class."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sparcets.arrays import FloatArray, IntArray, steps_within
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.seeding import generator, spawn
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
 NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
-_CHUNK = 1000  # series scored at once; more only costs memory
+_CHUNK = 1000  # series scored per call, bounding memory
 
 _Scores: TypeAlias = dict[str, Callable[[FloatArray], FloatArray]]
 
@@ -24,7 +24,7 @@ _Scores: TypeAlias = dict[str, Callable[[FloatArray], FloatArray]]
 class Plausibility:
     """Outlier scores of counterfactuals, relative to those of real test series of the same class.
 
-    Everything is fitted once per class, when first needed, and kept for the explanations to come.
+    The outlier models are fitted per class on first use and reused for later explanations.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Plausibility:
     scaler
         Centre and scale of each feature; series are compared standardised.
     at_most
-        So many training series per class are learnt from, and so many test series per class compared with.
+        Maximum number of training series per class to fit on, and of test series per class to compare with.
     seed
-        Seed of their draw and of the isolation forest.
+        Seed of the subsampling and of the isolation forest.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Plausibility:
     def ratios(self, e: Explanation) -> dict[str, FloatArray]:
         """Return four scores of each counterfactual, each over the mean score of real test series of its target class.
 
-        Lower is more real, 1 is like real ones. ``lof_ratio``: local outlier factor with 20 neighbours.
+        Lower is more plausible; 1 is the score of real series. ``lof_ratio``: local outlier factor with 20 neighbours.
         ``isolation_forest_ratio``: the forest's anomaly score. ``svm_ratio``: squared distance to the centre of a
         one-class SVM, in its feature space. ``knn_ratio``: mean distance to the 5 nearest training series.
 
@@ -86,18 +86,18 @@ class Plausibility:
             fitted = self._fitted[target]
             if fitted is None:
                 continue
-            scores, usual = fitted
+            scores, reference = fitted
             rows = np.flatnonzero(e.target == target)
             for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)):
                 flat = self._flat(e.counterfactual[part], None if e.lengths is None else e.lengths[part])
                 for name, score in scores.items():
-                    if usual[name] > 0:
-                        ratios[name][part] = score(flat) / usual[name]
+                    if reference[name] > 0:
+                        ratios[name][part] = score(flat) / reference[name]
         return ratios
 
     def _fit(self, label: int) -> tuple[_Scores, dict[str, float]] | None:
-        """Learn the scores of one class and what they usually are, or return None if there is too little to go by."""
-        # A series that stands in the data many times would be a place of infinite density.
+        """Return the score functions of one class and their means on test series; None if there are too few series."""
+        # Duplicates would have infinite local density.
         train = np.unique(self._real(label, "train"), axis=0)
         test = self._real(label, "test")
         if len(train) <= NEIGHBOURS or not len(test):
@@ -106,7 +106,7 @@ class Plausibility:
         return scores, {name: float(score(test).mean()) for name, score in scores.items()}
 
     def _real(self, label: int, part: str) -> FloatArray:
-        """Return at most so many real series of a class, flat."""
+        """Return at most ``at_most`` real series of a class, flattened."""
         rows = np.flatnonzero(getattr(self.dataset, f"y_{part}") == label)
         if len(rows) > self.at_most:
             rng = generator(self.seed, f"plausibility/{part}/{label}")
@@ -115,7 +115,7 @@ class Plausibility:
         return self._flat(getattr(self.dataset, f"X_{part}")[rows], None if lengths is None else lengths[rows])
 
     def _flat(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        """Return standardised series with 0 as padding (batch, time · features)."""
+        """Return standardised, flattened series with padding set to 0 (batch, time · features)."""
         n, n_steps, n_features = X.shape
         inside = steps_within(lengths, n, n_steps)[..., None]
         standard = np.where(inside, self.scaler.transform(X.astype(np.float64)), 0.0)
@@ -123,7 +123,7 @@ class Plausibility:
 
 
 def _fit_scores(real: FloatArray, seed: int) -> _Scores:
-    """Fit the four models to flat series (batch, entries); each score is higher for what is less like them."""
+    """Fit the four models to flattened series (batch, entries); each score is higher for less similar series."""
     from sklearn.ensemble import IsolationForest
     from sklearn.neighbors import LocalOutlierFactor
     from sklearn.svm import OneClassSVM

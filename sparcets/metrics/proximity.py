@@ -1,4 +1,4 @@
-"""How far the counterfactual is from its query, in standardised units; lower is better.
+"""Distance between counterfactual and query, in standardised units; lower is better.
 
 Examples
 --------
@@ -18,15 +18,15 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray, steps_within
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
-_CHUNK = 2**18  # entries worked on at once by dtw: few enough for the processor's cache, enough to make calls worth it
+_CHUNK = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
 
 
 def standardised_delta(e: Explanation) -> FloatArray:
     """Return the changes in standard deviations of the training data (answers, time, features); 0 in the padding."""
     delta = e.counterfactual.astype(np.float64)
-    delta -= e.query  # in place, here and below: 10,000 answers of 50 × 50 take 200 MB
+    delta -= e.query  # in place to save memory: 10,000 answers of 50 × 50 take 200 MB
     delta /= e.info.scaler.scale
     if e.lengths is not None:
         delta[~steps_within(e.lengths, len(e), e.query.shape[1])] = 0.0
@@ -34,12 +34,12 @@ def standardised_delta(e: Explanation) -> FloatArray:
 
 
 def n_entries(e: Explanation) -> FloatArray:
-    """Return T·F of each answer; padding does not count."""
+    """Return the number of entries T·F of each answer, excluding padding."""
     return np.asarray(steps_within(e.lengths, len(e), e.query.shape[1]).sum(1) * e.query.shape[2], dtype=np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:
-    """Return ‖δ‖₁ / (T·F), as the paper's loss and measure."""
+    """Return ‖δ‖₁ / (T·F), the paper's similarity loss and measure."""
     return np.asarray(_size(e).sum((1, 2)) / n_entries(e))
 
 
@@ -57,9 +57,10 @@ def linf(e: Explanation) -> FloatArray:
 def dtw(e: Explanation) -> FloatArray:
     """Return the dynamic time warping distance between query and counterfactual.
 
-    √ min Σ ‖q_i − c_j‖₂² over the pairs (i, j) of a path from (first, first) to (last, last) step that moves by one
-    step in the query, in the counterfactual or in both. The features warp together (dependent DTW), with no window.
-    The diagonal is such a path, so this is never more than :func:`l2`, and far less where a change is a shift in time.
+    √ min Σ ‖q_i − c_j‖₂² over the pairs (i, j) of a warping path from the first pair of steps to the last, where each
+    move advances the query, the counterfactual or both by one step. All features share one path (dependent DTW), and
+    there is no window. The diagonal is such a path, so the result is never larger than :func:`l2`, and much smaller
+    where a change is a shift in time.
     """
     B, T, F = e.query.shape
     last = np.full(B, T) if e.lengths is None else np.asarray(e.lengths)
@@ -84,24 +85,24 @@ def _size(e: Explanation) -> FloatArray:
 def _least_path(query: FloatArray, other: FloatArray, lengths: IntArray) -> FloatArray:
     """Return the least sum of squared distances over warping paths, for pairs of (batch, time, features).
 
-    Cells (i, j) on one anti-diagonal i + j = d depend on the two before it only, so a whole diagonal of all series is
-    one step, and no time × time matrix is ever held. What lies beyond a series' end is computed but never looked at:
-    paths go forward only, so the cell of its last steps depends on none of it.
+    Cells (i, j) on one anti-diagonal i + j = d depend only on the two previous diagonals, so each diagonal is computed
+    at once for all series, without a time × time matrix. Cells beyond the end of a series are computed but not used:
+    paths only move forward, so the cell of its last steps does not depend on them.
     """
     B, T, _ = query.shape
     # Column i + 1 holds cell (i, d - i); column 0 and all cells outside the square stay infinite.
     before, now = np.full((B, T + 1), np.inf), np.full((B, T + 1), np.inf)
-    before[:, 0] = 0.0  # the way into (0, 0)
+    before[:, 0] = 0.0  # the start of the path, before (0, 0)
     result = np.zeros(B)
     for d in range(2 * T - 1):
-        first, end = max(0, d - T + 1), min(d, T - 1) + 1  # of i
-        apart = query[:, first:end] - other[:, d - end + 1 : d - first + 1][:, ::-1]  # (batch, cells, features)
-        cost = np.einsum("bif,bif->bi", apart, apart)
-        cheapest = np.minimum(now[:, first:end], now[:, first + 1 : end + 1])  # one step in the query, in the other
+        first, end = max(0, d - T + 1), min(d, T - 1) + 1  # range of i
+        difference = query[:, first:end] - other[:, d - end + 1 : d - first + 1][:, ::-1]  # (batch, cells, features)
+        cost = np.einsum("bif,bif->bi", difference, difference)
+        cheapest = np.minimum(now[:, first:end], now[:, first + 1 : end + 1])  # one step in one series
         np.minimum(cheapest, before[:, first:end], out=cheapest)  # one step in both
         before, now = now, np.full((B, T + 1), np.inf)
         now[:, first + 1 : end + 1] = cost + cheapest
-        if d % 2 == 0:  # (d / 2, d / 2) is the last cell of series of d / 2 + 1 steps
+        if d % 2 == 0:  # (d / 2, d / 2) is the last cell of a series of d / 2 + 1 steps
             done = lengths == d // 2 + 1
             result[done] = now[done, d // 2 + 1]
     return result

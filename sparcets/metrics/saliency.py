@@ -1,4 +1,4 @@
-"""Is the change where the class is made? ROC of |δ| against the known salient entries (section 6); higher is better.
+"""ROC of |δ| against the known salient entries (section 6 of the paper); higher is better.
 
 Examples
 --------
@@ -22,29 +22,30 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, steps_within
 from sparcets.errors import ShapeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import standardised_delta
 
-_CHUNK = 1_000_000  # entries ranked at once; more only costs memory
+_CHUNK = 1_000_000  # entries ranked per chunk, bounding memory
 
 
 def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
     """Return the area under the ROC curve of |δ| (standardised) against the salient entries, per answer.
 
-    It is the chance that a salient entry changes more than one that is not, ties counting half: 1 where all changes lie
-    on salient entries, 0.5 where nothing changes.
+    This is the probability that a salient entry changes more than a non-salient one, with ties counting half: 1 where
+    all changes are in salient entries, 0.5 where nothing changes.
 
     Parameters
     ----------
     e
         Answers to queries whose salient entries are known.
     salient
-        Entries that make the class of each answer's query (answers, time, features); padding does not count.
+        Mask of the entries that determine the class of each answer's query (answers, time, features); padding does not
+        count.
 
     Returns
     -------
     FloatArray
-        (answers,), NaN where all entries are salient, or none.
+        (answers,), NaN where all entries are salient or none is.
     """
     from scipy.stats import rankdata
 
@@ -54,19 +55,19 @@ def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
     for start in range(0, len(e), rows):
         part = slice(start, start + rows)
         size, inside = _sizes(e[part])  # (answers, entries)
-        wanted = salient[part].reshape(size.shape) & inside
-        # Padding ranks below everything else, so that taking its number off leaves the ranks within the series.
+        positive = salient[part].reshape(size.shape) & inside
+        # Padding ranks below everything else, so subtracting its count gives the ranks within the series.
         ranks = rankdata(np.where(inside, size, -1.0), axis=1) - (~inside).sum(1, keepdims=True)
-        n = wanted.sum(1).astype(np.float64)
+        n = positive.sum(1).astype(np.float64)
         pairs = n * (inside.sum(1) - n)
-        # Mann and Whitney: the ranks of the salient entries, less what they would be if they were the lowest.
-        above = (ranks * wanted).sum(1) - n * (n + 1) / 2
-        np.divide(above, pairs, out=area[part], where=pairs > 0)
+        # Mann-Whitney U: the rank sum of the salient entries minus its minimum.
+        u = (ranks * positive).sum(1) - n * (n + 1) / 2
+        np.divide(u, pairs, out=area[part], where=pairs > 0)
     return area
 
 
 def pooled_auc(e: Explanation, salient: BoolArray) -> float:
-    """Return the area under the one ROC curve of all entries of all answers; NaN where all are salient, or none.
+    """Return the area under the ROC curve of the entries of all answers together; NaN where all or none are salient.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def pooled_auc(e: Explanation, salient: BoolArray) -> float:
 
 
 def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray, FloatArray]:
-    """Return the ROC curve of all entries of all answers, on an even grid of false positive rates.
+    """Return the ROC curve of the entries of all answers together, on an even grid of false positive rates.
 
     Parameters
     ----------
@@ -93,21 +94,21 @@ def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray
     Returns
     -------
     fpr, tpr
-        Shares of the other and of the salient entries that change more than a threshold (grid,). Where the curve rises
-        straight up, its upper end; NaN where all entries are salient, or none.
+        Shares of the non-salient and of the salient entries that change more than a threshold (grid,). Where the curve
+        is vertical, ``tpr`` is its upper end; NaN where all entries are salient or none is.
     """
     high, low = _pooled(e, salient)
     fpr = np.linspace(0.0, 1.0, grid)
     if not len(high) or not len(low):
         return fpr, np.full(grid, np.nan)
-    # Whole numbers, because a rounded rate may fall short of a corner of the curve.
-    place, rest = np.divmod(np.arange(grid) * len(low), grid - 1)
-    threshold = low[::-1][np.minimum(place, len(low) - 1)]
+    # Integer arithmetic, because a rounded rate may miss a corner of the curve.
+    rank, rest = np.divmod(np.arange(grid) * len(low), grid - 1)
+    threshold = low[::-1][np.minimum(rank, len(low) - 1)]
     fewer = [len(x) - np.searchsorted(x, threshold, side="right") for x in (low, high)]  # entries above the threshold
     more = [len(x) - np.searchsorted(x, threshold, side="left") for x in (low, high)]  # … or equal to it
-    share = (place + rest / (grid - 1) - fewer[0]) / (more[0] - fewer[0])  # of the line between these two corners
+    share = (rank + rest / (grid - 1) - fewer[0]) / (more[0] - fewer[0])  # position on the line between the corners
     tpr = (fewer[1] + share * (more[1] - fewer[1])) / len(high)
-    tpr[-1] = 1.0  # the end of the curve also takes in what lies below the lowest threshold
+    tpr[-1] = 1.0  # the end of the curve includes the entries below the lowest threshold
     return fpr, np.asarray(tpr)
 
 
@@ -122,14 +123,14 @@ def _check_salient(e: Explanation, salient: BoolArray) -> BoolArray:
 
 
 def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
-    """Return |δ| in standard deviations, and which entries are no padding: both (answers, time · features)."""
+    """Return |δ| in standard deviations and the mask of non-padding entries, both (answers, time · features)."""
     n, n_steps, n_features = e.query.shape
     size = np.abs(standardised_delta(e)).reshape(n, n_steps * n_features)
     return size, np.repeat(steps_within(e.lengths, n, n_steps), n_features, axis=1)
 
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return |δ| of all salient and of all other entries, each sorted."""
+    """Return |δ| of all salient and of all non-salient entries, each sorted."""
     salient = _check_salient(e, salient).reshape(len(e), e.query.shape[1] * e.query.shape[2])
     size, inside = _sizes(e)
     high, low = size[salient & inside], size[~salient & inside]

@@ -1,4 +1,4 @@
-"""How evenly the change runs over time (the paper's "jerk"), in standardised units; lower is better.
+"""Smoothness of the change over time (the paper's "jerk"), in standardised units; lower is better.
 
 Examples
 --------
@@ -16,15 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import FloatArray, steps_within
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import n_entries, standardised_delta
 
 
 def smoothness(e: Explanation) -> FloatArray:
-    """Return Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with 0 before the first step."""
+    """Return Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with δ = 0 before the first step."""
     steps = standardised_delta(e)
     steps[:, 1:] -= steps[:, :-1]  # numpy reads overlapping arrays before it writes them
     length = np.sqrt(np.einsum("btf,btf->bt", steps, steps))
-    # The step from a series' end back to 0 in its padding is no step of the series.
+    # The step from the end of a series to the zeros of its padding does not count.
     inside = steps_within(e.lengths, len(e), e.query.shape[1])
     return np.asarray((length * inside).sum(1) / n_entries(e))

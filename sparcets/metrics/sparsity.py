@@ -1,4 +1,6 @@
-"""How much of a series changes, and in how many pieces; lower is better, but for the length of the pieces.
+"""Share of a series that changes, and number and length of the changed segments; lower is better, except the length.
+
+A segment is a maximal run of consecutive changed steps of one feature.
 
 Examples
 --------
@@ -18,11 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, steps_within
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
 
 def changed_within(e: Explanation) -> BoolArray:
-    """Return the changed entries (answers, time, features); none in the padding."""
+    """Return the mask of changed entries (answers, time, features), False in the padding."""
     changed = e.changed
     if e.lengths is not None:
         changed[~steps_within(e.lengths, len(e), e.query.shape[1])] = False
@@ -36,28 +38,28 @@ def sparsity(e: Explanation) -> FloatArray:
 
 
 def steps_touched(e: Explanation) -> FloatArray:
-    """Return the share of the steps at which anything changed."""
+    """Return the share of steps with at least one changed entry."""
     return np.asarray(changed_within(e).any(2).sum(1) / _n_steps(e))
 
 
 def features_touched(e: Explanation) -> FloatArray:
-    """Return the share of the mutable features in which anything changed."""
+    """Return the share of mutable features with at least one changed entry."""
     return np.asarray(_n_touched(changed_within(e)) / max(int(e.mutable.sum()), 1))
 
 
 def segments(e: Explanation) -> FloatArray:
-    """Return the number of changed stretches: steps in a row of one feature, counted over all features."""
+    """Return the number of changed segments, over all features."""
     return _n_segments(changed_within(e))
 
 
 def segment_length(e: Explanation) -> FloatArray:
-    """Return the mean length of the changed stretches in steps; NaN where nothing changed."""
+    """Return the mean length of the changed segments in steps; NaN where nothing changed."""
     changed = changed_within(e)
     return _ratio(changed.sum((1, 2)).astype(np.float64), _n_segments(changed))
 
 
 def segments_per_feature(e: Explanation) -> FloatArray:
-    """Return the number of changed stretches per feature that changed at all; NaN where nothing changed."""
+    """Return the number of changed segments per changed feature; NaN where nothing changed."""
     changed = changed_within(e)
     return _ratio(_n_segments(changed), _n_touched(changed))
 
@@ -71,7 +73,7 @@ def _n_touched(changed: BoolArray) -> FloatArray:
 
 
 def _n_segments(changed: BoolArray) -> FloatArray:
-    # A stretch is counted where it starts: at a changed entry that has no changed one before it.
+    # A segment starts at a changed entry whose previous step is unchanged.
     starts = changed[:, 0].sum(1) + (changed[:, 1:] & ~changed[:, :-1]).sum((1, 2))
     return np.asarray(starts, dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Do answers hold when something is varied: the seed of the method, its training data, noise on the queries?
+"""Stability of answers when the seed, the training data or noise on the queries varies.
 
 Each function compares two explanations of the same queries in the same order, answer by answer.
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.errors import ShapeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.metrics.diversity import jaccard
 from sparcets.metrics.proximity import n_entries, standardised_delta
 from sparcets.metrics.sparsity import changed_within
@@ -33,26 +33,26 @@ from sparcets.metrics.sparsity import changed_within
 
 def stays_valid(e: Explanation, other: Explanation) -> FloatArray:
     """Return 1 where both answers are valid, 0 where only the first is; NaN where the first is not."""
-    _check_alike(e, other)
+    _check_same_queries(e, other)
     return np.where(e.valid, other.valid.astype(np.float64), np.nan)
 
 
 def stays_in_place(e: Explanation, other: Explanation) -> FloatArray:
     """Return the Jaccard index |A ∩ B| / |A ∪ B| of the changed entries; NaN unless both answers are valid."""
-    _check_alike(e, other)
+    _check_same_queries(e, other)
     return np.where(e.valid & other.valid, jaccard(changed_within(e), changed_within(other)), np.nan)
 
 
 def residual_distance(e: Explanation, other: Explanation) -> FloatArray:
-    """Return ‖δ − δ'‖₁ / (T·F), both in the units of ``e``; NaN unless both answers are valid."""
-    _check_alike(e, other)
-    apart = standardised_delta(e)
-    apart -= standardised_delta(replace(other, info=e.info))
-    distance = np.abs(apart, out=apart).sum((1, 2)) / n_entries(e)
+    """Return ‖δ − δ'‖₁ / (T·F), both standardised by the scaler of ``e``; NaN unless both answers are valid."""
+    _check_same_queries(e, other)
+    difference = standardised_delta(e)
+    difference -= standardised_delta(replace(other, info=e.info))
+    distance = np.abs(difference, out=difference).sum((1, 2)) / n_entries(e)
     return np.where(e.valid & other.valid, distance, np.nan)
 
 
-def _check_alike(e: Explanation, other: Explanation) -> None:
+def _check_same_queries(e: Explanation, other: Explanation) -> None:
     if e.query.shape != other.query.shape:
         raise ShapeError(
             f"stability compares explanations of the same queries, got answers of shape {e.query.shape} and "

@@ -1,7 +1,8 @@
-"""Is the counterfactual of the target class for others than the explained classifier? Higher is better.
+"""Do other models than the explained classifier put the counterfactual into the target class? Higher is better.
 
-A change that convinces only the network it was made for is adversarial noise. Two witnesses know better: classifiers
-that had no part in making it (*transfer*) and, for synthetic data, the generating process itself (*oracle*).
+A change that only affects the network it was optimised against is adversarial noise. Two references detect this:
+classifiers that were not used to make the change (*transfer*) and, for synthetic data, the generating process itself
+(*oracle*).
 
 Examples
 --------
@@ -24,37 +25,37 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.datasets.base import Dataset
 from sparcets.errors import DataError, ShapeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
 
 class Judge(Protocol):
-    """Anything that names the class of series (batch, time, features), by the same indices as the explained model."""
+    """A classifier of series (batch, time, features) with the same class indices as the explained model."""
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """Return class indices (batch,); ``lengths`` are the true lengths of padded series, or None."""
 
 
 def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
-    """Ask held-out classifiers.
+    """Return whether held-out classifiers predict the target class.
 
     Parameters
     ----------
     e
         The answers.
     judges
-        Classifiers by name, trained on the same classes and never seen by the method that made the answers.
+        Classifiers by name, trained on the same classes and not used by the method that made the answers.
 
     Returns
     -------
     dict
-        Under each judge's name, 1 where it too says the target, else 0, and their mean under ``"transfer"`` (answers,).
+        Under each judge's name, 1 where it predicts the target, else 0, and their mean under ``"transfer"`` (answers,).
     """
     if not judges or "transfer" in judges:
         raise DataError(
-            f"transfer needs one judge or more, none of them called 'transfer' (that is the mean), got {list(judges)}. "
-            "Pass classifiers that the explainer never saw, by name."
+            f"transfer needs at least one judge, none of them named 'transfer' (that is the mean), got {list(judges)}. "
+            "Pass held-out classifiers by name."
         )
-    if not len(e):  # models refuse to be asked about nothing
+    if not len(e):  # classifiers do not accept empty batches
         return {name: np.zeros(0) for name in (*judges, "transfer")}
     agrees = {
         name: np.asarray(np.asarray(judge.predict(e.counterfactual, e.lengths)) == e.target, dtype=np.float64)
@@ -64,16 +65,16 @@ def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArra
 
 
 def oracle(e: Explanation, dataset: Dataset, rows: Any) -> FloatArray:
-    """Ask the generating process: 1 where it gives the counterfactual the target class, else 0.
+    """Return 1 where the generating process puts the counterfactual into the target class, else 0.
 
     Parameters
     ----------
     e
         The answers.
     dataset
-        Synthetic data, whose ``oracle`` knows the true class of changed test series.
+        Synthetic data, whose ``oracle`` returns the true class of changed test series.
     rows
-        Place in ``X_test`` of each answer's query, whole numbers (answers,).
+        Index in ``X_test`` of each answer's query, integers (answers,).
 
     Examples
     --------
@@ -82,17 +83,17 @@ def oracle(e: Explanation, dataset: Dataset, rows: Any) -> FloatArray:
     >>> classifier = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
     >>> rows = np.flatnonzero(ds.y_test == 0)
     >>> e = sp.Nearest(classifier).fit(ds).explain(ds.X_test[rows], target="1")
-    >>> oracle(e, ds, rows).mean().item()  # a neighbour of the class, with its box in the same place
+    >>> oracle(e, ds, rows).mean().item()  # a real series of the target class, with its box at the same position
     1.0
     """
     if dataset.oracle is None:
         raise DataError(
-            f"{dataset.name!r} has no oracle: only synthetic data knows the class of changed series. "
-            "Ask held-out classifiers instead, with transfer(e, judges)."
+            f"{dataset.name!r} has no oracle: the true class of changed series is known for synthetic data only. "
+            "Use held-out classifiers instead, with transfer(e, judges)."
         )
     if np.shape(rows) != (len(e),):
         raise ShapeError(
-            f"rows must be {len(e)} places in X_test, one per answer, got shape {np.shape(rows)}. "
+            f"rows must be {len(e)} indices into X_test, one per answer, got shape {np.shape(rows)}. "
             "If you have one per query: rows[e.query_index]."
         )
     if not len(e):

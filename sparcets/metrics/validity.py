@@ -1,4 +1,4 @@
-"""Does the classifier say what was asked for? Precision in its three readings (the paper's section 6), and plainly.
+"""Validity: does the classifier predict the target? With the three definitions of the paper's precision (section 6).
 
 Examples
 --------
@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
 
 def valid(e: Explanation) -> FloatArray:
-    """Return 1 where the classifier says the target, else 0: its mean is the validity. Higher is better."""
+    """Return 1 where the classifier predicts the target, else 0: the mean is the validity. Higher is better."""
     return e.valid.astype(np.float64)
 
 
@@ -30,27 +30,27 @@ def target_probability(e: Explanation) -> FloatArray:
 
 
 def coverage(e: Explanation) -> float:
-    """Return the share of the queries with at least one valid answer, over those that needed one. Higher is better.
+    """Return the share of queries with at least one valid answer. Higher is better.
 
-    Queries that the classifier puts into the target class already (``unchanged``) are left out; NaN if all are.
+    Queries that the classifier already puts into the target class (``unchanged``) do not count; NaN if all are.
     """
-    asked = e.status != "unchanged"
-    queries = np.unique(e.query_index[asked])
-    answered = np.unique(e.query_index[asked & e.valid])
+    counted = e.status != "unchanged"
+    queries = np.unique(e.query_index[counted])
+    answered = np.unique(e.query_index[counted & e.valid])
     return len(answered) / len(queries) if len(queries) else float("nan")
 
 
 def error_rate(e: Explanation) -> FloatArray:
-    """Return 1 where the classifier does not say the target, else 0: its mean is 1 − validity. Lower is better."""
+    """Return 1 where the classifier does not predict the target, else 0: the mean is 1 − validity. Lower is better."""
     return (~e.valid).astype(np.float64)
 
 
 def index_distance(e: Explanation) -> FloatArray:
-    """Return |argmax − target| on class indices, as the published code does; it depends on the order of the classes."""
+    """Return |argmax − target| on class indices, as in the published code; it depends on the order of the classes."""
     return np.asarray(np.abs(e.proba_after.argmax(1) - e.target), dtype=np.float64)
 
 
 def probability_distance(e: Explanation) -> FloatArray:
-    """Return the L2 distance between the predicted probabilities and certainty of the target, in [0, √2]."""
-    certain = np.eye(e.proba_after.shape[1])[e.target]
-    return np.asarray(np.linalg.norm(e.proba_after - certain, axis=1))
+    """Return the L2 distance between the predicted probabilities and the one-hot target, in [0, √2]."""
+    one_hot = np.eye(e.proba_after.shape[1])[e.target]
+    return np.asarray(np.linalg.norm(e.proba_after - one_hot, axis=1))

@@ -1,4 +1,4 @@
-"""Where an answer is weak: what the explanation itself shows, and what an evaluation found about it."""
+"""Warnings about weak answers, from the explanation itself and from the measures of an evaluation."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
-BARELY = 0.2  # lead of the target over the next class, in probability; a smaller one is hardly a decision
-FAR = 1.5  # times as far from real series as those are from one another
-RARE = 4.0  # standard deviations from the training mean
-MUCH = 0.5  # of what may change
+MIN_LEAD = 0.2  # of the target's probability over the next class's; with less, the prediction is uncertain
+MAX_KNN_RATIO = 1.5  # distance to real series, relative to the distances among real series
+RARE_STD = 4.0  # standard deviations from the training mean
+LARGE_SHARE = 0.5  # of the mutable entries
 
 
 def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]:
-    """Return plain warnings about one valid answer, the gravest first; each a sentence without a capital.
+    """Return warnings about one valid answer, the most serious first; each a sentence without a capital letter.
 
     Parameters
     ----------
     answer
         An explanation of length 1.
     measures
-        What an evaluation found about it, by name; may be empty.
+        The answer's measures from an evaluation, by name; may be empty.
     """
-    wanted = answer.class_names[int(answer.target[0])]
+    target = answer.class_names[int(answer.target[0])]
     doubts = []
     votes = find_votes(measures)
     agree = sum(votes.values())
@@ -36,56 +36,58 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
             f"{who} of {len(votes)} independent judges {verb}, so this may fool the model rather than explain it."
         )
     if measures.get("oracle", math.nan) == 0:
-        doubts.append(f"the process that made the data does not call the result {wanted}.")
+        doubts.append(f"the process that generated the data does not put the result into {target}.")
     distance = measures.get("knn_ratio", math.nan)
-    if distance > FAR:
-        doubts.append(f"the result lies {distance:.1f} times as far from real {wanted} series as those usually do.")
+    if distance > MAX_KNN_RATIO:
+        doubts.append(
+            f"the result is {distance:.1f} times as far from the training series of {target} as real series are."
+        )
     else:
-        doubts += _rare_values(answer)
+        doubts += _rare_value(answer)
     lead = _lead(answer)
-    if lead < BARELY:
-        doubts.append(f"the model itself is hardly convinced: {wanted} leads by {max(lead, 0.0):.2f} only.")
+    if lead < MIN_LEAD:
+        doubts.append(f"the model is uncertain: {target} leads by {max(lead, 0.0):.2f} only.")
     if answer.status[0] == "neighbour":
-        doubts.append(f"this was taken from a real {wanted} series, so it may change more than is needed.")
-    if answer.share_changed[0] > MUCH:
+        doubts.append(f"this was taken from a real {target} series, so it may change more than necessary.")
+    if answer.share_changed[0] > LARGE_SHARE:
         share = 100 * float(answer.share_changed[0])
-        doubts.append(f"{share:.0f} % of what may change does; it is hardly the same series any more.")
+        doubts.append(f"{share:.0f} % of the values that may change do; little of the series is left as it was.")
     return doubts
 
 
 def find_votes(measures: Mapping[str, float]) -> dict[str, bool]:
-    """Return what each judge said: whether the result is of the target class.
+    """Return whether each judge puts the result into the target class.
 
     >>> find_votes({"valid": 1.0, "transfer": 0.5, "transfer_fcn": 1.0, "transfer_tcn": 0.0})
     {'fcn': True, 'tcn': False}
     """
     judges = {
-        str(name)[len("transfer_") :]: float(said)
-        for name, said in measures.items()
+        str(name)[len("transfer_") :]: float(vote)
+        for name, vote in measures.items()
         if str(name).startswith("transfer_")
     }
-    return {name: said == 1 for name, said in judges.items() if not math.isnan(said)}
+    return {name: vote == 1 for name, vote in judges.items() if not math.isnan(vote)}
 
 
 def _lead(answer: Explanation) -> float:
-    """Return the target's probability less that of the next class."""
+    """Return the target's probability minus that of the next class."""
     proba = answer.proba_after[0]
     others = np.delete(proba, int(answer.target[0]))
     return float(proba[int(answer.target[0])] - others.max()) if len(others) else 1.0
 
 
-def _rare_values(answer: Explanation) -> list[str]:
-    """Name the feature that is moved furthest beyond what training series, and the query itself, hold."""
+def _rare_value(answer: Explanation) -> list[str]:
+    """Return a warning on the feature that is changed to the rarest value, unless the query has rarer ones itself."""
     scaler = answer.info.scaler
     changed = answer.changed[0]
-    far = np.abs((answer.counterfactual[0] - scaler.center) / scaler.scale) * changed  # (time, features)
-    own = np.abs((answer.query[0] - scaler.center) / scaler.scale).max(0)  # (features,)
-    highest = far.max(0)
-    beyond = np.where((highest > RARE) & (highest > own), highest, 0.0)
-    feature = int(beyond.argmax())
-    if beyond[feature] == 0:
+    after = np.abs((answer.counterfactual[0] - scaler.center) / scaler.scale) * changed  # (time, features)
+    before = np.abs((answer.query[0] - scaler.center) / scaler.scale).max(0)  # (features,)
+    largest = after.max(0)
+    rare = np.where((largest > RARE_STD) & (largest > before), largest, 0.0)
+    feature = int(rare.argmax())
+    if rare[feature] == 0:
         return []
     return [
-        f"{answer.feature_names[feature]} is moved to {beyond[feature]:.1f} standard deviations from its mean in the "
+        f"{answer.feature_names[feature]} is moved to {rare[feature]:.1f} standard deviations from its mean in the "
         "training data, where values are rare."
     ]

@@ -1,4 +1,4 @@
-"""What an evaluation found, in words: the rows that belong to answers, and the measures of a whole set."""
+"""The results of an evaluation for reports: the measures of each answer, and the quality of the whole set in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from sparcets.errors import DataError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ Verdict = Literal["good", "fair", "poor", ""]
 
 
 class Scored(Protocol):
-    """The parts of :class:`sparcets.Scores` that are told in words."""
+    """The parts of :class:`sparcets.Scores` that are used here."""
 
     @property
     def per_query(self) -> pd.DataFrame:
@@ -24,7 +24,7 @@ class Scored(Protocol):
 
     @property
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, spread and interval by measure."""
+        """Mean, standard deviation and interval by measure."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class Scored(Protocol):
 
 
 class Finding(NamedTuple):
-    """One measure in words: what it is called, how good it is, and a sentence."""
+    """One measure in words: title, grade, and a sentence."""
 
     name: str
     verdict: Verdict
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 def measures_of(scores: Scored, explanation: Explanation) -> list[dict[str, float]]:
-    """Return what was found about each answer, by name of the measure.
+    """Return the measures of each answer, by name.
 
     Raises
     ------
@@ -52,29 +52,29 @@ def measures_of(scores: Scored, explanation: Explanation) -> list[dict[str, floa
     if statuses != [str(status) for status in explanation.status]:
         raise DataError(
             f"the scores are of {len(frame)} answers, and not those of this explanation, which has "
-            f"{len(explanation)}. Pass what sp.evaluate gave for the same explanation; a slice has scores of its own."
+            f"{len(explanation)}. Pass the result of sp.evaluate for the same explanation; evaluate a slice separately."
         )
     numbers = frame.select_dtypes("number")
     columns = {str(name): numbers[name].to_numpy(dtype=float).tolist() for name in numbers}
     return [{name: values[i] for name, values in columns.items()} for i in range(len(frame))]
 
 
-def describe_quality(summary: Mapping[str, Mapping[str, float]]) -> list[Finding]:
-    """Say in words what the main measures of a set of answers mean, as far as they are known.
+def quality_findings(summary: Mapping[str, Mapping[str, float]]) -> list[Finding]:
+    """Return the main measures of a set of answers in words, as far as they are known.
 
     Parameters
     ----------
     summary
-        ``scores.summary``: by measure its mean and, where it has one, its 95 % interval.
+        ``scores.summary``: mean and, where known, 95 % interval by measure.
 
     Examples
     --------
-    >>> found = describe_quality({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
+    >>> found = quality_findings({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
     >>> found[0].verdict, found[0].sentence
-    ('poor', '50 % of the 20 answers make the model say the wanted class (95 % interval: 40 to 60 %).')
+    ('poor', '50 % of the 20 answers make the model predict the target class (95 % interval: 40 to 60 %).')
     """
     known = {name: line for name, line in summary.items() if not math.isnan(line["mean"])}
-    return [told for name, tell in TELLERS.items() if name in known and (told := tell(known))]
+    return [describe(known) for name, describe in FINDINGS.items() if name in known]
 
 
 def _percent(line: Mapping[str, float]) -> str:
@@ -87,7 +87,7 @@ def _interval(line: Mapping[str, float]) -> str:
 
 
 def _grade(value: float, good: float, fair: float) -> Verdict:
-    """Grade by two thresholds; where ``good`` is the smaller, less is better.
+    """Grade by two thresholds; if ``good`` is the smaller one, lower is better.
 
     >>> _grade(0.95, 0.9, 0.7), _grade(0.1, 0.2, 0.5), _grade(0.6, 0.2, 0.5)
     ('good', 'good', 'poor')
@@ -98,8 +98,8 @@ def _grade(value: float, good: float, fair: float) -> Verdict:
 
 def _valid(known: Mapping[str, Mapping[str, float]]) -> Finding:
     line = known["valid"]
-    text = f"{_percent(line)} of the {int(line['n'])} answers make the model say the wanted class{_interval(line)}."
-    return Finding("They work", _grade(line["mean"], 0.95, 0.8), text)
+    text = f"{_percent(line)} of the {int(line['n'])} answers make the model predict the target class{_interval(line)}."
+    return Finding("Validity", _grade(line["mean"], 0.95, 0.8), text)
 
 
 def _transfer(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -108,13 +108,13 @@ def _transfer(known: Mapping[str, Mapping[str, float]]) -> Finding:
     verdict = _grade(line["mean"], 0.8, 0.5)
     if verdict == "poor":
         text += " Many may fool the model rather than explain it."
-    return Finding("Judges agree", verdict, text)
+    return Finding("Transfer", verdict, text)
 
 
 def _oracle(known: Mapping[str, Mapping[str, float]]) -> Finding:
     line = known["oracle"]
-    text = f"The process that made the data puts {_percent(line)} into the wanted class{_interval(line)}."
-    return Finding("They are true", _grade(line["mean"], 0.8, 0.5), text)
+    text = f"The process that generated the data puts {_percent(line)} into the target class{_interval(line)}."
+    return Finding("Oracle", _grade(line["mean"], 0.8, 0.5), text)
 
 
 def _sparsity(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -122,16 +122,14 @@ def _sparsity(known: Mapping[str, Mapping[str, float]]) -> Finding:
     text = f"{100 * share:.2g} % of the values that may change do"
     if "segments" in known and "segment_length" in known:
         n, length = known["segments"]["mean"], known["segment_length"]["mean"]
-        text += f", in {n:.1f} stretches of {length:.1f} steps on average"
-    return Finding("They change little", _grade(share, 0.2, 0.5), f"{text}.")
+        text += f", in {n:.1f} segments of {length:.1f} steps on average"
+    return Finding("Sparsity", _grade(share, 0.2, 0.5), f"{text}.")
 
 
 def _plausibility(known: Mapping[str, Mapping[str, float]]) -> Finding:
     ratio = known["knn_ratio"]["mean"]
-    text = (
-        f"They lie {ratio:.2g} times as far from real series of the wanted class as real ones do (1: like real ones)."
-    )
-    return Finding("They look real", _grade(ratio, 1.2, 1.5), text)
+    text = f"Their distance to real series of the target class is {ratio:.2g} times that of real series (1: like real)."
+    return Finding("Plausibility", _grade(ratio, 1.2, 1.5), text)
 
 
 def _universality(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -142,13 +140,13 @@ def _universality(known: Mapping[str, Mapping[str, float]]) -> Finding:
         "fair": "much of the change is the same for all series",
         "poor": "nearly the same change is made to every series, which explains none of them",
     }[verdict or "good"]
-    return Finding("Made for each", verdict, f"{meaning[0].upper()}{meaning[1:]} (universality {value:.2f}).")
+    return Finding("Universality", verdict, f"{meaning[0].upper()}{meaning[1:]} (universality {value:.2f}).")
 
 
 def _limbs(known: Mapping[str, Mapping[str, float]]) -> Finding:
     share = known["limb_deviation"]["mean"]
-    text = f"Bones change their length by {100 * share:.2g} % on average."
-    return Finding("Bodies stay bodies", _grade(share, 0.05, 0.15), text)
+    text = f"Limbs change their length by {100 * share:.2g} % on average."
+    return Finding("Geometry", _grade(share, 0.05, 0.15), text)
 
 
 def _seconds(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -157,7 +155,7 @@ def _seconds(known: Mapping[str, Mapping[str, float]]) -> Finding:
     return Finding("Time", "", f"Explaining took {line['mean']:.3g} s in all, {each:.2g} s per answer.")
 
 
-TELLERS: Mapping[str, Callable[[Mapping[str, Mapping[str, float]]], Finding]] = {
+FINDINGS: Mapping[str, Callable[[Mapping[str, Mapping[str, float]]], Finding]] = {
     "valid": _valid,
     "transfer": _transfer,
     "oracle": _oracle,

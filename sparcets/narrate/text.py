@@ -1,4 +1,4 @@
-"""One answer in words, in the data's own units: what to raise or lower, when, by how much, and how far to trust it."""
+"""One answer in words, in the data's own units: what to raise or lower, when, by how much, and how reliable it is."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparcets.explanation import Explanation
-from sparcets.narrate.changes import Change, Stretch, find_changes, find_groups, short_name
+from sparcets.explanation.result import Explanation
+from sparcets.narrate.changes import Change, Segment, find_changes, find_groups, short_name
 from sparcets.narrate.doubts import find_doubts, find_votes
 
-MOST = 5  # changes told one by one in the long form; the rest is named
-FEW = 2  # in the short form
-NAMED = 6  # features named in a list before the rest is counted
-PEAK = 1.5  # times the mean: a largest change that is told beside it
-MARGIN = 0.1  # of the series: a calm beginning or end that is shorter is not worth a word
+MAX_CHANGES = 5  # changes described one by one in the long form; the features of the others are listed
+MAX_CHANGES_BRIEF = 2  # in the short form
+MAX_NAMES = 6  # features named in a list before the rest is counted
+PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
+MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
 
 Measures = Mapping[str, float]  # an answer's row of Scores.per_query
 
 
 @dataclass(frozen=True)
-class Story:
-    """The parts of what is said of one answer; each is a whole sentence unless it says otherwise.
+class Narrative:
+    """The description of one answer in parts, each of whole sentences unless stated otherwise.
 
     Attributes
     ----------
     opening
-        What the model says, and what it would say.
+        The model's prediction, and the target.
     changes
-        What to raise or lower, when and by how much, the largest first; phrases that begin with a verb.
+        What to raise or lower, when and by how much, largest first; phrases that begin with a verb.
     rest
-        What else changes, in one sentence; empty where everything was told.
-    stayed
-        What stayed as it was; empty where nothing did.
+        The remaining changes in one sentence; empty where there are none.
+    unchanged
+        Features and times without a change; empty where there are none.
     trust
-        How sure the model and the judges are.
+        Probabilities of the model, and the judges' predictions.
     doubts
-        Plain warnings where the answer is weak.
+        Warnings where the answer is weak.
     brief
-        All of it in one or two sentences.
+        A summary in one or two sentences.
     """
 
     opening: str
     changes: tuple[str, ...]
     rest: str
-    stayed: str
+    unchanged: str
     trust: str
     doubts: tuple[str, ...]
     brief: str
 
     def __str__(self) -> str:
-        """Return the long form, one thought per line."""
+        """Return the long form, one part per line."""
         lines = [self.opening, *(f"  - {change}" for change in self.changes)]
-        lines += [line for line in (self.rest, self.stayed, self.trust) if line]
+        lines += [line for line in (self.rest, self.unchanged, self.trust) if line]
         return "\n".join([*lines, *(f"Careful: {doubt}" for doubt in self.doubts)])
 
 
 def narrate(answer: Explanation, *, short: bool = False, measures: Measures | None = None) -> str:
-    """Say what one answer changes, largest change first, and how far to trust it.
+    """Describe what one answer changes, largest change first, and how reliable it is.
 
     Parameters
     ----------
@@ -68,152 +68,154 @@ def narrate(answer: Explanation, *, short: bool = False, measures: Measures | No
     short
         One or two sentences instead of the long form.
     measures
-        What an evaluation found about this answer, by name, such as ``scores.per_query.iloc[3]``: the judges' votes and
-        the distance from real data are told too.
+        The answer's measures from an evaluation, by name, such as ``scores.per_query.iloc[3]``: adds the judges'
+        predictions and the distance to real data.
     """
-    story = tell(answer, measures=measures)
-    return story.brief if short else str(story)
+    narrative = build_narrative(answer, measures=measures)
+    return narrative.brief if short else str(narrative)
 
 
-def tell(answer: Explanation, *, measures: Measures | None = None) -> Story:
-    """Return the parts of what is said of one answer; the parameters are those of :func:`narrate`."""
+def build_narrative(answer: Explanation, *, measures: Measures | None = None) -> Narrative:
+    """Return the description of one answer in parts; the parameters are those of :func:`narrate`."""
     before = answer.class_names[int(answer.predicted[0])]
-    wanted = answer.class_names[int(answer.target[0])]
+    target = answer.class_names[int(answer.target[0])]
     p = float(answer.probability[0])
     if answer.status[0] == "unchanged":
-        sentence = f"The model already says {wanted} (probability {p:.2f}); nothing has to change."
-        return Story(sentence, (), "", "", "", (), sentence)
+        sentence = f"The model already says {target} (probability {p:.2f}); nothing has to change."
+        return Narrative(sentence, (), "", "", "", (), sentence)
     if answer.status[0] == "not_found" or not answer.valid[0]:
-        return _not_found(answer, before, wanted)
+        return _not_found(answer, before, target)
     changes = find_changes(answer)
-    told = tuple(_sentence(answer, change, peaks=True) for change in changes[:MOST])
-    few = [_sentence(answer, change, peaks=False) for change in changes[:FEW]]
+    long = tuple(_phrase(answer, change, peaks=True) for change in changes[:MAX_CHANGES])
+    short = [_phrase(answer, change, peaks=False) for change in changes[:MAX_CHANGES_BRIEF]]
     doubts = tuple(find_doubts(answer, measures or {}))
     p_before = float(answer.proba_before[0, int(answer.target[0])])
-    more = f"; and {count(len(changes) - FEW, 'smaller change')}" if len(changes) > FEW else ""
-    brief = f"{wanted} instead of {before} (probability {p_before:.2f} → {p:.2f}): {'; '.join(few)}{more}."
-    return Story(
-        opening=f"The model says {before}. For it to say {wanted}:",
-        changes=told,
+    n_more = len(changes) - MAX_CHANGES_BRIEF
+    more = f"; and {count(n_more, 'smaller change')}" if n_more > 0 else ""
+    brief = f"{target} instead of {before} (probability {p_before:.2f} → {p:.2f}): {'; '.join(short)}{more}."
+    return Narrative(
+        opening=f"The model says {before}. For it to say {target}:",
+        changes=long,
         rest=_rest(answer, changes),
-        stayed=_stayed(answer),
-        trust=_trust(answer, wanted, measures),
+        unchanged=_unchanged(answer),
+        trust=_trust(answer, target, measures),
         doubts=doubts,
         brief=f"{brief} Careful: {doubts[0]}" if doubts else brief,
     )
 
 
-def _not_found(answer: Explanation, before: str, wanted: str) -> Story:
-    opening = f"No change was found that makes the model say {wanted} instead of {before}"
-    why = str(answer.reason[0]).rstrip(".")
+def _not_found(answer: Explanation, before: str, target: str) -> Narrative:
+    opening = f"No change was found that makes the model say {target} instead of {before}"
+    reason = str(answer.reason[0]).rstrip(".")
     p = float(answer.probability[0])
-    opening = f"{opening}: {why}." if why else f"{opening}; the best attempt reached a probability of {p:.2f}."
-    doubt = "this is no answer; what is shown is the best attempt, and the model does not accept it."
-    if answer.valid[0]:  # the place of a missing answer may hold a copy of one that was found
-        doubt = "this is no answer of its own; there are fewer answers than were asked for."
+    opening = f"{opening}: {reason}." if reason else f"{opening}; the best attempt reached a probability of {p:.2f}."
+    doubt = "this is no valid answer; the best attempt is shown, and the model does not predict the target for it."
+    if answer.valid[0]:  # a missing answer may be filled with a copy of one that was found
+        doubt = "this repeats another answer; fewer answers were found than requested."
     elif not answer.changed[0].any():
-        doubt = "this is no answer; nothing was changed."
-    return Story(opening, (), "", "", "", (doubt,), opening)
+        doubt = "this is no valid answer; nothing was changed."
+    return Narrative(opening, (), "", "", "", (doubt,), opening)
 
 
-def _sentence(answer: Explanation, change: Change, *, peaks: bool) -> str:
-    """Describe a change, beginning with a verb, or with the group's name where there are several features."""
+def _phrase(answer: Explanation, change: Change, *, peaks: bool) -> str:
+    """Return a phrase that begins with a verb, or with the group's name if there are several features."""
     when = when_phrase(change.start, change.end, answer.info.sampling_rate)
     if change.group is None:
-        stretch = change.stretches[0]
-        return f"{stretch.way} {_by(answer, stretch, answer.feature_names[stretch.feature], peaks=peaks)} {when}"
+        segment = change.segments[0]
+        name = answer.feature_names[segment.feature]
+        return f"{segment.direction} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
     phrases = []
-    for way in dict.fromkeys(stretch.way for stretch in change.stretches):
+    for direction in dict.fromkeys(segment.direction for segment in change.segments):
         parts = [
-            _by(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
-            for s in change.stretches
-            if s.way == way
+            _amount_of(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
+            for s in change.segments
+            if s.direction == direction
         ]
-        phrases.append(f"{way} {listed(parts)}")
+        phrases.append(f"{direction} {listed(parts)}")
     return f"{change.group}: {listed(phrases)} {when}"
 
 
-def _by(answer: Explanation, stretch: Stretch, name: str, *, peaks: bool) -> str:
-    """Say by how much a feature changes; with the largest change where that is a good deal more than the mean."""
-    unit = f" {answer.info.units[stretch.feature]}" if answer.info.units and answer.info.units[stretch.feature] else ""
-    if stretch.way == "change":  # its mean would hide what happens, or be none at all
-        return f"{name} both ways (−{amount(-stretch.lowest)} to +{amount(stretch.highest)}{unit})"
-    most = f" (at most {amount(stretch.most)}{unit})" if peaks and stretch.most > PEAK * stretch.mean else ""
-    return f"{name} by {amount(stretch.mean)}{unit}{most}"
+def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:
+    """Return by how much a feature changes, with the largest change if it is much larger than the mean."""
+    unit = f" {answer.info.units[segment.feature]}" if answer.info.units and answer.info.units[segment.feature] else ""
+    if segment.direction == "change":  # rises and falls would cancel in the mean
+        return f"{name} both ways (−{amount(-segment.lowest)} to +{amount(segment.highest)}{unit})"
+    most = f" (at most {amount(segment.peak)}{unit})" if peaks and segment.peak > PEAK_RATIO * segment.mean else ""
+    return f"{name} by {amount(segment.mean)}{unit}{most}"
 
 
 def _rest(answer: Explanation, changes: Sequence[Change]) -> str:
-    """Name what is not told one by one, and say how much of the whole change that is."""
-    rest = changes[MOST:]
+    """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
+    rest = changes[MAX_CHANGES:]
     if not rest:
         return ""
-    names = [change.group or answer.feature_names[change.stretches[0].feature] for change in rest]
+    names = [change.group or answer.feature_names[change.segments[0].feature] for change in rest]
     share = 100 * sum(change.weight for change in rest) / sum(change.weight for change in changes)
     smaller = f"{count(len(rest), 'smaller change')} ({amount(share)} % of all change)"
-    return f"And {smaller}, in {enumerated(list(dict.fromkeys(names)))}."
+    return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."
 
 
-def _stayed(answer: Explanation) -> str:
-    """Name the features, and the time, that nothing was changed in."""
+def _unchanged(answer: Explanation) -> str:
+    """Return sentences on the features and the times without a change."""
     changed = answer.changed[0]  # (time, features)
-    still = ~changed.any(0)
+    constant = ~changed.any(0)
     groups = find_groups(answer)
-    whole = {name: members for name, members in groups.items() if still[members].all()}
+    whole = {name: members for name, members in groups.items() if constant[members].all()}
     sentences = []
     for words, locked in (("Unchanged", False), ("Not allowed to change", True)):
-        chosen = still & (~answer.mutable if locked else answer.mutable)
+        chosen = constant & (~answer.mutable if locked else answer.mutable)
         names = [(m[0], name) for name, m in whole.items() if chosen[m].all()]
-        told = {f for _, name in names for f in whole[name]}
-        names += [(f, answer.feature_names[f]) for f in np.flatnonzero(chosen).tolist() if f not in told]
+        grouped = {f for _, name in names for f in whole[name]}
+        names += [(f, answer.feature_names[f]) for f in np.flatnonzero(chosen).tolist() if f not in grouped]
         if names:
-            sentences.append(f"{words}: {enumerated([name for _, name in sorted(names)])}.")
-    sentences += _calm(answer, changed.any(1))
+            sentences.append(f"{words}: {listed_up_to_max([name for _, name in sorted(names)])}.")
+    sentences += _unchanged_margins(answer, changed.any(1))
     return " ".join(sentences)
 
 
-def _calm(answer: Explanation, touched: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[str]:
-    """Say that nothing changes before or after some time, where that is a good part of the series."""
+def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[str]:
+    """Return a sentence on the unchanged beginning and end of the series, if they are long enough."""
     n_steps = int(len(touched) if answer.lengths is None else answer.lengths[0])
     if not touched.any():
         return []
     first, last = int(touched.argmax()), len(touched) - int(touched[::-1].argmax())
     rate = answer.info.sampling_rate
     sides = []
-    if first >= MARGIN * n_steps:
+    if first >= MIN_MARGIN * n_steps:
         sides.append(f"before {first / rate:.2f} s" if rate else f"before step {first}")
-    if n_steps - last >= MARGIN * n_steps:
+    if n_steps - last >= MIN_MARGIN * n_steps:
         sides.append(f"after {last / rate:.2f} s" if rate else f"after step {last - 1}")
     return [f"Nothing changes {' or '.join(sides)}."] if sides else []
 
 
-def _trust(answer: Explanation, wanted: str, measures: Measures | None) -> str:
+def _trust(answer: Explanation, target: str, measures: Measures | None) -> str:
     p, p_before = float(answer.probability[0]), float(answer.proba_before[0, int(answer.target[0])])
     share = amount(100 * float(answer.share_changed[0]))
     sentences = [
         f"{share} % of the values that may change do.",
-        f"The model's probability of {wanted} goes from {p_before:.2f} to {p:.2f}.",
+        f"The model's probability of {target} goes from {p_before:.2f} to {p:.2f}.",
     ]
     if votes := find_votes(measures or {}):
-        sentences.append(_verdict(votes, wanted))
+        sentences.append(_votes(votes, target))
     oracle = (measures or {}).get("oracle", math.nan)
     if not math.isnan(oracle):
-        sentences.append(f"The process that made the data {'agrees' if oracle == 1 else 'does not agree'}.")
+        sentences.append(f"The process that generated the data {'agrees' if oracle == 1 else 'does not agree'}.")
     return " ".join(sentences)
 
 
-def _verdict(votes: Mapping[str, bool], wanted: str) -> str:
-    """Say what the judges said, each by name."""
+def _votes(votes: Mapping[str, bool], target: str) -> str:
+    """Return a sentence on the judges' predictions, each by name."""
     if len(votes) == 1:
         ((name, agrees),) = votes.items()
         judge = "The one independent judge"
-        return f"{judge} says {wanted} too ({name})." if agrees else f"{judge} ({name}) does not say {wanted}."
-    names = ", ".join(f"{name} {'yes' if said else 'no'}" for name, said in votes.items())
+        return f"{judge} says {target} too ({name})." if agrees else f"{judge} ({name}) does not say {target}."
+    names = ", ".join(f"{name} {'yes' if vote else 'no'}" for name, vote in votes.items())
     agree = {0: "None", len(votes): "All"}.get(sum(votes.values()), str(sum(votes.values())))
-    return f"{agree} of {len(votes)} independent judges say {wanted} too ({names})."
+    return f"{agree} of {len(votes)} independent judges say {target} too ({names})."
 
 
 def when_phrase(start: int, end: int, rate: float | None) -> str:
-    """Say when a half-open range of steps is; the last step lasts until the next would begin.
+    """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
 
     >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
     ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
@@ -224,7 +226,7 @@ def when_phrase(start: int, end: int, rate: float | None) -> str:
 
 
 def amount(value: float) -> str:
-    """Write a number as one says it: two figures, three from a hundred on, without an exponent where it can be read.
+    """Format a number for a sentence: two significant digits, three from 100 on, without an exponent where readable.
 
     >>> amount(0.12345), amount(123.4), amount(12345.6), amount(2e-7), amount(3.0)
     ('0.12', '123', '12,300', '2e-07', '3')
@@ -235,7 +237,7 @@ def amount(value: float) -> str:
 
 
 def count(n: int, word: str) -> str:
-    """Count things.
+    """Return a count with its noun.
 
     >>> count(1, "judge"), count(3, "judge")
     ('1 judge', '3 judges')
@@ -252,12 +254,12 @@ def listed(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
-def enumerated(names: Sequence[str]) -> str:
-    """Name things, and count those beyond the first few.
+def listed_up_to_max(names: Sequence[str]) -> str:
+    """Join names like :func:`listed`, but only count those beyond the first few.
 
-    >>> enumerated(["a", "b", "c", "d", "e", "f", "g", "h"])
+    >>> listed_up_to_max(["a", "b", "c", "d", "e", "f", "g", "h"])
     'a, b, c, d, e, f and 2 more'
     """
-    if len(names) <= NAMED + 1:  # "and 1 more" takes as much room as its name
+    if len(names) <= MAX_NAMES + 1:  # "and 1 more" is as long as a name
         return listed(names)
-    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"

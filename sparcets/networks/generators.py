@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.sparsity_layer import SparsityLayer
 
-EMBEDDING = 8  # numbers that tell the generator which class is wanted
+EMBEDDING = 8  # size of the embedding of the target class
 
 
 class Generator(nn.Module):
@@ -21,7 +21,7 @@ class Generator(nn.Module):
     mutable
         Indices of the features it may change; the rest of the residual is exactly 0.
     n_targets
-        Number of classes it can be asked for; 1 means a single target, and no conditioning.
+        Number of target classes; 1 means a single target, and no conditioning.
     backbone, hidden, layers, dropout
         See :func:`~sparcets.networks.backbones.build_backbone`.
     head
@@ -49,7 +49,7 @@ class Generator(nn.Module):
         high: Tensor,
     ) -> None:
         super().__init__()
-        self.wanted = nn.Embedding(n_targets, EMBEDDING) if n_targets > 1 else None
+        self.target_embedding = nn.Embedding(n_targets, EMBEDDING) if n_targets > 1 else None
         inputs = n_features + (EMBEDDING if n_targets > 1 else 0)
         self.backbone = build_backbone(backbone, inputs, hidden, layers, dropout)
         self.kind = head
@@ -62,10 +62,11 @@ class Generator(nn.Module):
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """Return residuals (batch, time, features) of queries (batch, time, features) towards targets (batch,)."""
         B, T, _ = x.shape
-        told = x
-        if self.wanted is not None:
-            told = torch.cat([x, self.wanted(target)[:, None].expand(B, T, EMBEDDING)], dim=2)  # (B, T, F + E)
-        out = self.head(self.backbone(told))  # (B, T, M)
+        inputs = x
+        if self.target_embedding is not None:
+            embedded = self.target_embedding(target)[:, None].expand(B, T, EMBEDDING)
+            inputs = torch.cat([x, embedded], dim=2)  # (B, T, F + E)
+        out = self.head(self.backbone(inputs))  # (B, T, M)
         if self.kind == "series":
             series = self.middle + self.reach * torch.tanh(out)
             out = series - x.index_select(2, self.mutable)

@@ -1,4 +1,4 @@
-"""Peers: methods of other packages behind the same interface as ours, to be measured in the same way."""
+"""Peers: methods of other packages as explainers, so that they can be evaluated in the same way as ours."""
 
 from sparcets.peers.algorithms import ALGORITHMS
 from sparcets.registry import Registry

@@ -1,4 +1,4 @@
-"""The peers as data: which function of which package, and what it wants to be given."""
+"""The algorithms of the package cfts: their functions, and the arguments they need."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ class Algorithm:
     function
         ``module:function`` inside cfts.
     about
-        What it does, in one line.
+        Description in one line.
     needs_gradients
-        Whether it differentiates through the classifier; the others take black boxes as well.
+        Whether it differentiates through the classifier; the others also work with black boxes.
     output
-        What the classifier has to return: log-probabilities, which its softmax or cross-entropy turns back into the
-        probabilities they are; the same lifted above 0, where it compares them with 0; or probabilities, where it uses
-        the output as it comes.
+        Output that it expects of the classifier: log-probabilities, for algorithms that apply a softmax or the
+        cross-entropy; log-probabilities shifted above 0, for one that compares them with 0; or probabilities.
     references
-        How it takes training series: as pairs ``dataset=[(x, y), …]`` or as arrays ``X_train=, y_train=``.
+        Form of the training series: pairs ``dataset=[(x, y), …]`` or arrays ``X_train=, y_train=``.
     guesses_time
-        Whether it takes the longer axis of a series for time, whatever we say.
+        Whether it takes the longer axis of a series as the time axis.
     takes_seed
-        Whether it draws from a generator of its own, made from ``seed=``; the others draw from the global ones.
+        Whether it has an argument ``seed=``; the others use the global random generators.
     """
 
     function: str
@@ -47,14 +46,14 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
     {
         "ab_cf": Algorithm(
             function="cf_ab_cf.ab_cf:ab_cf_generate",
-            about="windows on which the classifier is least certain are taken from the nearest target series (AB-CF)",
-            output="proba",  # it takes their entropy
+            about="copies windows on which the classifier is least certain from the nearest target series (AB-CF)",
+            output="proba",  # it computes their entropy
             references="arrays",
             guesses_time=False,
         ),
         "cels": Algorithm(
             function="cf_cels.cels:m_cels_generate",
-            about="a learnt saliency map blends the query with the nearest target series (M-CELS)",
+            about="blends the query with the nearest target series by a learnt saliency map (M-CELS)",
             needs_gradients=True,
             output="proba",  # its loss is 1 - output
             references="arrays",
@@ -62,16 +61,16 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
         ),
         "comte": Algorithm(
             function="cf_comte.comte:comte_cf",
-            about="whole features are swapped, one by one, with those of a near target series (CoMTE)",
+            about="replaces whole features, one by one, by those of a near target series (CoMTE)",
         ),
         "confetti": Algorithm(
             function="cf_confetti.confetti:confetti_nsga_cf",
-            about="a genetic search decides which steps of a window come from the nearest target series (CONFETTI)",
+            about="genetic search for the steps of a window to copy from the nearest target series (CONFETTI)",
             takes_seed=True,
         ),
         "fastpace": Algorithm(
             function="cf_fastpace.fastpace:fastpace_cf",
-            about="starts at the nearest target series and gives blocks back to the query, coarse to fine (FastPACE)",
+            about="starts at the nearest target series and restores blocks of the query, coarse to fine (FastPACE)",
             takes_seed=True,
         ),
         "glacier": Algorithm(
@@ -81,31 +80,31 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
         ),
         "multispace": Algorithm(
             function="cf_multispace.multispace:multispace_cf",
-            about="a genetic search over masks: few, contiguous, plausible changes from a target series (Multi-SpaCE)",
+            about="genetic search over masks for few, contiguous, plausible changes (Multi-SpaCE)",
         ),
         "native_guide": Algorithm(
             function="cf_native_guide.native_guide:native_guide_uni_cf",
-            about="a growing window, placed by attribution, is copied from the nearest target series (Native Guide)",
+            about="copies a growing window, placed by attribution, from the nearest target series (Native Guide)",
             needs_gradients=True,
         ),
         "sparce": Algorithm(
             function="cf_sparce.sparce:sparce_gan_cf",
-            about="cfts' own SPARCE: a generator trained anew on every single query",
+            about="SPARCE as implemented in cfts: a generator trained on every single query",
             needs_gradients=True,
             output="lifted_log_proba",  # it keeps an attempt only if its output is above 0
         ),
         "topgrad": Algorithm(
             function="cf_topgrad.topgrad_cf:topgrad_cf",
-            about="descent on the few entries of largest gradient in a growing segment (TopGrad-CF)",
+            about="gradient descent on the few entries of largest gradient in a growing segment (TopGrad-CF)",
             needs_gradients=True,
         ),
         "ts_tweaking": Algorithm(
             function="cf_ts_tweaking.ts_tweaking:ts_tweaking_knn_cf",
-            about="moves in a straight line towards centres of the target class (time series tweaking, k-NN)",
+            about="moves the query on a straight line towards centres of the target class (time series tweaking, k-NN)",
         ),
         "tsevo": Algorithm(
             function="cf_tsevo.tsevo:tsevo_cf",
-            about="an evolutionary search for validity, proximity and sparsity at once (TSEvo)",
+            about="evolutionary search for validity, proximity and sparsity (TSEvo)",
             guesses_time=False,
         ),
         "wachter": Algorithm(

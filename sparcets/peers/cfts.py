@@ -1,4 +1,4 @@
-"""CftsPeer: the algorithms of the package *counterfactuals-for-time-series* (cfts) as explainers of ours."""
+"""CftsPeer: the algorithms of the package *counterfactuals-for-time-series* (cfts) as explainers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import CapabilityError, ConfigError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.peers.algorithms import ALGORITHMS, Algorithm
 from sparcets.peers.config import PeerConfig
 from sparcets.peers.isolation import TimeUp, isolated, time_limit
 from sparcets.peers.module import PeerModule, from_peer, to_peer
 from sparcets.registry import did_you_mean, require_extra, unknown_name
 from sparcets.seeding import generator, spawn
-from sparcets.series_info import SeriesInfo
 
 log = logging.getLogger(__name__)
-OURS = ("sample", "model", "target_class", "dataset", "X_train", "y_train", "seed")  # arguments we fill in
+OWN_ARGUMENTS = ("sample", "model", "target_class", "dataset", "X_train", "y_train", "seed")  # not options
 
 
 class CftsPeer(BaseExplainer[PeerConfig]):
-    """An algorithm of cfts, asked for one query after the other and made to obey as our own methods are.
+    """An algorithm of cfts, called for one query at a time.
 
-    The classes themselves come from :data:`sparcets.peers.PEERS`: ``PEERS.load("cfts:comte")``. The algorithm sees
-    standardised series; its answers come back in the data's own units, with unchanged entries as they were, pass
-    through the same constraints, and are judged by the classifier, asked again. A query that crashes or takes longer
-    than ``config.seconds_per_query`` is ``not_found`` with the reason; that all of them crash is an error.
+    The classes are loaded from :data:`sparcets.peers.PEERS`: ``PEERS.load("cfts:comte")``. The algorithm receives
+    standardised series. Its answers are converted to the units of the data, with unchanged entries equal to the query,
+    obey the same constraints as those of other explainers, and are checked by the classifier. A query on which it
+    crashes or takes longer than ``config.seconds_per_query`` is ``not_found`` with the reason; if it crashes on all
+    queries, an error is raised.
 
     Attributes
     ----------
     ran_, timed_out_, crashed_
-        How many queries, since the fit, came to an end (with or without an answer), took too long, and crashed.
+        Numbers of queries since the fit that finished (with or without an answer), timed out, and crashed.
     """
 
     config_class = PeerConfig
@@ -57,14 +58,14 @@ class CftsPeer(BaseExplainer[PeerConfig]):
         self.ran_ = self.timed_out_ = self.crashed_ = 0
 
     def _load_function(self) -> Callable[..., Any]:
-        """Import the algorithm, which takes up to a minute the first time, and check the options for it."""
+        """Import the algorithm, which takes up to a minute the first time, and check its options."""
         module, _, name = self.algorithm.function.partition(":")
         with isolated(self.config.seed, torch.device("cpu")):
             require_extra("cfts", "the peer methods", "peers")
             function: Callable[..., Any] = getattr(importlib.import_module(f"cfts.{module}"), name)
         parameters = inspect.signature(function).parameters.values()
-        # Some take **kwargs and would ignore a misspelt name in silence.
-        known = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in OURS]
+        # Some algorithms take **kwargs and would ignore a misspelt option.
+        known = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in OWN_ARGUMENTS]
         for key in self.config.options:
             if key not in known:
                 raise ConfigError(
@@ -78,11 +79,11 @@ class CftsPeer(BaseExplainer[PeerConfig]):
         reason = np.full(len(request), "", dtype=object)
         for i in range(len(request)):
             try:
-                answer = self._ask(model, request, i)
+                answer = self._explain_one(model, request, i)
             except TimeUp:
                 self.timed_out_ += 1
                 reason[i] = f"{self.method} did not finish within {self.config.seconds_per_query:g} s"
-            except Exception as error:  # whatever it is, the other queries go on
+            except Exception as error:  # continue with the other queries
                 crashes += 1
                 reason[i] = f"{self.method} crashed: {type(error).__name__}: {error}"
             else:
@@ -96,16 +97,16 @@ class CftsPeer(BaseExplainer[PeerConfig]):
         self.crashed_ += crashes
         if crashes == len(request):
             raise CapabilityError(
-                f"{self.method} crashed on all {crashes} queries; the first time: "
-                f"{reason[0].partition('crashed: ')[2]}. This peer cannot explain this classifier on these series."
+                f"{self.method} crashed on all {crashes} queries, first with "
+                f"{reason[0].partition('crashed: ')[2]}. It cannot explain this classifier on these series."
             )
         return _with_reasons(Answers.one_each(request, request.admit(found), "refined"), request.n, reason)
 
-    def _ask(self, model: PeerModule, request: Request, i: int) -> FloatArray | None:
-        """Return the algorithm's answer to one query (time, features), or None where it has none."""
+    def _explain_one(self, model: PeerModule, request: Request, i: int) -> FloatArray | None:
+        """Return the algorithm's answer to one query (time, features), or None if it found none."""
         query, target = request.X[i], int(request.target[i])
         given = self._given(query[None], request.info)[0]  # (features, steps)
-        # A seed of the query's own, so that its neighbours in the batch do not matter.
+        # The seed depends on the query, so that the other queries of the batch do not matter.
         seed = spawn(self.config.seed, f"{hashlib.sha256(query.tobytes()).hexdigest()}/{target}")
         arguments = {**self.config.options, **self._reference_arguments(request.info), "target_class": target}
         if self.algorithm.takes_seed:
@@ -113,7 +114,7 @@ class CftsPeer(BaseExplainer[PeerConfig]):
         with isolated(seed, model.device), time_limit(self.config.seconds_per_query) as check:
             model.check = check
             returned, _ = self._function(given.copy(), model, **arguments)
-            check()  # where nothing could stop it, it is too late now
+            check()  # without an alarm, it may have finished after the limit
         if returned is None:
             return None
         answer = np.asarray(returned, dtype=np.float64)
@@ -125,7 +126,7 @@ class CftsPeer(BaseExplainer[PeerConfig]):
         return to_peer(X, info, longest_is_time=self.algorithm.guesses_time)
 
     def _reference_arguments(self, info: SeriesInfo) -> dict[str, Any]:
-        """Return the training series as the algorithm takes them, as copies: it may write into them."""
+        """Return copies of the training series in the form of the algorithm, which may write into them."""
         X = self._given(self._X, info)
         if self.algorithm.references == "arrays":
             return {"X_train": X, "y_train": self._y.copy()}
@@ -154,14 +155,14 @@ def peer_class(name: str) -> type[CftsPeer]:
 
 
 def __getattr__(name: str) -> type[CftsPeer]:
-    """Make the classes attributes of the module, which is where the registry looks for them."""
+    """Return the class of an algorithm: the registry loads classes as attributes of a module."""
     if name in ALGORITHMS:
         return peer_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _references(X: FloatArray, y: IntArray, at_most: int, seed: int) -> tuple[FloatArray, IntArray]:
-    """Draw at most so many series, evenly from all classes, in the order they came in."""
+    """Draw at most ``at_most`` series, evenly from all classes, and keep their order."""
     rank = np.empty(len(X), dtype=np.int64)
     rng = generator(seed, "references")
     for k in np.unique(y):
@@ -172,7 +173,7 @@ def _references(X: FloatArray, y: IntArray, at_most: int, seed: int) -> tuple[Fl
 
 
 def _with_reasons(answers: Answers, n: int, reason: Any) -> Answers:
-    """Turn the first answer to each query that has a reason into ``not_found``."""
+    """Set the status of the first answer to each query with a reason to ``not_found``."""
     failed = np.flatnonzero(reason != "")
     status, reasons = answers.status.copy(), answers.reason.astype(object)
     status[failed * n] = "not_found"

@@ -1,4 +1,4 @@
-"""Running somebody else's function so that it can neither go on for ever nor leave a trace."""
+"""Run code of other packages with a time limit and without side effects on random state and output."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ import torch
 
 from sparcets.training.device import seeded
 
-AGAIN = 1.0  # seconds after which the alarm rings again, in case the function swallowed it
+REPEAT = 1.0  # seconds after which the alarm is raised again, if the function caught the first one
 
 
 class TimeUp(BaseException):
-    """The time is up. Not an Exception, so that ``except Exception`` in a peer does not swallow it."""
+    """The time limit was reached. Not an Exception, so that ``except Exception`` in a peer does not catch it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
-    """Raise :class:`TimeUp` in a block that takes longer, and give it a function that raises it when it is due.
+    """Raise :class:`TimeUp` in a block that takes longer than ``seconds``; yield a function that checks the time.
 
-    In the main thread an alarm interrupts the block wherever it is. Elsewhere no alarm can: there, only the function
-    that is given to the block, called often enough, ends it.
+    In the main thread, an alarm interrupts the block at any point. In other threads there are no alarms, and the block
+    ends when it calls the function.
     """
-    ends = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
 
     def check() -> None:
-        if time.monotonic() > ends:
+        if time.monotonic() > deadline:
             raise TimeUp
 
     alarm_possible = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
@@ -45,7 +45,7 @@ def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    begun, armed = time.monotonic(), True
+    start, armed = time.monotonic(), True
 
     def ring(*_: Any) -> None:
         if armed:
@@ -55,28 +55,28 @@ def _alarm(seconds: float) -> Iterator[None]:
     delay, interval = signal.getitimer(signal.ITIMER_REAL)
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT)
             yield
         finally:
             armed = False
-    finally:  # reached even if the alarm rang in the line above
+    finally:  # reached even if the alarm was raised in the line above
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler if handler is not None else signal.SIG_DFL)
-        if delay:  # somebody else's alarm was set: it goes on, the time since taken off
-            signal.setitimer(signal.ITIMER_REAL, max(delay - (time.monotonic() - begun), 1e-3), interval)
+        if delay:  # another alarm was set before: restore it with the remaining time
+            signal.setitimer(signal.ITIMER_REAL, max(delay - (time.monotonic() - start), 1e-3), interval)
 
 
 @contextmanager
 def isolated(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block under its own seeds, with gradients, and without a word; random state and streams are given back.
+    """Run a block with its own seed, gradients enabled, and output and warnings suppressed; restore all of it after.
 
-    Streams and warnings belong to the whole process, so that other threads are silent too as long as it lasts.
+    Output streams and warnings are global, so the output of other threads is suppressed too.
     """
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
         warnings.catch_warnings(),
-        _random_state_given_back(),
+        _random_state_restored(),
         seeded(seed, device),
         torch.enable_grad(),
         _in1d(),
@@ -88,7 +88,7 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _random_state_given_back() -> Iterator[None]:
+def _random_state_restored() -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -99,7 +99,7 @@ def _random_state_given_back() -> Iterator[None]:
 
 @contextmanager
 def _in1d() -> Iterator[None]:
-    """Lend NumPy its function ``in1d``, which new versions no longer have and Multi-SpaCE calls."""
+    """Define ``np.in1d``, which Multi-SpaCE calls and recent versions of NumPy no longer have."""
     if hasattr(np, "in1d"):
         yield
         return

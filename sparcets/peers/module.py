@@ -1,4 +1,4 @@
-"""The classifier as the peers want it: an nn.Module over standardised series with features first."""
+"""The classifier as peers expect it: an nn.Module on standardised series (batch, features, steps)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.peers.algorithms import Output
-from sparcets.series_info import SeriesInfo
 
-LEAST = 1e-30  # a black box may say exactly 0, which has no logarithm
-LIFT = 100.0  # brings log-probabilities above 0; neither softmax nor cross-entropy sees it
+MIN_PROBA = 1e-30  # a black box may return exactly 0, which has no logarithm
+SHIFT = 100.0  # makes log-probabilities positive; softmax and cross-entropy do not change
 
 
 def to_peer(X: FloatArray, info: SeriesInfo, *, longest_is_time: bool) -> FloatArray:
-    """Return series (batch, time, features) as peers take them: float32 (batch, features, steps), standardised.
+    """Convert series (batch, time, features) to the form of the peers: float32 (batch, features, steps), standardised.
 
-    Most peers take the longer axis for time. For them, where there are more features than steps, steps of zeros follow
-    the series; all series have them, so no distance changes, and the classifier never sees them.
+    Most peers take the longer axis as time. If there are more features than steps, their series are padded with steps
+    of zeros. All series have this padding, so distances do not change, and the classifier does not receive it.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def to_peer(X: FloatArray, info: SeriesInfo, *, longest_is_time: bool) -> FloatA
 
 
 def from_peer(found: FloatArray, given: FloatArray, query: FloatArray, info: SeriesInfo) -> FloatArray:
-    """Return what a peer found in the data's own units; what it left alone is the query's own bits.
+    """Convert the answer of a peer to the units of the data (time, features); unchanged entries equal the query.
 
     Parameters
     ----------
     found, given
-        What the peer returned, and what it had been given (features, steps), standardised.
+        Series that the peer returned, and that it was given (features, steps), standardised.
     query
-        The query itself (time, features).
+        The query (time, features).
     """
     moved = (found != given)[:, : info.n_steps].T
     own_units = info.scaler.inverse(found[:, : info.n_steps].T.astype(np.float64))
@@ -51,32 +51,32 @@ def from_peer(found: FloatArray, given: FloatArray, query: FloatArray, info: Ser
 
 
 class PeerModule(nn.Module):
-    """A classifier of ours that takes what :func:`to_peer` gives and can be refused after a while.
+    """A classifier as a module that takes the output of :func:`to_peer`, with a check of the time limit.
 
     Parameters
     ----------
     classifier
-        The model to explain. It is no part of this module: what a peer does to modes and gradients does not reach it.
+        The model to explain. It is not a submodule, so a peer cannot change its mode or gradients.
     info
         Names and scale of the series.
     dtype
-        Type of the series that the classifier was made for.
+        Data type of the series that the classifier takes.
     output
-        What to return: see :class:`~sparcets.peers.algorithms.Algorithm`.
+        Form of the output: see :class:`~sparcets.peers.algorithms.Algorithm`.
     """
 
     def __init__(self, classifier: Classifier, info: SeriesInfo, dtype: np.dtype[Any], output: Output) -> None:
         super().__init__()
         device = classifier.device if isinstance(classifier, DifferentiableClassifier) else torch.device("cpu")
-        self.anchor = nn.Parameter(torch.zeros((), device=device))  # peers ask the first parameter where the model is
+        self.anchor = nn.Parameter(torch.zeros((), device=device))  # peers read the device from the first parameter
         self.classifier, self.output, self.n_steps = classifier, output, info.n_steps
         self.center = torch.tensor(info.scaler.center.astype(dtype), device=device)
         self.scale = torch.tensor(info.scaler.scale.astype(dtype), device=device)
-        self.check: Callable[[], None] = lambda: None  # raises once the time is up
+        self.check: Callable[[], None] = lambda: None  # raises after the time limit
 
     @property
     def device(self) -> torch.device:
-        """Where the series have to be."""
+        """Device of the series."""
         return self.anchor.device
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,8 +86,8 @@ class PeerModule(nn.Module):
         if isinstance(self.classifier, DifferentiableClassifier):
             log_proba = self.classifier.log_proba(own_units.contiguous()).float()
         else:
-            proba = np.maximum(self.classifier.predict_proba(own_units.detach().numpy()), LEAST)
+            proba = np.maximum(self.classifier.predict_proba(own_units.detach().numpy()), MIN_PROBA)
             log_proba = torch.tensor(np.log(proba), dtype=torch.float32)
         if self.output == "proba":
             return log_proba.exp()
-        return log_proba + LIFT if self.output == "lifted_log_proba" else log_proba
+        return log_proba + SHIFT if self.output == "lifted_log_proba" else log_proba

@@ -1,1 +1,1 @@
-"""Pictures of explanations; needs ``sparcets[plots]``."""
+"""Figures of explanations, methods and trainings; needs ``sparcets[plots]``."""

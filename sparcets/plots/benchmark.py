@@ -1,4 +1,4 @@
-"""Sparse or true? What each method changes against how many judges it convinces."""
+"""Comparison of methods: share of changed entries against transfer to other classifiers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FONT = 9
-PLACES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))  # of a label beside its marker
+FONT_SIZE = 9
+OFFSETS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))  # of a label relative to its marker
 
 
 def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
@@ -25,20 +25,20 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
     Parameters
     ----------
     points
-        For each method its label, the share of entries it changes, and the share of its answers that judges of other
-        architectures put into the target class too; both in [0, 1]. Methods without a number (NaN) are named below the
-        picture instead.
+        For each method its label, the share of entries it changes, and its transfer: the share of its answers that
+        judges of other architectures put into the target class too; both in [0, 1]. Methods with a NaN are listed below
+        the axes instead.
 
     Returns
     -------
     figure
-        One axes, in percent; the corner where little is changed and every judge agrees is marked.
+        One axes, in percent; the ideal corner, no change and full transfer, is marked.
 
     Examples
     --------
-    >>> axes = plot_trade_off([("SPARCE", 0.2, 0.95), ("GAN", 1.0, 0.4)]).axes[0]
+    >>> axes = plot_trade_off([("sparcets", 0.2, 0.95), ("GAN", 1.0, 0.4)]).axes[0]
     >>> [text.get_text() for text in axes.texts]
-    ['ideal', 'SPARCE', 'GAN']
+    ['ideal', 'sparcets', 'GAN']
     """
     shown = [(label, 100 * changed, 100 * transfer) for label, changed, transfer in points]
     missing = [label for label, *values in shown if not np.isfinite(values).all()]
@@ -47,12 +47,12 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
         raise ShapeError(
             f"there is no point to draw, got {list(points)}. Pass (label, changed, transfer), each in [0, 1]."
         )
-    found = style.looks(label for label, _, _ in points)
+    styles = style.method_styles(label for label, _, _ in points)
     with style.new_figure(7.0, 5.0, layout=None) as figure:
-        axes = figure.add_axes((0.1, 0.15, 0.87, 0.8))  # a fixed place: labels are set by where the points will lie
+        axes = figure.add_axes((0.1, 0.15, 0.87, 0.8))  # fixed: labels are placed by the positions of the markers
         axes.set(xlim=(-4, 104), ylim=(-4, 106))
         axes.set_xlabel("changed entries (% of those that may change; fewer is sparser)")
-        axes.set_ylabel("transfer (% of answers that other judges confirm)")
+        axes.set_ylabel("transfer (% of answers that judges confirm)")
         axes.grid(color="#ececec", lw=0.8)
         axes.set_axisbelow(True)
         axes.plot(0, 100, marker="*", ms=17, color=style.FIXED, mec=style.BEFORE, mew=0.6, ls="", zorder=1)
@@ -60,47 +60,55 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
             "ideal", (0, 100), (0, -11), textcoords="offset points", ha="center", va="top", color=style.BEFORE
         )
         for label, x, y in shown:
-            look = found[label]
+            look = styles[label]
             axes.plot(
-                x, y, look.marker, color=look.colour, ms=8, mec="white", mew=0.6, zorder=3, label=style.plain(label)
+                x,
+                y,
+                look.marker,
+                color=look.colour,
+                ms=8,
+                mec="white",
+                mew=0.6,
+                zorder=3,
+                label=style.escape_mathtext(label),
             )
         _label(axes, shown)
         if missing:
-            note = f"without a number: {', '.join(missing)}"
-            figure.text(0.1, 0.02, style.plain(note), fontsize=style.TICKS, color=style.BEFORE)
+            note = f"no value: {', '.join(missing)}"
+            figure.text(0.1, 0.02, style.escape_mathtext(note), fontsize=style.TICKS, color=style.BEFORE)
     return figure
 
 
 def _label(axes: Axes, shown: Sequence[tuple[str, float, float]]) -> None:
-    """Write each label beside its marker, at the first place where it covers nothing else."""
+    """Write each label beside its marker, at the position with the least overlap."""
     points = 72 / style.DPI  # per pixel
-    marks = axes.transData.transform([(x, y) for _, x, y in shown]) * points  # (methods, 2), in points
+    markers = axes.transData.transform([(x, y) for _, x, y in shown]) * points  # (methods, 2), in points
     star = axes.transData.transform((0.0, 100.0)) * points
     frame = np.concatenate([axes.bbox.min, axes.bbox.max]) * points
-    taken = [_box(mark, 0, 0, 10, 10) for mark in marks] + [_box(star, 0, 0, 34, 36)]
-    for (label, x, y), mark in zip(shown, marks, strict=True):
-        width, height = 0.62 * FONT * len(label), 1.3 * FONT  # an estimate serves: only overlaps matter
-        options = [(dx, dy, far) for far in (1.0, 2.2) for dx, dy in PLACES]
-        boxes = [_box(mark, dx * far, dy * far, width, height) for dx, dy, far in options]
-        costs = [sum(_overlap(box, other) for other in taken) + _outside(box, frame) for box in boxes]
+    occupied = [_box(marker, 0, 0, 10, 10) for marker in markers] + [_box(star, 0, 0, 34, 36)]
+    for (label, x, y), marker in zip(shown, markers, strict=True):
+        width, height = 0.62 * FONT_SIZE * len(label), 1.3 * FONT_SIZE  # an estimate is enough to find overlaps
+        options = [(dx, dy, far) for far in (1.0, 2.2) for dx, dy in OFFSETS]
+        boxes = [_box(marker, dx * far, dy * far, width, height) for dx, dy, far in options]
+        costs = [sum(_overlap(box, other) for other in occupied) + _outside(box, frame) for box in boxes]
         best = int(np.argmin(costs))
         dx, dy, far = options[best]
-        taken.append(boxes[best])
+        occupied.append(boxes[best])
         axes.annotate(
-            style.plain(label),
+            style.escape_mathtext(label),
             (x, y),
             (8 * dx * far, 8 * dy * far),
             textcoords="offset points",
             ha={1: "left", 0: "center", -1: "right"}[dx],
             va={1: "bottom", 0: "center", -1: "top"}[dy],
-            fontsize=FONT,
+            fontsize=FONT_SIZE,
         )
 
 
-def _box(mark: FloatArray, dx: float, dy: float, width: float, height: float) -> FloatArray:
-    """Return left, bottom, right, top of a box whose near side or corner lies 8 points from the mark."""
-    x = mark[0] + 8 * dx + (np.sign(dx) - 1) / 2 * width
-    y = mark[1] + 8 * dy + (np.sign(dy) - 1) / 2 * height
+def _box(marker: FloatArray, dx: float, dy: float, width: float, height: float) -> FloatArray:
+    """Return left, bottom, right, top of a box whose nearest side or corner is 8 points from the marker."""
+    x = marker[0] + 8 * dx + (np.sign(dx) - 1) / 2 * width
+    y = marker[1] + 8 * dy + (np.sign(dy) - 1) / 2 * height
     return np.array([x, y, x + width, y + height])
 
 

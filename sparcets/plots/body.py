@@ -1,4 +1,4 @@
-"""Stick figures: a recorded movement and its counterfactual side by side, at a few moments."""
+"""Stick figures: a recorded movement and its counterfactual at several time steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray
 from sparcets.errors import CapabilityError, OutOfRangeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.plots import style
 from sparcets.plots.labels import n_steps_of, only_answer, title_of
 from sparcets.skeletons import Limb, find_skeleton
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 MOMENTS = 6
 OUTLINE: tuple[Limb, ...] = (("LeftShoulder", "RightShoulder"), ("LeftShoulder", "Head"), ("RightShoulder", "Head"))
-BALL = "Center"  # of catching
+BALL = "Center"  # its name in the catching data
 SIDES = ("recorded", "counterfactual")
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """The points of a body over time, seen from the side on which it moves most.
+    """The points of a body over time, projected onto the two coordinates with the largest movement.
 
     Attributes
     ----------
     query, counterfactual
-        Positions (time, 2) of each point, by its name.
+        Positions (time, 2) of each point, by name.
     changed
-        Whether a point is moved (time,), by its name.
+        Whether each point is moved (time,), by name.
     limbs, outline
-        Pairs of points that bones join, and pairs that only help the eye.
+        Pairs of points joined by limbs, and pairs joined by dotted lines for orientation.
     axes
-        Names of the two coordinates that are drawn.
+        Names of the two drawn coordinates.
     unit
-        What they are measured in; empty where it is not known.
+        Their unit; empty where it is not known.
     """
 
     query: Mapping[str, FloatArray]
@@ -52,7 +52,7 @@ class Body:
     unit: str
 
     def frame(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower left and the upper right corner of the body, with a margin; a ball may come from outside."""
+        """Return the lower left and the upper right corner of the body, with a margin; the ball may lie outside."""
         of_body = [p for side in (self.query, self.counterfactual) for name, p in side.items() if name != BALL]
         points = np.concatenate(of_body)  # (points * time, 2)
         low, high = points.min(0), points.max(0)
@@ -60,7 +60,7 @@ class Body:
         return low - margin, high + margin
 
     def legend(self) -> str:
-        """Return what the signs mean."""
+        """Return the meaning of colours and line styles."""
         signs = ["orange: points that are moved", "grey: the recording again"]
         if any(a.startswith("Right") for a, _ in self.limbs):
             signs.append("dashed: the right arm")
@@ -70,9 +70,9 @@ class Body:
 
 
 def find_body(answer: Explanation) -> Body | None:
-    """Return the body that one answer's features describe, as ``catching`` and ``ui_prmd`` name them; None without one.
+    """Return the body whose points the features name, as in ``catching`` and ``ui_prmd``; None if they name none.
 
-    Of three coordinates, the two in which the points move and differ most are drawn.
+    Of three coordinates, the two with the largest standard deviation over points and time are drawn.
     """
     names = list(answer.feature_names)
     skeleton = find_skeleton(names)
@@ -82,20 +82,22 @@ def find_body(answer: Explanation) -> Body | None:
     for extra in ("Head", BALL):
         if f"{extra}_x" in names and f"{extra}_y" in names:
             points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
-    size = min(len(places) for places in points.values())
+    size = min(len(indices) for indices in points.values())
     n_steps = n_steps_of(answer)
-    of_limbs = np.stack([answer.query[0, :n_steps, list(places[:size])] for places in skeleton.points.values()])
-    spread = of_limbs.std((0, 2))  # over points and time; an index list puts its axis first: (points, size, time)
+    of_limbs = np.stack([answer.query[0, :n_steps, list(indices[:size])] for indices in skeleton.points.values()])
+    spread = of_limbs.std(
+        (0, 2)
+    )  # over points and time; indexing with a list puts its axis first: (points, size, time)
     drawn = sorted(np.argsort(-spread, kind="stable")[:2].tolist())
 
     def positions(series: FloatArray) -> dict[str, FloatArray]:
-        return {name: series[:n_steps, [places[k] for k in drawn]] for name, places in points.items()}
+        return {name: series[:n_steps, [indices[k] for k in drawn]] for name, indices in points.items()}
 
     units, changed = answer.info.units, answer.changed[0, :n_steps]  # (time, features)
     return Body(
         query=positions(answer.query[0]),
         counterfactual=positions(answer.counterfactual[0]),
-        changed={name: np.any(changed[:, list(places)], axis=1) for name, places in points.items()},
+        changed={name: np.any(changed[:, list(indices)], axis=1) for name, indices in points.items()},
         limbs=skeleton.limbs,
         outline=tuple(pair for pair in OUTLINE if all(point in points for point in pair)),
         axes=("xyz"[drawn[0]], "xyz"[drawn[1]]),
@@ -104,26 +106,25 @@ def find_body(answer: Explanation) -> Body | None:
 
 
 def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
-    """Draw the body at several moments, the recording above its counterfactual.
+    """Draw the body at several time steps, the recording above its counterfactual.
 
     Parameters
     ----------
     answer
         An explanation of length 1 whose features are points of a body (``LeftElbow_x``, ``LeftElbow_y``, …).
     moments
-        How many, spread evenly over the time in which something changes, and a little before and after.
+        Number of time steps, spread evenly over the changed part of the series and a little before and after.
 
     Returns
     -------
     figure
-        Two rows of axes; points that are moved are marked in orange, and in the lower row the recording is repeated in
-        grey.
+        Two rows of axes. In the lower row, moved points are orange and the recording is repeated in grey.
     """
     body = find_body(only_answer(answer))
     if body is None:
         raise CapabilityError(
-            "a stick figure needs features that name points of a body, such as LeftElbow_x and LeftElbow_y, of "
-            f"neighbouring points; these are {', '.join(answer.feature_names[:4])}, …"
+            "a stick figure needs features that name neighbouring points of a body, such as LeftElbow_x and "
+            f"LeftElbow_y; these are {', '.join(answer.feature_names[:4])}, …"
         )
     n_steps = n_steps_of(answer)
     if not 1 <= moments <= n_steps:
@@ -144,24 +145,24 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
         for row, side in enumerate(SIDES):
             axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
         axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        for place in axes.flat:
-            place.set_aspect("equal", adjustable="box")
-        figure.suptitle(style.plain(title_of(answer)), x=0.01, ha="left", fontweight="bold")
+        for panel in axes.flat:
+            panel.set_aspect("equal", adjustable="box")
+        figure.suptitle(style.escape_mathtext(title_of(answer)), x=0.01, ha="left", fontweight="bold")
         figure.supxlabel(body.legend(), fontsize=style.TICKS)
     return figure
 
 
-def _moments(touched: BoolArray, n: int) -> list[int]:
-    """Return steps from a little before the first change to a little after the last; over all where nothing changes.
+def _moments(changed_steps: BoolArray, n: int) -> list[int]:
+    """Return ``n`` steps from shortly before the first change to shortly after the last; of all steps if none changes.
 
     >>> _moments(np.arange(100) // 20 == 2, 5), _moments(np.zeros(9, dtype=bool), 3)
     ([30, 40, 50, 59, 69], [0, 4, 8])
     """
-    last = len(touched) - 1
-    found = np.flatnonzero(touched)
-    around = len(touched) // 10
+    last = len(changed_steps) - 1
+    found = np.flatnonzero(changed_steps)
+    around = len(changed_steps) // 10
     start, end = (max(0, found[0] - around), min(last, found[-1] + around)) if len(found) else (0, last)
-    if end - start + 1 < n:  # too few steps: take more of those beside them
+    if end - start + 1 < n:  # too few steps: add neighbouring ones
         start, end = max(0, end - n + 1), min(last, start + n - 1)
     steps: list[int] = np.linspace(start, end, n).round().astype(int).tolist()
     return steps
@@ -177,22 +178,22 @@ def _draw(
     ghost: bool = False,
     marked: bool = False,
 ) -> None:
-    thin = 1.0 if ghost else 2.0
+    width = 1.0 if ghost else 2.0
     for a, b in body.outline:
         axes.plot(*zip(points[a][step], points[b][step], strict=True), color=colour, lw=0.8, ls=":", zorder=1)
     for a, b in body.limbs:
         axes.plot(
             *zip(points[a][step], points[b][step], strict=True),
             color=colour,
-            lw=thin,
+            lw=width,
             ls=(0, (3, 1)) if a.startswith("Right") else "-",
             zorder=2,
             solid_capstyle="round",
         )
-    for name, place in points.items():
+    for name, position in points.items():
         if name == BALL:
             if not ghost:
-                axes.plot(*place[step], "o", mfc="none", mec=style.BLACK, ms=7, mew=1.2, zorder=3)
+                axes.plot(*position[step], "o", mfc="none", mec=style.BLACK, ms=7, mew=1.2, zorder=3)
         elif not ghost:
             moved = marked and bool(body.changed[name][step])
-            axes.plot(*place[step], "o", color=style.MARK if moved else colour, ms=5 if moved else 3.5, zorder=3)
+            axes.plot(*position[step], "o", color=style.MARK if moved else colour, ms=5 if moved else 3.5, zorder=3)

@@ -1,4 +1,4 @@
-"""Do bodies keep their proportions? Distances between body points before and after: figure 6 of the paper."""
+"""Distances between body points in queries and counterfactuals: figure 6 of the paper."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WHISKERS = (1, 99)  # percentiles; single outliers among thousands of steps would hide the boxes
+WHISKERS = (1, 99)  # percentiles; a few outliers among thousands of steps would compress the boxes
 COLUMNS = 4
 
 
 def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m") -> Figure:
     """Draw box plots of distances between body points, one panel per pair of points, one box per method.
 
-    A limb has one length: what a method widens or shifts against the originals is no possible body.
+    The length of a limb is fixed, so boxes that are wider than or shifted from the originals are implausible.
 
     Parameters
     ----------
     lengths
         For each pair of points, and for the originals and each method, the distances at all steps of all series, of any
-        shape. The first entry of a pair is the reference: a dotted line continues its median.
+        shape. The first entry of a pair is the reference, whose median is drawn as a dotted line.
     unit
-        What the distances are measured in.
+        Unit of the distances.
 
     Returns
     -------
     figure
-        One axes per pair of points, four in a row.
+        One axes per pair of points, four per row.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m")
         for i, (limb, by_method) in enumerate(lengths.items()):
             axes = figure.add_subplot(grid[i // n_columns, i % n_columns])
             _draw(axes, by_method)
-            axes.set_title(style.plain(limb), loc="left", fontsize=9)
+            axes.set_title(style.escape_mathtext(limb), loc="left", fontsize=9)
             if i % n_columns == 0:
                 axes.set_ylabel(f"distance ({unit})")
         figure.supxlabel("box: quartiles; whiskers: 1st to 99th percentile", fontsize=style.TICKS)
@@ -62,7 +62,7 @@ def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m")
 
 def _draw(axes: Axes, by_method: Mapping[str, Any]) -> None:
     names = list(by_method)
-    colours = [style.BEFORE, *(look.colour for look in style.looks(names[1:]).values())]
+    colours = [style.BEFORE, *(look.colour for look in style.method_styles(names[1:]).values())]
     values = [np.asarray(by_method[name], dtype=float).ravel() for name in names]
     drawn = axes.boxplot(values, whis=WHISKERS, showfliers=False, widths=0.6, patch_artist=True)
     for box, median, colour in zip(drawn["boxes"], drawn["medians"], colours, strict=True):
@@ -72,5 +72,5 @@ def _draw(axes: Axes, by_method: Mapping[str, Any]) -> None:
         for i, line in enumerate(drawn[part]):
             line.set(color=colours[i // 2])
     axes.axhline(float(np.median(values[0])), color=style.BEFORE, lw=0.9, ls=":", zorder=0)
-    labels = [style.plain(name) for name in names]
+    labels = [style.escape_mathtext(name) for name in names]
     axes.set_xticks(range(1, len(names) + 1), labels, rotation=30, ha="right", rotation_mode="anchor")

@@ -1,4 +1,4 @@
-"""Whole series as heat maps, features on x and time running down: figures 1, 4 and 7 of the paper."""
+"""Series as heat maps with features on the x axis and time downwards: figures 1, 4 and 7 of the paper."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def plot_heatmaps(
         Titles and series (time, features) of one shape, in one unit; the first is the query, whose curve is repeated in
         grey under the others.
     curve_feature
-        Index of the feature drawn as a curve; by default the one in which the last panel differs most from the first.
+        Index of the feature drawn as a curve; by default the one that differs most between the first and last panel.
     feature_names
         Names of the features, for the label of the curves.
     sampling_rate
-        Steps per second; without it, time is counted in steps.
+        Steps per second; without it, time is in steps.
     unit
-        What the values are measured in.
+        Unit of the values.
 
     Returns
     -------
     figure
-        Its axes are the heat maps, then the curves, then the colour scale.
+        Its axes are the heat maps, the curves and the colour bar.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def plot_heatmaps(
     name = feature_names[shown] if feature_names is not None else f"feature {shown}"
     time = "time (s)" if sampling_rate else "time step"
     times = np.arange(stack.shape[1]) / (sampling_rate or 1.0)
-    found = style.looks(titles[1:])
+    styles = style.method_styles(titles[1:])
     n = len(titles)
     with style.new_figure(min(9.0, 2.4 + 2.0 * n), 4.2) as figure:
         axes = np.asarray(figure.subplots(2, n, squeeze=False, sharey="row", height_ratios=[2, 1]))  # (2, panels)
@@ -72,40 +72,40 @@ def plot_heatmaps(
             image = _draw(
                 axes[0, i], series, title, cmap=style.VALUES, clim=_range(stack), step=1 / (sampling_rate or 1)
             )
-            # A mark above the map shows which column the curve below is.
+            # A marker above the map shows which column is drawn as a curve below.
             axes[0, i].plot(
                 shown, 1.025, "v", color=style.BLACK, ms=5, clip_on=False, transform=axes[0, i].get_xaxis_transform()
             )
             if i > 0:
                 axes[1, i].plot(times, stack[0, :, shown], color=style.FIXED, lw=1.2)
             axes[1, i].plot(
-                times, series[:, shown], color=found[title].colour if i > 0 else style.BEFORE, lw=1.4, label=title
+                times, series[:, shown], color=styles[title].colour if i > 0 else style.BEFORE, lw=1.4, label=title
             )
             axes[1, i].set_xlabel(time)
             axes[1, i].set_xlim(times[0], times[-1])
         axes[0, 0].set_ylabel(time)
-        axes[1, 0].set_title(style.plain(f"▼ {name}"), loc="left")
+        axes[1, 0].set_title(style.escape_mathtext(f"▼ {name}"), loc="left")
         axes[1, 0].set_ylabel(f"value\n({unit})".replace("standard deviations", "standard\ndeviations"))
         figure.colorbar(image, ax=axes[0].tolist(), fraction=0.05, pad=0.02, label=f"value ({unit})")
     return figure
 
 
 def plot_saliency(rows: Sequence[Sequence[Panel]], *, unit: str = UNIT) -> Figure:
-    """Draw where the change lies and where it should lie, one query per row (figures 4 and 7).
+    """Draw the changes of each method beside the salient entries, one query per row (figures 4 and 7).
 
     Parameters
     ----------
     rows
-        For each query its panels, titles and arrays (time, features): first the query itself, then the mask of what is
-        truly salient, then the residual δ (or its size) of each method. Exact zeros of δ are left white, and each row
-        has one colour scale for the sizes of all its residuals.
+        For each query its panels, titles and arrays (time, features): the query, the mask of salient entries, and the
+        residual δ (or its absolute value) of each method. Exact zeros of δ are white, and all residuals of a row share
+        one colour scale.
     unit
-        What query and residuals are measured in.
+        Unit of query and residuals.
 
     Returns
     -------
     figure
-        Its axes are the panels row by row, then for each row the colour scales of the query and of the residuals.
+        Its axes are the panels row by row, then for each row the colour bars of the query and of the residuals.
 
     Examples
     --------
@@ -125,22 +125,20 @@ def plot_saliency(rows: Sequence[Sequence[Panel]], *, unit: str = UNIT) -> Figur
             sizes = np.abs(np.stack(residuals))  # (methods, time, features)
             largest = float(sizes.max()) or 1.0
             for j, size in enumerate(sizes, start=2):
-                drawn = np.where(size == 0, np.nan, size)  # not drawn: white
+                drawn = np.where(size == 0, np.nan, size)  # NaN is white
                 image = _draw(axes[i, j], drawn, heading[j], cmap=style.SIZES, clim=(0.0, largest))
             axes[i, 0].set_ylabel("time step")
-            for drawn_image, label, place in ((values, "value", axes[i, 0]), (image, "|δ|", axes[i, -1])):
-                bar = figure.colorbar(drawn_image, ax=place, fraction=0.06, pad=0.03, aspect=14)
+            for drawn_image, label, panel in ((values, "value", axes[i, 0]), (image, "|δ|", axes[i, -1])):
+                bar = figure.colorbar(drawn_image, ax=panel, fraction=0.06, pad=0.03, aspect=14)
                 bar.ax.set_title(label, fontsize=style.TICKS, loc="left", pad=4)
-        for place in axes[:-1].flat:
-            place.set_xlabel("")
-        figure.supxlabel(
-            f"value and |δ| in {unit}; white: no change at all; black: truly salient", fontsize=style.TICKS
-        )
+        for panel in axes[:-1].flat:
+            panel.set_xlabel("")
+        figure.supxlabel(f"value and |δ| in {unit}; white: no change; black: salient", fontsize=style.TICKS)
     return figure
 
 
 def _check(rows: Sequence[Sequence[Panel]], at_least: int = 1) -> list[tuple[list[str], list[FloatArray]]]:
-    """Split the panels into titles and arrays, all of one shape."""
+    """Split the panels into titles and arrays, and check that all have the same shape."""
     checked = [([title for title, _ in row], [np.asarray(array, dtype=float) for _, array in row]) for row in rows]
     sizes = {len(titles) for titles, _ in checked}
     if len(sizes) != 1 or min(sizes) < at_least:
@@ -158,7 +156,7 @@ def _check(rows: Sequence[Sequence[Panel]], at_least: int = 1) -> list[tuple[lis
 
 
 def _wrapped(title: str) -> str:
-    """Break a title that is wider than its narrow panel."""
+    """Wrap a title to the width of its panel."""
     return "\n".join(textwrap.fill(line, 14) for line in title.splitlines())
 
 
@@ -170,7 +168,7 @@ def _range(values: FloatArray) -> tuple[float, float]:
 def _draw(
     axes: Axes, series: FloatArray, title: str, *, cmap: str, clim: tuple[float, float], step: float = 1.0
 ) -> AxesImage:
-    """Draw ``series[t, f]`` at x = f, y = t, time running down."""
+    """Draw ``series[t, f]`` at x = f, y = t, with the time axis downwards."""
     n_steps, n_features = series.shape
     image = axes.imshow(
         series,
@@ -181,8 +179,8 @@ def _draw(
         interpolation="nearest",
         extent=(-0.5, n_features - 0.5, (n_steps - 0.5) * step, -0.5 * step),
     )
-    axes.set_title(style.plain(title), loc="left", pad=11)
+    axes.set_title(style.escape_mathtext(title), loc="left", pad=11)
     axes.set_xlabel("feature")
     for spine in axes.spines.values():
-        spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame: white parts belong to the picture
+        spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame, because white areas are data
     return image

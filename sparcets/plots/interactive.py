@@ -1,6 +1,6 @@
-"""The same pictures for a page: figures as plain values that plotly.js draws, so a report needs no plotly to be made.
+"""Interactive figures as dictionaries of plain values for plotly.js.
 
-``show(curves_figure(e[0]))`` gives a plotly figure for a notebook.
+``show(curves_figure(e[0]))`` returns a plotly figure for a notebook.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
 from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_label, times_of, unit_of
-from sparcets.plots.series import DRAWN, describe_answer
+from sparcets.plots.series import MAX_ANSWERS, answer_label
 from sparcets.registry import require_extra
-from sparcets.segments import find_segments
 
-PageFigure: TypeAlias = dict[str, Any]  # data, layout and perhaps frames, as plotly.js takes them
+PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
 
-PANEL, GAP, TOP, BOTTOM = 92, 30, 44, 46  # pixels: of one feature's curves, between two, above and below them
-COLUMNS = 400  # of a map; a screen shows no more
-DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in print
+PANEL, GAP, TOP, BOTTOM = 92, 30, 44, 46  # pixels: height of a panel, gap between two, margins above and below
+MAX_COLUMNS = 400  # of a map, about the resolution of a screen
+DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in the matplotlib figures
 GRID = "#ececec"
 FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
-BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # a shade that curves and maps are drawn over
+BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
 
 
 def curves_figure(answer: Explanation) -> PageFigure:
-    """Return the most changed features of one answer before and after, changed stretches marked.
+    """Return the curves of the most changed features of one answer before and after, changed segments marked.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def curves_figure(answer: Explanation) -> PageFigure:
         line = {"color": style.AFTER, "width": 2, "dash": "dash"}
         data.append(_trace(times, after, row, "counterfactual", line))
         data.append(_recorded(answer, feature, row))
-        shapes += _marks(answer, feature, row)
+        shapes += _changed_shapes(answer, feature, row)
     return {"data": data, "layout": _panels(answer, shown, shapes)}
 
 
 def answers_figure(answers: Explanation) -> PageFigure:
-    """Return several answers to one query over its recording, each where it changes something."""
-    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:DRAWN]
+    """Return several answers to one query over its recording, each drawn where it changes something."""
+    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:MAX_ANSWERS]
     shown = most_changed(found if len(found) else answers)
     times = rounded(times_of(answers[0]))
     data = []
@@ -71,7 +71,7 @@ def answers_figure(answers: Explanation) -> PageFigure:
             near = changed | np.append(changed[1:], False) | np.append(False, changed[:-1])
             drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
             line = {"color": style.ANSWERS[number].colour, "width": 2, "dash": DASHES[number]}
-            data.append(_trace(times, rounded(drawn), row, describe_answer(answer, number), line))
+            data.append(_trace(times, rounded(drawn), row, answer_label(answer, number), line))
     layout = _panels(answers[0], shown, [])
     layout["margin"]["t"] += 18 * len(found)
     layout["height"] += 18 * len(found)
@@ -80,14 +80,14 @@ def answers_figure(answers: Explanation) -> PageFigure:
 
 
 def map_figure(answer: Explanation) -> PageFigure:
-    """Return a map of every change of one answer in standard deviations; exact zeros are left white.
+    """Return a heat map of the changes of one answer in standard deviations; exact zeros are white.
 
-    Of more steps than a screen has room for, each column shows the largest change among several.
+    For long series, each column shows the largest change of several steps.
     """
     only_answer(answer)
-    n_steps, names = n_steps_of(answer), [_safe(name) for name in answer.feature_names]
+    n_steps, names = n_steps_of(answer), [_escape(name) for name in answer.feature_names]
     delta = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
-    every = -(-n_steps // COLUMNS)
+    every = -(-n_steps // MAX_COLUMNS)
     if every > 1:
         padded = np.pad(delta, ((0, -n_steps % every), (0, 0))).reshape(-1, every, len(names))
         largest = np.abs(padded).argmax(1)[:, None]
@@ -115,7 +115,7 @@ def map_figure(answer: Explanation) -> PageFigure:
         {**BEHIND, "xref": "paper", "x0": 0, "x1": 1, "y0": row - 0.5, "y1": row + 0.5, "fillcolor": style.LOCKED}
         for row in np.flatnonzero(~answer.mutable).tolist()
     ]
-    # No grid: what is white is a part of the picture.
+    # No grid, because white areas are data.
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
         **_base(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
@@ -125,16 +125,16 @@ def map_figure(answer: Explanation) -> PageFigure:
         "shapes": locked,
         "showlegend": False,
     }
-    if len(names) <= COLUMNS // 8:  # more names than that, plotly.js chooses some
+    if len(names) <= MAX_COLUMNS // 8:  # for more names, plotly.js chooses the ticks
         layout["yaxis"] |= {"tickmode": "array", "tickvals": names, "ticktext": ticks}
     return {"data": [trace], "layout": layout}
 
 
 def frequency_figure(answers: Explanation) -> PageFigure:
-    """Return how often each entry changes over all valid answers; what never changes is left white."""
+    """Return a heat map of the share of valid answers that change each entry; entries that never change are white."""
     found = answers[answers.valid & (answers.status != "unchanged")]
     n_steps = found.query.shape[1]
-    every = -(-n_steps // COLUMNS)
+    every = -(-n_steps // MAX_COLUMNS)
     padded = np.pad(found.changed, ((0, 0), (0, -n_steps % every), (0, 0)))
     binned = padded.reshape(len(found), -1, every, answers.info.n_features).any(2)
     share = 100 * binned.mean(0) if len(found) else np.zeros(binned.shape[1:])  # (time, features)
@@ -161,13 +161,13 @@ def show(figure: PageFigure) -> Any:
 
 
 def plotly_js() -> str:
-    """Return the source of plotly.js as the installed plotly brings it; needs ``sparcets[plots]``."""
+    """Return the source of plotly.js from the installed plotly; needs ``sparcets[plots]``."""
     source: str = require_extra("plotly.offline", "reports", "plots").get_plotlyjs()
     return source
 
 
 def rounded(values: FloatArray, figures: int = 5) -> list[float | None]:
-    """Return numbers for JSON with so many figures; None where there is none.
+    """Return numbers for JSON rounded to ``figures`` significant digits; NaN becomes None.
 
     >>> rounded(np.array([0.123456789, np.nan, 12345678.0, 0.0]))
     [0.12346, None, 12346000.0, 0.0]
@@ -198,7 +198,7 @@ def _recorded(answer: Explanation, feature: int, row: int) -> PageFigure:
     return _trace(times, values, row, "recorded", {"color": style.BEFORE, "width": 1.6})
 
 
-def _marks(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
+def _changed_shapes(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
     step = 1 / (answer.info.sampling_rate or 1.0)
     found = find_segments(answer.changed[:1, : n_steps_of(answer), [feature]])
     return [
@@ -218,10 +218,10 @@ def _marks(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
 
 
 def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure]) -> PageFigure:
-    """Return the layout of panels below one another, each with the name and unit of its feature above it."""
-    whole = len(shown) * (PANEL + GAP) - GAP
+    """Return the layout of stacked panels, each with the name and unit of its feature above it."""
+    height = len(shown) * (PANEL + GAP) - GAP
     layout = {
-        **_base(whole + TOP + BOTTOM + 16),
+        **_base(height + TOP + BOTTOM + 16),
         "xaxis": {
             "title": {"text": time_label(answer)},
             "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
@@ -234,16 +234,16 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
             "traceorder": "reversed",
             "x": 1,
             "xanchor": "right",
-            "y": 1 + 22 / whole,
+            "y": 1 + 22 / height,
             "yanchor": "bottom",
         },
         "hovermode": "x unified",
         "annotations": [],
     }
     for row, feature in enumerate(shown):
-        top = 1 - row * (PANEL + GAP) / whole
+        top = 1 - row * (PANEL + GAP) / height
         layout[f"yaxis{row + 1 if row else ''}"] = {
-            "domain": [max(0.0, top - PANEL / whole), top],
+            "domain": [max(0.0, top - PANEL / height), top],
             "gridcolor": GRID,
             "zeroline": False,
             "nticks": 4,
@@ -251,7 +251,7 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
         }
         layout["annotations"].append(
             {
-                "text": _safe(f"{answer.feature_names[feature]} {unit_of(answer, feature)}"),
+                "text": _escape(f"{answer.feature_names[feature]} {unit_of(answer, feature)}"),
                 "x": 0,
                 "xref": "paper",
                 "xanchor": "left",
@@ -276,6 +276,6 @@ def _base(height: int) -> PageFigure:
     }
 
 
-def _safe(text: str) -> str:
-    """Keep plotly.js from reading names as markup."""
+def _escape(text: str) -> str:
+    """Escape characters that plotly.js would read as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""The stick figure for a page: recording and counterfactual side by side, played or moved by hand through time."""
+"""Animated stick figure for plotly.js: recording and counterfactual side by side, with a time slider."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.plots import style
 from sparcets.plots.body import BALL, SIDES, Body, find_body
 from sparcets.plots.interactive import FONT, GRID, PageFigure, rounded
 from sparcets.plots.labels import n_steps_of, only_answer
 
-FRAMES = 120  # at most; of longer series every few steps are shown
+MAX_FRAMES = 120  # longer series are subsampled
 HEIGHT = 480  # pixels
-BLINK = 40  # milliseconds per frame when played
+FRAME_DURATION = 40  # milliseconds, when played
 
 
 def body_figure(answer: Explanation) -> PageFigure | None:
-    """Return the moving stick figure of one answer; None where its features name no body."""
+    """Return the animated stick figure of one answer; None if its features name no body."""
     body = find_body(only_answer(answer))
     if body is None:
         return None
-    steps = list(range(0, n_steps_of(answer), -(-n_steps_of(answer) // FRAMES)))
+    steps = list(range(0, n_steps_of(answer), -(-n_steps_of(answer) // MAX_FRAMES)))
     rate = answer.info.sampling_rate
     labels = [f"{step / rate:.2f} s" if rate else f"step {step}" for step in steps]
     frames = [
-        {"name": label, "data": [_place(trace) for trace in _traces(body, step)]}
+        {"name": label, "data": [_frame_data(trace) for trace in _traces(body, step)]}
         for label, step in zip(labels, steps, strict=True)
     ]
     moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
-    first = int(moved.argmax())  # where most is to be seen
+    first = int(moved.argmax())  # the step that changes most
     return {"data": list(_traces(body, steps[first])), "layout": _layout(body, labels, first), "frames": frames}
 
 
 def _traces(body: Body, step: int) -> Iterator[PageFigure]:
-    """Yield what is drawn at one step: always the same traces in the same order, so that frames fit one another."""
+    """Yield the traces of one step, always the same ones in the same order, as plotly.js requires of frames."""
     for side, (axis, points, colour) in enumerate(
         (("", body.query, style.BEFORE), ("2", body.counterfactual, style.AFTER))
     ):
@@ -100,8 +100,8 @@ def _lines(
     }
 
 
-def _place(trace: PageFigure) -> PageFigure:
-    """Keep of a trace what changes over time."""
+def _frame_data(trace: PageFigure) -> PageFigure:
+    """Return the parts of a trace that change over time."""
     kept = {key: trace[key] for key in ("x", "y")}
     return kept | ({"marker": trace["marker"]} if "text" in trace else {})
 
@@ -159,7 +159,7 @@ def _layout(body: Body, labels: Sequence[str], first: int) -> PageFigure:
                     {
                         "label": "play",
                         "method": "animate",
-                        "args": [None, go | {"frame": {"duration": BLINK}, "fromcurrent": True}],
+                        "args": [None, go | {"frame": {"duration": FRAME_DURATION}, "fromcurrent": True}],
                     }
                 ],
             }

@@ -1,4 +1,4 @@
-"""What pictures of answers have in common, for print and page: which features, the times, and the words on the axes."""
+"""Shared by the static and the interactive figures of answers: choice of features, time axis, labels and titles."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.errors import ShapeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
+from sparcets.narrate.method import method_name
 
-MOST = 5  # features drawn as curves
+MAX_FEATURES = 5  # drawn as curves
 
 
 def only_answer(answer: Explanation) -> Explanation:
-    """Return what was passed, if it is one answer."""
+    """Return the explanation if it holds exactly one answer, else raise an error."""
     if len(answer) != 1:
-        raise ShapeError(f"this draws one answer, got {len(answer)}. Pass one of them, such as explanation[3].")
+        raise ShapeError(f"this figure shows one answer, got {len(answer)}. Pass one of them, such as explanation[3].")
     return answer
 
 
-def most_changed(answers: Explanation, most: int = MOST) -> list[int]:
-    """Return the features that change most in standard deviations, in their own order; the first few if none does."""
+def most_changed(answers: Explanation, n: int = MAX_FEATURES) -> list[int]:
+    """Return the ``n`` features that change most in standard deviations, by index; the first ones if none changes."""
     size = np.abs(answers.delta / answers.info.scaler.scale).sum((0, 1))  # (features,)
     order = np.argsort(-size, kind="stable")
     changed = [int(f) for f in order if size[f] > 0]
-    return sorted((changed or [int(f) for f in order])[:most])
+    return sorted((changed or [int(f) for f in order])[:n])
 
 
 def n_steps_of(answer: Explanation) -> int:
@@ -32,7 +33,7 @@ def n_steps_of(answer: Explanation) -> int:
 
 
 def times_of(answer: Explanation) -> FloatArray:
-    """Return the time of each step that is not padding: in seconds where the rate is known, else in steps."""
+    """Return the time of each step that is not padding, in seconds if the sampling rate is known, else in steps."""
     return np.asarray(np.arange(n_steps_of(answer)) / (answer.info.sampling_rate or 1.0))
 
 
@@ -48,12 +49,12 @@ def unit_of(answer: Explanation, feature: int) -> str:
 
 
 def title_of(answer: Explanation) -> str:
-    """Return a line on what the model says before and after, and on how much changed."""
-    before, wanted = answer.class_names[int(answer.predicted[0])], answer.class_names[int(answer.target[0])]
-    change = f"{before} → {wanted}" if answer.status[0] != "unchanged" else f"{before}, as wanted"
+    """Return a title with the classes and probabilities before and after, the share of changes and the method."""
+    before, target = answer.class_names[int(answer.predicted[0])], answer.class_names[int(answer.target[0])]
+    change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
     p_before = float(answer.proba_before[0, int(answer.target[0])])
     verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
     return (
-        f"{change}{verdict}   p({wanted}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
-        f"{100 * float(answer.share_changed[0]):.3g} % changed   ({answer.method})"
+        f"{change}{verdict}   p({target}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
+        f"{100 * float(answer.share_changed[0]):.3g} % changed   ({method_name(answer)})"
     )

@@ -1,4 +1,4 @@
-"""How well the size of a change finds what is truly salient: figure 5 of the paper."""
+"""ROC curves of the size of a change against the salient entries: figure 5 of the paper."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def plot_roc(curves: Mapping[str, Mapping[str, Curve]]) -> Figure:
     """
     if not curves:
         raise ShapeError("there is no curve to draw, got an empty mapping. Pass {target: {method: (fpr, mean, std)}}.")
-    found = style.looks(method for by_method in curves.values() for method in by_method)
+    styles = style.method_styles(method for by_method in curves.values() for method in by_method)
     with style.new_figure(0.4 + 4.2 * len(curves), 4.3) as figure:
         axes = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
-        for place, (target, by_method) in zip(axes, curves.items(), strict=True):
+        for panel, (target, by_method) in zip(axes, curves.items(), strict=True):
             for method, curve in by_method.items():
-                _draw(place, method, *_check(method, curve), look=found[method])
-            place.plot([0, 1], [0, 1], color=style.FIXED, lw=1, ls=(0, (2, 2)), label="chance: 0.50", zorder=1)
-            place.set(aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="false positive rate")
-            place.set_title(style.plain(f"target {target}"), loc="left")
-            place.legend(loc="lower right", title="area under the curve", alignment="left")
+                _draw(panel, method, *_check(method, curve), look=styles[method])
+            panel.plot([0, 1], [0, 1], color=style.FIXED, lw=1, ls=(0, (2, 2)), label="chance: 0.50", zorder=1)
+            panel.set(aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="false positive rate")
+            panel.set_title(style.escape_mathtext(f"target {target}"), loc="left")
+            panel.legend(loc="lower right", title="area under the curve", alignment="left")
         axes[0].set_ylabel("true positive rate (band: ± 1 std)")
     return figure
 
@@ -65,9 +65,17 @@ def _check(method: str, curve: Curve) -> tuple[FloatArray, FloatArray, FloatArra
     return fpr, mean, std
 
 
-def _draw(axes: Axes, method: str, fpr: FloatArray, mean: FloatArray, std: FloatArray, look: style.Look) -> None:
+def _draw(axes: Axes, method: str, fpr: FloatArray, mean: FloatArray, std: FloatArray, look: style.MethodStyle) -> None:
     area = float(((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)).sum())
     axes.fill_between(
         fpr, np.clip(mean - std, 0, 1), np.clip(mean + std, 0, 1), color=look.colour, alpha=0.18, lw=0, zorder=2
     )
-    axes.plot(fpr, mean, color=look.colour, ls=look.line, lw=1.6, label=style.plain(f"{method}: {area:.2f}"), zorder=3)
+    axes.plot(
+        fpr,
+        mean,
+        color=look.colour,
+        ls=look.line,
+        lw=1.6,
+        label=style.escape_mathtext(f"{method}: {area:.2f}"),
+        zorder=3,
+    )

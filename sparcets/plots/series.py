@@ -1,4 +1,4 @@
-"""Before and after: the features that change most, with their changed stretches marked, beside a map of all changes."""
+"""Figures of answers: curves of the most changed features with changed segments marked, and a map of all changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparcets.errors import ShapeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
 from sparcets.plots.labels import (
     most_changed,
@@ -18,18 +19,17 @@ from sparcets.plots.labels import (
     title_of,
     unit_of,
 )
-from sparcets.segments import find_segments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHADE = 0.18  # how opaque marked stretches are
-DRAWN = 4  # answers over one query that eyes can still follow
+SHADE = 0.18  # opacity of marked segments
+MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
 
 
 def plot_answer(answer: Explanation) -> Figure:
-    """Draw one answer: curves of the most changed features, and a map of every change.
+    """Draw one answer: curves of the most changed features, and a map of all changes.
 
     Parameters
     ----------
@@ -39,15 +39,15 @@ def plot_answer(answer: Explanation) -> Figure:
     Returns
     -------
     figure
-        A matplotlib figure; its first axes are the curves, the last two the map and its colour scale.
+        Its first axes are the curves, the last two the map and its colour bar.
     """
     shown = most_changed(only_answer(answer))
     with style.new_figure(11, 1.4 * max(len(shown), 3) + 1.2) as figure:
         grid = figure.add_gridspec(len(shown), 2, width_ratios=[1.5, 1])
         for row, feature in enumerate(shown):
             axes = figure.add_subplot(grid[row, 0])
-            _mark(axes, answer, feature)
-            # Below the recording: where nothing changes, the recording alone is seen.
+            _shade_changed(axes, answer, feature)
+            # Below the recording, so that only the recording is visible where nothing changes.
             axes.plot(
                 times_of(answer),
                 answer.counterfactual[0, : n_steps_of(answer), feature],
@@ -63,23 +63,23 @@ def plot_answer(answer: Explanation) -> Figure:
                 _add_legend(axes)
         axes.set_xlabel(time_label(answer))
         draw_map(figure, figure.add_subplot(grid[:, 1]), answer)
-        figure.suptitle(style.plain(title_of(answer)), x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(style.escape_mathtext(title_of(answer)), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
 def plot_answers(answers: Explanation) -> Figure:
-    """Draw several answers to one query: each in a colour and a dash of its own, and only where it changes anything.
+    """Draw several answers to one query, each in its own colour and line style, and only where it changes something.
 
     Parameters
     ----------
     answers
-        The answers to one query, such as ``e[e.query_index == 0]``; those that were not found are left out, and of many
-        the first four are drawn.
+        The answers to one query, such as ``e[e.query_index == 0]``. Those not found are left out, and at most the first
+        four are drawn.
 
     Returns
     -------
     figure
-        One axes per feature, those that change most over all answers.
+        One axes for each of the features that change most over all answers.
 
     Examples
     --------
@@ -93,39 +93,41 @@ def plot_answers(answers: Explanation) -> Figure:
     """
     if len(np.unique(answers.query_index)) != 1:
         raise ShapeError(
-            f"this draws the answers to one query, got those to {len(np.unique(answers.query_index))}. "
+            f"this figure shows the answers to one query, got those to {len(np.unique(answers.query_index))}. "
             "Choose one: e[e.query_index == 0]."
         )
-    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:DRAWN]
+    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:MAX_ANSWERS]
     shown = most_changed(found if len(found) else answers)
     with style.new_figure(8, 1.4 * max(len(shown), 2) + 1.4) as figure:
         all_axes = np.asarray(figure.subplots(len(shown), 1, sharex=True, squeeze=False))[:, 0]
         for axes, feature in zip(all_axes, shown, strict=True):
             for number, answer in enumerate(found):
-                _mark(axes, answer, feature, colour=style.ANSWERS[number].colour, row=number, rows=max(len(found), 1))
+                _shade_changed(
+                    axes, answer, feature, colour=style.ANSWERS[number].colour, row=number, rows=max(len(found), 1)
+                )
                 _draw_changed_part(axes, answer, feature, number)
             _draw_recorded(axes, answers[0], feature)
         handles, labels = all_axes[0].get_legend_handles_labels()
         if handles:
             figure.legend(handles, labels, loc="outside lower center", ncols=2)
         all_axes[-1].set_xlabel(time_label(answers))
-        before, wanted = (answers.class_names[int(k[0])] for k in (answers.predicted, answers.target))
-        title = f"{before} → {wanted}: {len(found)} answer{'' if len(found) == 1 else 's'} to one query"
-        figure.suptitle(style.plain(title), x=0.01, ha="left", fontweight="bold")
+        before, target = (answers.class_names[int(k[0])] for k in (answers.predicted, answers.target))
+        title = f"{before} → {target}: {len(found)} answer{'' if len(found) == 1 else 's'} to one query"
+        figure.suptitle(style.escape_mathtext(title), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
-def describe_answer(answer: Explanation, number: int) -> str:
-    """Return what the legend says of one of several answers."""
+def answer_label(answer: Explanation, number: int) -> str:
+    """Return the legend entry of one of several answers."""
     p, share = float(answer.probability[0]), 100 * float(answer.share_changed[0])
     return f"answer {number + 1}: p {p:.2f}, {share:.2g} % changed, {answer.status[0]}"
 
 
 def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
-    """Draw every change of one answer, features downwards; exact zeros are white."""
+    """Draw a heat map of the changes of one answer, one row per feature; exact zeros are white."""
     n_steps = n_steps_of(answer)
     standardised = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
-    drawn = np.where(answer.changed[0, :n_steps], standardised, np.nan)  # exact zeros stay white
+    drawn = np.where(answer.changed[0, :n_steps], standardised, np.nan)  # NaN is white
     largest = float(np.abs(standardised).max()) or 1.0
     step = 1 / (answer.info.sampling_rate or 1.0)
     image = axes.imshow(
@@ -137,7 +139,7 @@ def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
         interpolation="nearest",
         extent=(-0.5 * step, (n_steps - 0.5) * step, answer.info.n_features - 0.5, -0.5),
     )
-    names = [style.plain(name) for name in answer.feature_names]
+    names = [style.escape_mathtext(name) for name in answer.feature_names]
     every = max(1, len(names) // 25)
     axes.set_yticks(range(0, len(names), every), [names[i] for i in range(0, len(names), every)])
     for label, index in zip(axes.get_yticklabels(), range(0, len(names), every), strict=True):
@@ -146,7 +148,7 @@ def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     for index in np.flatnonzero(~answer.mutable):
         axes.axhspan(index - 0.5, index + 0.5, color=style.LOCKED, lw=0, zorder=0)
     for spine in axes.spines.values():
-        spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame: white parts belong to the picture
+        spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame, because white areas are data
     axes.set_xlabel(time_label(answer))
     grey = "" if answer.mutable.all() else "; grey: may not change"
     axes.set_title(f"white: no change{grey}", loc="left")
@@ -161,15 +163,15 @@ def _add_legend(axes: Axes) -> None:
     axes.legend(handles=handles, loc="lower right", ncols=3, bbox_to_anchor=(1, 1), borderaxespad=0.2)
 
 
-def _half(answer: Explanation) -> float:
+def _half_step(answer: Explanation) -> float:
     return 0.5 / (answer.info.sampling_rate or 1.0)
 
 
-def _mark(
+def _shade_changed(
     axes: Axes, answer: Explanation, feature: int, *, colour: str = style.MARK, row: int = 0, rows: int = 1
 ) -> None:
-    """Shade the changed stretches: over the whole height, or a bar of its own at the foot for each of several."""
-    times, half = times_of(answer), _half(answer)
+    """Shade the changed segments: over the whole height, or as a bar at the bottom for each of several answers."""
+    times, half = times_of(answer), _half_step(answer)
     found = find_segments(answer.changed[:1, : len(times), [feature]])
     low, high = (0.0, 1.0) if rows == 1 else (0.04 * row, 0.04 * row + 0.03)
     for start, end in zip(found.start, found.end, strict=True):
@@ -185,15 +187,15 @@ def _mark(
 
 
 def _draw_recorded(axes: Axes, answer: Explanation, feature: int) -> None:
-    times, half = times_of(answer), _half(answer)
+    times, half = times_of(answer), _half_step(answer)
     axes.plot(times, answer.query[0, : len(times), feature], color=style.BEFORE, lw=1.3, label="recorded", zorder=2.2)
     name = f"{answer.feature_names[feature]}\n{unit_of(answer, feature)}"
-    axes.set_ylabel(style.plain(name), rotation=0, ha="right", va="center")
+    axes.set_ylabel(style.escape_mathtext(name), rotation=0, ha="right", va="center")
     axes.set_xlim(times[0] - half, times[-1] + half)
 
 
 def _draw_changed_part(axes: Axes, answer: Explanation, feature: int, number: int) -> None:
-    """Draw an answer where it changes the feature, and one step to either side, where it leaves the recording."""
+    """Draw an answer where it changes the feature and one step to either side, where it meets the recording."""
     times = times_of(answer)
     changed = answer.changed[0, : len(times), feature]
     near = changed.copy()
@@ -201,4 +203,4 @@ def _draw_changed_part(axes: Axes, answer: Explanation, feature: int, number: in
     near[:-1] |= changed[1:]
     drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
     look = style.ANSWERS[number]
-    axes.plot(times, drawn, color=look.colour, ls=look.line, lw=1.6, label=describe_answer(answer, number), zorder=2.3)
+    axes.plot(times, drawn, color=look.colour, ls=look.line, lw=1.6, label=answer_label(answer, number), zorder=2.3)

@@ -1,4 +1,4 @@
-"""Colours, markers and fonts of all pictures, chosen so that colour-blind readers tell them apart (Okabe and Ito)."""
+"""Colours, markers and fonts of all figures, from the colour-blind safe palette of Okabe and Ito."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BEFORE = "#5b5b5b"
 AFTER = "#0072b2"
 MARK = "#e69f00"
 FIXED = "#b0b0b0"
-LOCKED = "#e6e6e6"  # behind what may not change
-# Places and colours of falls (blue) and rises (red): even the smallest is far from white, which is exactly no change.
+LOCKED = "#e6e6e6"  # background of immutable features
+# Colour map of falls (blue) and rises (red). Even the smallest change is far from white, which means exactly no change.
 CHANGES = (
     (0.0, "#053061"),
     (0.25, "#2b75b5"),
@@ -26,14 +26,14 @@ CHANGES = (
     (0.75, "#cb4942"),
     (1.0, "#67001f"),
 )
-# Shares from few to all, in one hue; white stands for none.
+# Colour map of shares, in one hue; white means 0.
 SHARES = ((0.0, "#fde0b6"), (0.35, "#f0a04b"), (0.7, "#b8560f"), (1.0, "#5c2503"))
-VALUES = "viridis"  # recorded values
-SIZES = "plasma_r"  # sizes of changes: even the smallest is far from white, which stands for exactly none
+VALUES = "viridis"  # colour map of recorded values
+SIZES = "plasma_r"  # colour map of |δ|: even the smallest is far from white, which means exactly 0
 
-# The palette of Okabe and Ito, without its yellow, which is lost on white paper.
+# The palette of Okabe and Ito without its yellow, which is hard to see on white, and a brown.
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
-SKY, VERMILION, BLACK = "#56b4e9", "#d55e00", "#000000"
+SKY, VERMILION, BLACK, BROWN = "#56b4e9", "#d55e00", "#000000", "#8c510a"
 
 RC = {
     "font.size": 9,
@@ -44,39 +44,45 @@ RC = {
     "legend.frameon": False,
     "figure.dpi": 110,
 }
-DPI = 150  # of the figures made for pages; nine inches are still readable when shown 1,000 pixels wide
-TICKS = 8  # size of the numbers along the axes
+DPI = 150  # figures of nine inches remain readable when shown 1,000 pixels wide
+TICKS = 8  # font size of tick labels
 
 
-class Look(NamedTuple):
-    """How one method is drawn: never by its colour alone."""
+class MethodStyle(NamedTuple):
+    """Colour, marker and line style of one method, so that methods never differ by colour alone."""
 
     colour: str
     marker: str
-    line: Any  # a word or a pattern of dashes
+    line: Any  # a name or a dash pattern of matplotlib
 
 
 METHODS = {
-    "sparce": Look(BLUE, "o", "-"),
-    "countergan": Look(ORANGE, "s", "--"),
-    "gan": Look(GREEN, "^", "-."),
-    "ics": Look(PURPLE, "D", ":"),
-    "nearest": Look(SKY, "v", "--"),
+    "sparcets": MethodStyle(VERMILION, "P", (0, (5, 1))),
+    "sparce": MethodStyle(BLUE, "o", "-"),
+    "countergan": MethodStyle(ORANGE, "s", "--"),
+    "gan": MethodStyle(GREEN, "^", "-."),
+    "ics": MethodStyle(PURPLE, "D", ":"),
+    "nearest": MethodStyle(SKY, "v", "--"),
 }
-ANSWERS = (Look(BLUE, "o", "-"), Look(VERMILION, "s", "--"), Look(GREEN, "^", "-."), Look(PURPLE, "D", ":"))
-OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE)
-OTHER_MARKERS = ("P", "X", "<", ">", "h", "p", "d", "8")
+ANSWERS = (
+    MethodStyle(BLUE, "o", "-"),
+    MethodStyle(VERMILION, "s", "--"),
+    MethodStyle(GREEN, "^", "-."),
+    MethodStyle(PURPLE, "D", ":"),
+)
+OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE, BROWN)
+OTHER_MARKERS = ("X", "<", ">", "h", "p", "d", "8", "H")
 OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
 
 
-def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Return how each method is drawn; the package's own methods look the same in every picture.
+def method_styles(labels: Iterable[str]) -> dict[str, MethodStyle]:
+    """Return the style of each method; the package's methods have the same style in every figure.
 
-    Labels of other methods take the colours that are left, in the order in which they come.
+    Other labels get the remaining colours, in order of appearance.
 
-    >>> found = looks(["theirs", "SPARCE"])
-    >>> found["theirs"].colour, found["SPARCE"]
-    ('#d55e00', Look(colour='#0072b2', marker='o', line='-'))
+    >>> styles = method_styles(["other", "SPARCE"])
+    >>> styles["other"].colour, styles["SPARCE"]
+    ('#d55e00', MethodStyle(colour='#0072b2', marker='o', line='-'))
     """
     names = list(dict.fromkeys(labels))
     known = {name: METHODS[name.lower()] for name in names if name.lower() in METHODS}
@@ -84,30 +90,29 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     free = [colour for colour in OTHER_COLOURS if colour not in taken]
     found = dict(known)
     for i, name in enumerate(name for name in names if name not in known):
-        again, place = divmod(i, len(OTHER_MARKERS))
-        # Where the markers come again, they come in another colour.
-        colour = free[(place + again) % len(free)]
-        found[name] = Look(colour, OTHER_MARKERS[place], OTHER_LINES[i % len(OTHER_LINES)])
+        cycle, k = divmod(i, len(OTHER_MARKERS))
+        colour = free[(k + cycle) % len(free)]  # repeated markers get another colour
+        found[name] = MethodStyle(colour, OTHER_MARKERS[k], OTHER_LINES[i % len(OTHER_LINES)])
     return {name: found[name] for name in names}
 
 
 def changes_map() -> Colormap:
-    """Return the colours of changes: blue falls, red rises, and no white between them; what is not drawn is white."""
+    """Return the colour map of changes: blue falls, red rises, no white between them; NaN is white."""
     colors = require_extra("matplotlib.colors", "plots", "plots")
     found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES).with_extremes(bad="white")
     return found
 
 
-def plain(text: str) -> str:
-    """Keep matplotlib from reading what stands between two dollar signs as a formula."""
+def escape_mathtext(text: str) -> str:
+    """Escape dollar signs, which matplotlib would read as delimiters of a formula."""
     return text.replace("$", r"\$")
 
 
 @contextmanager
 def new_figure(width: float, height: float, *, layout: Any = "constrained") -> Iterator[Figure]:
-    """Give an empty figure of this size in inches, to be drawn on in the package's style.
+    """Yield an empty figure of this size in inches, with the package's style active.
 
-    A Figure instead of pyplot: nothing is registered globally, and no window can open.
+    A Figure instead of pyplot, so that nothing is registered globally and no window opens.
     """
     matplotlib = require_extra("matplotlib", "plots", "plots")
     figures = require_extra("matplotlib.figure", "plots", "plots")
@@ -115,4 +120,4 @@ def new_figure(width: float, height: float, *, layout: Any = "constrained") -> I
         figure: Figure = figures.Figure(figsize=(width, height), dpi=DPI, layout=layout)
         yield figure
         for axes in figure.axes:
-            axes.tick_params(labelsize=TICKS)  # ticks are made when drawn, when the style holds no more
+            axes.tick_params(labelsize=TICKS)  # ticks are created on drawing, after the style has ended

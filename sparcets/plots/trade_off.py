@@ -1,61 +1,87 @@
-"""The trade-off of a fitted Sparce: the more it changes, the more are convinced."""
+"""Trade-off curve of a fitted explainer: share of changed entries against validity and transfer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sparcets.errors import DataError
 from sparcets.plots import style
-from sparcets.trade_off import Place, knee
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIDES = {
-    "valid": "the classifier says the target (% of answers)",
-    "transfer": "an independent witness does (% of answers)",
+MEASURES = {
+    "valid": "the classifier predicts the target (% of answers)",
+    "transfer": "a held-out classifier predicts the target (% of answers)",
 }
 
 
-def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
-    """Draw how many answers convince, against how much they change; the default is ringed.
+class TradeOffPoint(Protocol):
+    """The parts of an operating point of :class:`~sparcets.Explainer` that are drawn."""
+
+    @property
+    def sparsity_weight(self) -> float:
+        """Logarithm of the cost of a changed entry, relative to the training."""
+
+    @property
+    def scale(self) -> float:
+        """Factor of the changes."""
+
+    @property
+    def valid(self) -> float:
+        """Share of answers for which the classifier predicts the target."""
+
+    @property
+    def transfer(self) -> float:
+        """Share of answers for which a held-out classifier predicts the target."""
+
+    @property
+    def changed(self) -> float:
+        """Share of mutable entries that changed."""
+
+    @property
+    def score(self) -> float:
+        """Criterion that chooses the default point; higher is better."""
+
+
+def plot_trade_off_curve(points: Sequence[TradeOffPoint]) -> Figure:
+    """Draw validity and transfer against the share of changed entries; the default point is circled.
 
     Parameters
     ----------
-    places
-        ``explainer.trade_off_`` of a fitted :class:`~sparcets.Sparce`: measured on training series that were held out.
+    points
+        ``explainer.trade_off_`` of a fitted :class:`~sparcets.Explainer`, measured on held-out training series. The
+        point with the highest score is the default; of equal ones, that with the fewest changes.
 
     Returns
     -------
     figure
-        Two axes, for the classifier itself and for a witness; one line per loudness, over the strengths.
+        Two axes, for the classifier itself and for a held-out one; one line per scale, over the sparsity weights.
     """
-    if not places:
-        raise DataError(
-            "there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted Sparce with the default recipe."
-        )
-    chosen = knee(places)
-    factors = sorted({place.loudness for place in places})
-    found = dict(zip(factors, style.ANSWERS * (1 + len(factors) // len(style.ANSWERS)), strict=False))
+    if not points:
+        raise DataError("there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted sp.Explainer.")
+    default = max(points, key=lambda point: (round(point.score, 6), -point.changed))
+    scales = sorted({point.scale for point in points})
+    styles = dict(zip(scales, style.ANSWERS * (1 + len(scales) // len(style.ANSWERS)), strict=False))
     with style.new_figure(9, 4.0) as figure:
         all_axes = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, (name, label) in zip(all_axes, SIDES.items(), strict=True):
-            for factor in factors:
-                on_line = sorted((p for p in places if p.loudness == factor), key=lambda p: p.changed)
+        for axes, (name, label) in zip(all_axes, MEASURES.items(), strict=True):
+            for scale in scales:
+                on_line = sorted((p for p in points if p.scale == scale), key=lambda p: p.changed)
                 axes.plot(
                     [100 * p.changed for p in on_line],
                     [100 * getattr(p, name) for p in on_line],
-                    color=found[factor].colour,
-                    marker=found[factor].marker,
-                    ls=found[factor].line,
+                    color=styles[scale].colour,
+                    marker=styles[scale].marker,
+                    ls=styles[scale].line,
                     lw=1.3,
                     ms=5,
-                    label="as generated" if factor == 1 else f"changes × {factor:g}",
+                    label="as generated" if scale == 1 else f"changes × {scale:g}",
                 )
             axes.plot(
-                100 * chosen.changed,
-                100 * getattr(chosen, name),
+                100 * default.changed,
+                100 * getattr(default, name),
                 "o",
                 ms=13,
                 mfc="none",
@@ -68,7 +94,7 @@ def plot_trade_off_curve(places: Sequence[Place]) -> Figure:
             axes.set_ylabel(label)
             axes.grid(color="#ececec", lw=0.8)
             axes.set_ylim(-4, 104)
-            axes.set_xlim(0, 105 * max(place.changed for place in places) or 1)
+            axes.set_xlim(0, 105 * max(point.changed for point in points) or 1)
             axes.tick_params(labelleft=True)
         handles, labels = all_axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)

@@ -1,4 +1,4 @@
-"""How a training went: every named value, epoch by epoch."""
+"""Training history: every recorded value by epoch."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 3
-NOT_EPOCHS = "trade_off_"  # what a fit measured once, after the training
-SHARES = ("valid", "changed", "error", "accuracy")  # how names of shares end; all else are losses
+NOT_EPOCHS = "trade_off_"  # prefix of values measured once, after the training
+SHARE_SUFFIXES = ("valid", "changed", "error", "accuracy")  # names of shares; all others are losses
 
 
 def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
-    """Draw every value of a training, one panel each.
+    """Draw every value of a training history, one panel each.
 
     Parameters
     ----------
     history
-        ``explainer.history_`` or ``classifier.history_``: values of each epoch by name.
+        ``explainer.history_`` or ``classifier.history_``: values per epoch by name.
 
     Returns
     -------
     figure
-        One axes per value, three in a row.
+        One axes per value, three per row.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
     shown = {name: values for name, values in shown.items() if np.isfinite(values).any()}
     if not shown:
         raise DataError(
-            "there is no training to draw: the history is empty. Pass history_ of something that was fitted."
+            "there is no training to draw: the history is empty. Pass history_ of a fitted explainer or classifier."
         )
     n_columns = min(COLUMNS, len(shown))
     n_rows = -(-len(shown) // n_columns)
@@ -51,9 +51,9 @@ def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
             axes = figure.add_subplot(grid[i // n_columns, i % n_columns])
             few = len(values) < 30
             axes.plot(np.arange(1, len(values) + 1), values, color=style.BLUE, lw=1.4, marker="." if few else "")
-            axes.set_title(style.plain(name.replace("_", " ")), loc="left")
+            axes.set_title(style.escape_mathtext(name.replace("_", " ")), loc="left")
             axes.set_xlabel("epoch")
-            axes.set_ylabel("share (of 1)" if name.endswith(SHARES) else "loss (no unit)")
+            axes.set_ylabel("share (of 1)" if name.endswith(SHARE_SUFFIXES) else "loss (no unit)")
             axes.locator_params(axis="x", integer=True)
             axes.grid(color="#ececec", lw=0.8)
     return figure

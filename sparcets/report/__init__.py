@@ -1,1 +1,1 @@
-"""Results as things to read: tables in Markdown, CSV and LaTeX."""
+"""Reports: a self-contained HTML page, and tables in Markdown, CSV and LaTeX."""

@@ -1,4 +1,4 @@
-"""The parts of a report that speak of the whole set: its summary, and the settings that made it."""
+"""The sections of a report on the whole set: the summary and the settings."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 import numpy as np
 
 from sparcets import __version__
-from sparcets.explanation import STATUSES, Explanation
-from sparcets.narrate.quality import Scored, describe_quality
+from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.narrate.method import method_name
+from sparcets.narrate.quality import Scored, quality_findings
 
 NOT_JUDGED = (
-    "No independent judges were asked, so nothing here tells an explanation from a trick. "
-    "<code>sparcets evaluate</code> asks them; give what it saves to <code>sparcets report --scores</code>."
+    "No independent judges were used, so explanations cannot be distinguished from adversarial noise. "
+    "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
 )
 MEANING = {
-    "unchanged": "the model says the wanted class already",
+    "unchanged": "the model already predicts the target class",
     "generated": "made by the generator",
     "refined": "improved by a short search",
     "neighbour": "taken from a real series",
-    "not_found": "nothing convinced the model; the best attempt is shown",
+    "not_found": "the target class was not reached; the best attempt is shown",
 }
 
 
 def summary_section(e: Explanation, scores: Scored | None) -> str:
-    """Return how many answers of which kind there are, and how good they are in words."""
+    """Return the numbers of answers by status and class, and their quality in words."""
     n_queries = len(np.unique(e.query_index))
-    asked = e.status != "unchanged"
+    needed = e.status != "unchanged"
     what = f"{_count(len(e), 'answer')} to {_count(n_queries, 'query', 'queries')}"
     lines = [
         '<h2 id="summary">Summary</h2>',
-        f"<p>{what} by <b>{escape(e.method or '?')}</b>; "
-        f"{int((e.valid & asked).sum())} of the {int(asked.sum())} that were asked for are valid.</p>",
+        f"<p>{what} by <b>{escape(method_name(e) or '?')}</b>; "
+        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid.</p>",
         f'<div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
     ]
     if scores is None or "transfer" not in scores.summary:
@@ -44,10 +45,10 @@ def summary_section(e: Explanation, scores: Scored | None) -> str:
     cards = [
         f'<li class="{f.verdict}"><span class="grade">{f.verdict}</span><b>{escape(f.name)}</b>'
         f"{escape(f.sentence)}</li>"
-        for f in describe_quality(scores.summary)
+        for f in quality_findings(scores.summary)
     ]
     lines += [
-        "<h3>How good they are</h3>",
+        "<h3>Quality</h3>",
         f'<ul class="findings">{"".join(cards)}</ul>',
         _all_measures(scores),
     ]
@@ -55,19 +56,21 @@ def summary_section(e: Explanation, scores: Scored | None) -> str:
 
 
 def settings_section(e: Explanation) -> str:
-    """Return what made the explanation: method, seed, data, constraints and every setting."""
+    """Return a table of method, seed, data, constraints and config."""
     info = e.info
     rate = f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known"
     locked = [name for name, free in zip(info.feature_names, e.mutable, strict=True) if not free]
     facts = {
-        "method": e.method,
+        "method": method_name(e),
         "seed": e.seed,
         "seconds": f"{e.seconds:.3g}",
         "series": f"{info.n_steps} steps, {info.n_features} features",
         "sampling rate": rate,
         "classes": ", ".join(info.class_names),
         "features that may not change": ", ".join(locked) or "none",
-        **{f"constraints ({when})": told for when, said in e.constraints.items() if (told := _said(said))},
+        **{
+            f"constraints ({when})": text for when, given in e.constraints.items() if (text := _constraints_text(given))
+        },
         **{f"config: {key}": value for key, value in _flat(e.config)},
         "sparcets": __version__,
     }
@@ -89,17 +92,17 @@ def _statuses(e: Explanation) -> str:
 
 
 def _classes(e: Explanation) -> str:
-    """Return a small table: from which class to which, how many, and how many of them are valid."""
+    """Return a table of the numbers of answers and of valid ones by pair of classes."""
     pairs = sorted(set(zip(e.predicted.tolist(), e.target.tolist(), strict=True)))
     if len(pairs) < 2:
         return ""
     rows = []
-    for before, wanted in pairs:
-        here = (e.predicted == before) & (e.target == wanted)
-        names = f"{escape(e.class_names[before])} → {escape(e.class_names[wanted])}"
-        valid = int((here & e.valid).sum())
+    for before, target in pairs:
+        of_pair = (e.predicted == before) & (e.target == target)
+        names = f"{escape(e.class_names[before])} → {escape(e.class_names[target])}"
+        valid = int((of_pair & e.valid).sum())
         rows.append(
-            f'<tr><td>{names}</td><td class="number">{int(here.sum())}</td><td class="number">{valid}</td></tr>'
+            f'<tr><td>{names}</td><td class="number">{int(of_pair.sum())}</td><td class="number">{valid}</td></tr>'
         )
     head = '<tr><th scope="col">from → to</th><th class="number">answers</th><th class="number">valid</th></tr>'
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
@@ -108,20 +111,20 @@ def _classes(e: Explanation) -> str:
 def _all_measures(scores: Scored) -> str:
     rows = []
     for name, line in scores.summary.items():
-        numbers = (_number(line.get(key)) for key in ("mean", "std", "low", "high"))
+        numbers = (_format_number(line.get(key)) for key in ("mean", "std", "low", "high"))
         cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
         rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class='number'>{int(line['n'])}</td></tr>")
     head = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("mean", "std", "low", "high", "n"))
     notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
     return (
-        f"<details><summary>All measures, and notes on them</summary>{notes}"
+        f"<details><summary>All measures and notes</summary>{notes}"
         "<p class='soft'>low to high: 95 % interval of the mean.</p>"
         f'<div class="scroll"><table><thead><tr><th scope="col">measure</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.3f}"
 
 
@@ -129,14 +132,14 @@ def _count(n: int, one: str, many: str | None = None) -> str:
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
-def _said(constraints: Mapping[str, Any]) -> str:
-    """Return the constraints that were given, by name; those left empty are left out."""
+def _constraints_text(constraints: Mapping[str, Any]) -> str:
+    """Return the constraints by name, without empty ones."""
     given = {name: value for name, value in constraints.items() if value}
     return "; ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield settings one by one, those of parts with a dot in their name."""
+    """Yield the settings one by one; nested ones have a dotted name."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")

@@ -1,6 +1,6 @@
 """Table: cells of text that can be written as Markdown, CSV and LaTeX.
 
-Cells are written once, in Markdown's own words: ``**bold**`` and nothing else. The other formats are made from that.
+Cells use Markdown: ``**bold**`` and code in backticks. The other formats are converted from that.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from statistics import fmean, stdev
 from sparcets.errors import ShapeError
 from sparcets.storage import atomic_path
 
-MISSING = "–"  # in the place of a number
+MISSING = "–"  # instead of a number
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`(.+?)`")
-# What LaTeX would read as a command, and the signs its standard fonts do not have.
+# Special characters of LaTeX, and characters that its standard fonts lack.
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -55,13 +55,13 @@ class Table:
     Attributes
     ----------
     title
-        What the table shows.
+        Title of the table.
     columns
         Names of the columns.
     rows
-        One tuple per row, one cell per column; ``**bold**`` marks a cell or a part of it.
+        One tuple per row, one cell per column; a cell or a part of it may be ``**bold**``.
     note
-        What a reader must know beside it; may be empty.
+        Text below the table; may be empty.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Table:
         return "\n".join([*lines, "", self.note] if self.note else lines)
 
     def to_csv(self) -> str:
-        """Return comma-separated lines, the columns first; without title, note and bold."""
+        """Return comma-separated lines with a header, without title, note and bold."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_plain(c) for c in self.columns])
@@ -107,7 +107,7 @@ class Table:
         return text.getvalue().rstrip("\n")
 
     def to_latex(self) -> str:
-        """Return a ``table`` with the rules of the package ``booktabs``."""
+        """Return a ``table`` environment that needs the package ``booktabs``."""
         caption = f"{self.title}. {self.note}" if self.note else self.title
         return "\n".join(
             [
@@ -126,7 +126,7 @@ class Table:
         )
 
     def save(self, folder: str | os.PathLike[str], stem: str) -> list[Path]:
-        """Write ``stem.md``, ``stem.csv`` and ``stem.tex``, each whole or not at all; return their paths."""
+        """Write ``stem.md``, ``stem.csv`` and ``stem.tex``, each atomically; return their paths."""
         written = []
         for suffix, text in ((".md", self.to_markdown()), (".csv", self.to_csv()), (".tex", self.to_latex())):
             path = Path(folder) / f"{stem}{suffix}"
@@ -137,7 +137,7 @@ class Table:
 
 
 def number(values: Sequence[float]) -> str:
-    """Write a mean, with its standard deviation where there are several values.
+    """Format the mean, with the standard deviation if there are several values.
 
     >>> number([0.2, 0.24]), number([0.0074]), number([])
     ('0.22 ± 0.03', '0.007', '–')

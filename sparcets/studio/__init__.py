@@ -1,1 +1,1 @@
-"""The studio: a local page on which a person asks and looks, and the API behind it."""
+"""The studio: a local web page to create and inspect counterfactual explanations, and the HTTP API behind it."""

@@ -1,4 +1,4 @@
-"""create_app: the studio of one workspace, as an ASGI application without globals."""
+"""create_app: the ASGI application of one workspace, without global state."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
-from starlette.responses import FileResponse
-from starlette.staticfiles import StaticFiles
+from fastapi.staticfiles import StaticFiles
 
 from sparcets import __version__
 from sparcets.registry import require_extra
-from sparcets.studio.desk import Desk
-from sparcets.studio.errors import answer_errors
-from sparcets.studio.guard import LOOPBACK, Guard
+from sparcets.studio.errors import add_error_handlers
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
+from sparcets.studio.middleware import LOOPBACK, SecurityMiddleware
 from sparcets.studio.routes import PREFIX, build_router
+from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 
 STATIC = Path(__file__).parent / "static"
@@ -41,44 +41,45 @@ def create_app(
     Parameters
     ----------
     workspace
-        Folder in which data sets, classifiers and explainers are kept.
+        Folder of data sets, classifiers and explainers.
     token
-        What requests to the API must bring, or None.
+        Secret that API requests must contain, or None.
     hosts
-        Names it answers to; None answers to any, and then there should be a token.
+        Accepted host names; None accepts any, which requires a token.
     api_only
-        Whether to leave out the page.
+        Whether to serve the API without the page.
     limits
-        How much one request may ask for.
+        Limits on requests.
     seed, device
-        Of trainings and answers.
+        Of training jobs and explanations.
     """
     limits = limits if limits is not None else Limits()
     folder = Workspace(workspace)
-    desk, jobs = Desk(folder, limits, device), Jobs(folder, limits, seed=seed, device=device)
+    service, jobs = StudioService(folder, limits, device), Jobs(folder, limits, seed=seed, device=device)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        desk.warm_up()
+        service.warm_up()
         yield
         jobs.close()
-        desk.close()
+        service.close()
 
     app = FastAPI(
         title="sparcets studio",
         version=__version__,
         description="What would have to be different in this recording for the model to say something else?",
         openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,  # the usual pages of documentation load their scripts from the network
+        docs_url=None,  # FastAPI's documentation pages load scripts from the network
         redoc_url=None,
         lifespan=lifespan,
     )
-    needs = [Depends(HTTPBearer(auto_error=False))] if token is not None else []  # for the description; Guard checks
-    app.include_router(build_router(desk, jobs), dependencies=needs)
+    # Documents the token in the OpenAPI description; the middleware checks it.
+    documented = [Depends(HTTPBearer(auto_error=False))] if token is not None else []
+    app.include_router(build_router(service, jobs), dependencies=documented)
     if not api_only:
         _add_page(app)
-    answer_errors(app)
-    app.add_middleware(Guard, token=token, hosts=hosts, limits=limits)
+    add_error_handlers(app)
+    app.add_middleware(SecurityMiddleware, token=token, hosts=hosts, limits=limits)
     return app
 
 

@@ -1,4 +1,4 @@
-"""Data sets of the workspace: opened by name, or uploaded and parsed without ever leaving it."""
+"""Data sets of the workspace: opened by name, or uploaded into it and parsed there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
 
 T = TypeVar("T")
-Run = Callable[[Callable[[], T]], Awaitable[T]]  # runs a function where it does not hold up other requests
+Run = Callable[[Callable[[], T]], Awaitable[T]]  # runs a function without blocking other requests
 SUFFIXES = (".csv", ".npz")
 
 
@@ -35,16 +35,16 @@ def load(workspace: Workspace, record: DatasetRecord) -> Dataset:
 
 
 def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRecord, Dataset]:
-    """Open a data set of the registry; a second time it is the same."""
+    """Open a registered data set; opening it again returns the same record."""
     from sparcets.datasets.load import DATASETS, load_dataset
 
-    DATASETS.location(name)  # a path is no name: nothing outside the workspace is read
+    DATASETS.location(name)  # raises for paths: no file outside the workspace is read
     known = [r for r in workspace.datasets() if r.source == name and not r.uploaded and r.seed == seed]
     dataset = load_dataset(name, seed=seed)
     if known:
         return known[0], dataset
-    record = describe(dataset, new_id(name), source=name, uploaded=False, seed=seed)
-    with workspace.making("datasets", record.id) as folder:
+    record = dataset_record(dataset, new_id(name), source=name, uploaded=False, seed=seed)
+    with workspace.create("datasets", record.id) as folder:
         write_record(folder, record)
     return record, dataset
 
@@ -52,25 +52,25 @@ def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRec
 async def receive(
     workspace: Workspace, filename: str, chunks: AsyncIterator[bytes], run: Run[Dataset], limits: Limits, seed: int
 ) -> tuple[DatasetRecord, Dataset]:
-    """Write an upload into the workspace, and read it there.
+    """Write an uploaded file into the workspace and load it.
 
     Parameters
     ----------
     workspace
-        Where it goes.
+        Where the file is stored.
     filename
-        As the user calls it; a name, no path.
+        Name of the file, without a path.
     chunks
-        Its bytes.
+        Content of the file.
     run
-        Runs the parsing.
+        Runs the parser without blocking other requests.
     limits
-        How large it may be.
+        Maximum sizes.
     seed
-        Of the split into training and test, where the file brings none.
+        Seed of the train/test split if the file defines none.
     """
     name = safe_name(filename)
-    with workspace.making("datasets", new_id(Path(name).stem)) as folder:
+    with workspace.create("datasets", new_id(Path(name).stem)) as folder:
         file, size = folder / name, 0
         with file.open("wb") as opened:
             async for chunk in chunks:
@@ -79,35 +79,35 @@ async def receive(
                     raise too_large(limits.upload_bytes)
                 opened.write(chunk)
         dataset = await run(lambda: parse(file, limits, seed))
-        record = describe(dataset, folder.name[1:], source=name, uploaded=True, seed=seed)
+        record = dataset_record(dataset, folder.name[1:], source=name, uploaded=True, seed=seed)
         write_record(folder, record)
     return record, dataset
 
 
 def safe_name(filename: str) -> str:
-    """Return a file name that is one, and nothing else.
+    """Return a file name with safe characters only; reject paths and unknown suffixes.
 
     >>> safe_name("gait study (2).csv")
     'gait_study_2_.csv'
     """
     if "/" in filename or "\\" in filename or ".." in filename or filename.startswith("."):
-        raise ApiError(422, "bad_filename", f"{filename!r} is a path; give the name of a .csv or .npz file alone.")
+        raise ApiError(422, "bad_filename", f"{filename!r} is a path; give only the name of a .csv or .npz file.")
     stem, dot, suffix = filename.rpartition(".")
     if f".{suffix.lower()}" not in SUFFIXES or not dot:
-        raise ApiError(422, "bad_filename", f"{filename!r} is of no kind that can be uploaded: {', '.join(SUFFIXES)}.")
+        raise ApiError(422, "bad_filename", f"{filename!r} cannot be uploaded; supported: {', '.join(SUFFIXES)}.")
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '_', stem)[:60] or 'data'}.{suffix.lower()}"
 
 
 def too_large(limit: int) -> ApiError:
-    """Say that something is larger than it may be."""
-    return ApiError(413, "too_large", f"that is more than the {limit / MIB:.4g} MiB that are accepted here.")
+    """Return the error for a request body or file above a size limit."""
+    return ApiError(413, "too_large", f"the request is larger than the limit of {limit / MIB:.4g} MiB.")
 
 
 def parse(file: Path, limits: Limits, seed: int) -> Dataset:
-    """Read an uploaded file; complaints name it as the user does."""
+    """Load an uploaded file; error messages give its name without the folder."""
     from sparcets.datasets.files import load_file
 
-    if zipfile.is_zipfile(file):  # what is packed small may be huge
+    if zipfile.is_zipfile(file):  # a small archive may unpack to a huge one
         with zipfile.ZipFile(file) as packed:
             if sum(member.file_size for member in packed.infolist()) > limits.unpacked_bytes:
                 raise too_large(limits.unpacked_bytes)
@@ -119,8 +119,8 @@ def parse(file: Path, limits: Limits, seed: int) -> Dataset:
         raise DataError(f"{file.name} does not fit into the memory of this machine.") from None
 
 
-def describe(dataset: Dataset, name: str, *, source: str, uploaded: bool, seed: int) -> DatasetRecord:
-    """Return what the page needs to know of a data set."""
+def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, seed: int) -> DatasetRecord:
+    """Return the metadata of a data set."""
     from sparcets.arrays import steps_within
 
     X = dataset.X_train

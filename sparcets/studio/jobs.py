@@ -1,4 +1,4 @@
-"""Trainings: queued, run one after the other in processes of their own, watched, and cancelled at any moment."""
+"""The queue of training jobs: each runs in a process of its own, one at a time, and can be cancelled at any moment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ErrorBody, FitExplainer, Job, TrainClassifier
+from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
 from sparcets.studio.workspace import Kind, Workspace, new_id
 
 log = logging.getLogger(__name__)
-WORKER = [sys.executable, "-m", "sparcets.studio.worker"]
-KEPT = 50  # finished jobs that are remembered
-PATIENCE = 3.0  # seconds a process has to end by itself
+WORKER = (sys.executable, "-m", "sparcets.studio.worker")
+MAX_FINISHED = 50  # finished jobs that stay listed
+TERMINATE_TIMEOUT = 3.0  # seconds from terminate to kill
 
 
 @dataclass
@@ -29,24 +30,35 @@ class _Entry:
     job: Job
     request: TrainClassifier | FitExplainer
     process: subprocess.Popen[str] | None = None
-    begun: float = 0.0
+    started: float = 0.0
 
 
 class Jobs:
-    """The trainings of one studio.
+    """The training jobs of one studio.
 
     Parameters
     ----------
     workspace
-        Where they put what they made.
+        Where the results are stored.
     limits
-        How many may wait, and how long one may take.
+        Length of the queue and time limit of a job.
     seed, device
-        Of every training.
+        Used by every job.
+    worker
+        Command of the process that runs a job; see :mod:`sparcets.studio.worker`.
     """
 
-    def __init__(self, workspace: Workspace, limits: Limits, *, seed: int = 0, device: str = "auto") -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        limits: Limits,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        worker: Sequence[str] = WORKER,
+    ) -> None:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
+        self._worker = list(worker)
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.RLock()
         self._queue: queue.Queue[str | None] = queue.Queue()
@@ -54,58 +66,63 @@ class Jobs:
         self._thread.start()
 
     def submit(self, request: TrainClassifier | FitExplainer) -> Job:
-        """Queue a training."""
-        is_classifier = isinstance(request, TrainClassifier)
-        what = request.architecture if isinstance(request, TrainClassifier) else request.method
-        parent = request.dataset if isinstance(request, TrainClassifier) else request.classifier
+        """Add a job to the queue."""
+        kind: JobKind
+        if isinstance(request, TrainClassifier):
+            name, kind, verb, parent = request.architecture, "classifier", "training", request.dataset
+        else:
+            name, kind, verb, parent = request.method, "explainer", "fitting", request.classifier
         job = Job(
-            id=new_id(what, *(["quick"] if request.preset == "tiny" else [])),
-            kind="classifier" if is_classifier else "explainer",
-            title=f"training {what}" if is_classifier else f"fitting {what}",
+            id=new_id(name, *(["quick"] if request.preset == "tiny" else [])),
+            kind=kind,
+            title=f"{verb} {name}",
             parent=parent,
             state="queued",
-            stage="waiting for its turn",
+            stage="queued",
         )
         with self._lock:
-            waiting = sum(e.job.state == "queued" for e in self._entries.values())
-            if waiting >= self.limits.jobs_waiting:
-                raise ApiError(429, "busy", f"{waiting} trainings are waiting already. Wait for one, or cancel one.")
+            queued = sum(e.job.state == "queued" for e in self._entries.values())
+            if queued >= self.limits.queued_jobs:
+                raise ApiError(
+                    429, "busy", f"the queue of training jobs is full ({queued}). Wait for one, or cancel one."
+                )
             self._entries[job.id] = _Entry(job, request)
-            for old in [k for k, e in self._entries.items() if e.job.state not in ("queued", "running")][:-KEPT]:
+            finished = [k for k, e in self._entries.items() if e.job.state not in ("queued", "running")]
+            for old in finished[:-MAX_FINISHED]:
                 del self._entries[old]
         self._queue.put(job.id)
         return job
 
     def all(self) -> list[Job]:
-        """Return all jobs that are remembered, the oldest first."""
+        """Return all listed jobs, oldest first."""
         with self._lock:
-            return [self._now(entry) for entry in self._entries.values()]
+            return [self._snapshot(entry) for entry in self._entries.values()]
 
     def get(self, name: str) -> Job:
         """Return one job."""
         with self._lock:
-            return self._now(self._entry(name))
+            return self._snapshot(self._entry(name))
 
     def cancel(self, name: str) -> Job:
-        """Stop a job at once; nothing of it is left."""
+        """Stop a job immediately and remove its files."""
         with self._lock:
             entry = self._entry(name)
             if entry.job.state not in ("queued", "running"):
-                raise ApiError(409, "finished", f"{entry.job.title} is {entry.job.state} already.")
+                raise ApiError(409, "finished", f"{entry.job.title} is already {entry.job.state}.")
             self._finish(entry, "cancelled")
             process = entry.process
         _stop(process)
-        self.workspace.forget_unfinished(_folder(entry.job), entry.job.id)
+        self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
         return entry.job
 
     def check_unused(self, name: str) -> None:
-        """Refuse to let go of what a training needs."""
+        """Raise an error if a queued or running job uses the item."""
         users = [j.title for j in self.all() if j.parent == name and j.state in ("queued", "running")]
         if users:
-            raise ApiError(409, "in_use", f"{name} is needed by {users[0]}, which is going on. Cancel that first.")
+            raise ApiError(409, "in_use", f"{name} is used by {users[0]}, which is not finished. Cancel that first.")
 
     def close(self) -> None:
-        """Stop everything."""
+        """Cancel all jobs and stop the queue."""
         self._queue.put(None)
         for job in self.all():
             if job.state in ("queued", "running"):
@@ -113,19 +130,19 @@ class Jobs:
 
     def _entry(self, name: str) -> _Entry:
         if name not in self._entries:
-            raise ApiError(404, "not_found", f"no job {name!r}; jobs are forgotten when the studio is started again.")
+            raise ApiError(404, "not_found", f"no job {name!r}; jobs are not kept when the studio restarts.")
         return self._entries[name]
 
-    def _now(self, entry: _Entry) -> Job:
+    def _snapshot(self, entry: _Entry) -> Job:
         if entry.job.state == "running":
-            entry.job.seconds = round(time.monotonic() - entry.begun, 1)
+            entry.job.seconds = round(time.monotonic() - entry.started, 1)
         return entry.job.model_copy()
 
     def _is(self, entry: _Entry, state: str) -> bool:
         return entry.job.state == state
 
     def _finish(self, entry: _Entry, state: Any, error: ErrorBody | None = None) -> None:
-        self._now(entry)  # the time it took
+        self._snapshot(entry)  # updates the elapsed time
         entry.job.state, entry.job.error = state, error
         if state == "done":
             entry.job.result, entry.job.stage, entry.job.note = entry.job.id, "", ""
@@ -136,22 +153,24 @@ class Jobs:
                 entry = self._entries.get(name)
                 if entry is None or entry.job.state != "queued":
                     continue
-                entry.job.state, entry.begun, entry.job.stage = "running", time.monotonic(), "starting"
+                entry.job.state, entry.started, entry.job.stage = "running", time.monotonic(), "starting"
             try:
                 self._run(entry)
-            except Exception as problem:  # one that cannot even be started leaves the others their turn
+            except Exception as problem:  # the next job still gets its turn
                 log.exception("%s failed", entry.job.title)
                 with self._lock:
-                    self._finish(entry, "failed", ErrorBody(code="internal", message=f"it cannot be run: {problem}"))
+                    self._finish(
+                        entry, "failed", ErrorBody(code="internal", message=f"the job could not be run: {problem}")
+                    )
 
     def _run(self, entry: _Entry) -> None:
         with self._lock:
             if not self._is(entry, "running"):
                 return
             process = entry.process = self._start(entry)
-        alarm = threading.Timer(self.limits.job_seconds, lambda: _stop(process))
-        alarm.daemon = True
-        alarm.start()
+        timer = threading.Timer(self.limits.job_seconds, lambda: _stop(process))
+        timer.daemon = True
+        timer.start()
         failure: ErrorBody | None = None
         assert process.stdout is not None
         for line in process.stdout:
@@ -164,19 +183,18 @@ class Jobs:
                 job.stages += event["stage"] != job.stage or event["done"] == 0
                 job.stage, job.done, job.total, job.note = (event[k] for k in ("stage", "done", "total", "note"))
         code = process.wait()
-        alarm.cancel()
+        timer.cancel()
         if process.stdin is not None:
             process.stdin.close()
         process.stdout.close()
         with self._lock:
-            if self._is(entry, "running"):  # and not cancelled meanwhile
-                worked = code == 0
-                error = None if worked else failure or self._unexpected(entry, code)
-                self._finish(entry, "done" if worked else "failed", error)
-        self.workspace.forget_unfinished(_folder(entry.job), entry.job.id)
+            if self._is(entry, "running"):  # not cancelled meanwhile
+                error = None if code == 0 else failure or self._unexpected(entry, code)
+                self._finish(entry, "done" if code == 0 else "failed", error)
+        self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
 
     def _start(self, entry: _Entry) -> subprocess.Popen[str]:
-        asked = {
+        task = {
             "workspace": str(self.workspace.folder),
             "id": entry.job.id,
             "kind": entry.job.kind,
@@ -184,26 +202,24 @@ class Jobs:
             "seed": self.seed,
             "device": self.device,
         }
-        threads = str(max(1, (os.cpu_count() or 2) - 1))  # one is left for the questions
+        threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is left for requests
         process = subprocess.Popen(
-            WORKER,
+            self._worker,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={"OMP_NUM_THREADS": threads, **os.environ},
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()  # and left open: the process ends when it is closed
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()  # not closed: the worker exits when stdin closes
         return process
 
     def _unexpected(self, entry: _Entry, code: int) -> ErrorBody:
-        if time.monotonic() - entry.begun >= self.limits.job_seconds:
-            message = (
-                f"it took longer than {self.limits.job_seconds:g} s and was stopped. Use less data, or try it quick."
-            )
+        if time.monotonic() - entry.started >= self.limits.job_seconds:
+            message = f"stopped after the time limit of {self.limits.job_seconds:g} s. Use less data, or a quick try."
             return ErrorBody(code="too_slow", message=message)
-        message = f"its process ended unexpectedly (exit code {code}); the studio's terminal may say more."
+        message = f"the process ended unexpectedly (exit code {code}); see the studio's terminal output."
         return ErrorBody(code="process_died", message=message)
 
 
@@ -216,7 +232,7 @@ def _stop(process: subprocess.Popen[str] | None) -> None:
         return
     process.terminate()
     try:
-        process.wait(PATIENCE)
+        process.wait(TERMINATE_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

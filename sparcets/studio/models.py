@@ -1,4 +1,4 @@
-"""What goes over the wire: the requests and answers of the API, checked by pydantic."""
+"""Pydantic models of the API's requests and responses."""
 
 from __future__ import annotations
 
@@ -8,39 +8,40 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
+JobKind = Literal["classifier", "explainer"]
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class Strict(BaseModel):
-    """A request: what is not known is refused rather than ignored."""
+class RequestModel(BaseModel):
+    """Base of all requests: unknown keys are rejected, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ErrorDetail(BaseModel):
-    """One problem among several."""
+    """One problem of an invalid request."""
 
     where: str
     problem: str
 
 
 class ErrorBody(BaseModel):
-    """What is wrong."""
+    """Code and message of an error."""
 
     code: str
     message: str
     details: list[ErrorDetail] = []
 
 
-class Error(BaseModel):
-    """The shape of every error."""
+class ErrorResponse(BaseModel):
+    """Body of every error response."""
 
     error: ErrorBody
 
 
 class Status(BaseModel):
-    """What is running."""
+    """Version and limits of the running studio."""
 
     version: str
     workspace: str
@@ -50,29 +51,29 @@ class Status(BaseModel):
     seconds: float
 
 
-class Entry(BaseModel):
-    """Something that can be chosen by name."""
+class CatalogEntry(BaseModel):
+    """Name and description of a registered data set, classifier or explainer."""
 
     name: str
     about: str
 
 
 class Catalog(BaseModel):
-    """What can be chosen."""
+    """Everything that can be selected by name."""
 
-    datasets: list[Entry]
-    classifiers: list[Entry]
-    explainers: list[Entry]
+    datasets: list[CatalogEntry]
+    classifiers: list[CatalogEntry]
+    explainers: list[CatalogEntry]
 
 
-class OpenDataset(Strict):
-    """A data set to be opened by name."""
+class OpenDataset(RequestModel):
+    """Request to open a data set by name."""
 
     name: Annotated[str, Field(min_length=1, max_length=64, examples=["catching"])]
 
 
 class DatasetRecord(BaseModel):
-    """A data set of the workspace."""
+    """A data set in the workspace."""
 
     id: Id
     name: str
@@ -96,7 +97,7 @@ class DatasetRecord(BaseModel):
 
 
 class Series(BaseModel):
-    """One test series, (time, features) in the data's own units."""
+    """One test series; ``values`` is (time, features) in the data's own units."""
 
     row: int
     label: str
@@ -104,8 +105,8 @@ class Series(BaseModel):
     values: list[list[float]]
 
 
-class TrainClassifier(Strict):
-    """A classifier to be trained."""
+class TrainClassifier(RequestModel):
+    """Request to train a classifier."""
 
     dataset: Id
     architecture: Annotated[str, Field(min_length=1, max_length=64, examples=["bilstm"])]
@@ -113,7 +114,7 @@ class TrainClassifier(Strict):
 
 
 class ClassifierRecord(BaseModel):
-    """A trained classifier of the workspace."""
+    """A trained classifier in the workspace."""
 
     id: Id
     dataset: Id
@@ -124,16 +125,16 @@ class ClassifierRecord(BaseModel):
     seconds: float
 
 
-class FitExplainer(Strict):
-    """An explainer to be fitted."""
+class FitExplainer(RequestModel):
+    """Request to fit an explainer."""
 
     classifier: Id
-    method: Annotated[str, Field(min_length=1, max_length=64, examples=["sparce"])]
+    method: Annotated[str, Field(min_length=1, max_length=64, examples=["sparcets"])]
     preset: Preset = "default"
 
 
 class ExplainerRecord(BaseModel):
-    """A fitted explainer of the workspace."""
+    """A fitted explainer in the workspace."""
 
     id: Id
     dataset: Id
@@ -146,16 +147,16 @@ class ExplainerRecord(BaseModel):
 
 
 class Job(BaseModel):
-    """A training, from the queue to its end."""
+    """A training job and its progress."""
 
     id: Id
-    kind: Literal["classifier", "explainer"]
+    kind: JobKind
     title: str
     parent: Id  # the data set of a classifier, the classifier of an explainer
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     stage: str = ""
-    stages: int = 0  # begun so far
-    done: float = 0.0  # of the present stage
+    stages: int = 0  # stages started so far
+    done: float = 0.0  # progress of the current stage, out of ``total``
     total: float | None = None
     note: str = ""
     seconds: float = 0.0
@@ -163,8 +164,8 @@ class Job(BaseModel):
     result: Id | None = None
 
 
-class Query(BaseModel):
-    """A test series in the list: what it is, and what the classifier says."""
+class QuerySummary(BaseModel):
+    """A test series in the list of queries: its label and the classifier's prediction."""
 
     row: int
     label: str
@@ -172,15 +173,15 @@ class Query(BaseModel):
     probability: float
 
 
-class Queries(BaseModel):
+class QueryPage(BaseModel):
     """A page of the list of queries."""
 
     total: int
-    items: list[Query]
+    items: list[QuerySummary]
 
 
-class Rules(Strict):
-    """What an answer may not do; features by name. The same as ``sp.Constraints``."""
+class ConstraintsRequest(RequestModel):
+    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name."""
 
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
     frozen: Annotated[list[tuple[Step, Step]], Field(max_length=200)] = []
@@ -190,31 +191,25 @@ class Rules(Strict):
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
 
 
-class Question(Strict):
-    """What is to be explained, by which explainer, within which limits."""
+class ExplainRequest(RequestModel):
+    """Request to explain test series; ``answers`` is the number of counterfactuals per query."""
 
     explainer: Id
     rows: Annotated[list[Annotated[int, Field(ge=0, le=100_000_000)]], Field(min_length=1)]
     target: Name | None = None  # None: the runner-up class of each query
     sparsity: Annotated[float, Field(gt=0, le=1)] | None = None
     answers: Annotated[int, Field(ge=1)] = 1
-    constraints: Rules = Rules()
+    constraints: ConstraintsRequest = ConstraintsRequest()
 
 
-class Export(Question):
-    """What is on the screen: the picture shows answer ``shown`` of the first query."""
+class ExportRequest(ExplainRequest):
+    """Request to export an explanation; the plot shows counterfactual ``shown``."""
 
     shown: Annotated[int, Field(ge=0)] = 0
 
 
-class Coming(Strict):
-    """Questions that may be asked next, the likeliest first."""
-
-    questions: Annotated[list[Question], Field(max_length=64)]
-
-
 class Change(BaseModel):
-    """A stretch in which one feature changes, half-open in steps."""
+    """A segment in which one feature changes; ``start`` and ``end`` are steps, half-open."""
 
     feature: str
     start: int
@@ -223,8 +218,8 @@ class Change(BaseModel):
     units: str
 
 
-class Answer(BaseModel):
-    """One answer: what would have to be different."""
+class CounterfactualResult(BaseModel):
+    """One counterfactual of one query; ``counterfactual`` is (time, features)."""
 
     row: int
     target: str
@@ -240,9 +235,9 @@ class Answer(BaseModel):
     counterfactual: list[list[float]]
 
 
-class Answers(BaseModel):
-    """Answers, those of one query standing together, best first."""
+class ExplainResponse(BaseModel):
+    """Counterfactuals grouped by query, best first."""
 
     method: str
     seconds: float
-    answers: list[Answer]
+    answers: list[CounterfactualResult]

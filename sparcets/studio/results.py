@@ -1,4 +1,4 @@
-"""Explanations, series and predictions as the API answers them, and as files to take away."""
+"""Converts explanations, series and predictions to API responses and to exported files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.segments import find_segments
+from sparcets.explanation.segments import find_segments
 from sparcets.studio.errors import ApiError
-from sparcets.studio.models import Answer, Answers, Change, Export, Queries, Query, Series
-from sparcets.studio.snippet import python_lines
+from sparcets.studio.models import (
+    Change,
+    CounterfactualResult,
+    ExplainResponse,
+    ExportRequest,
+    QueryPage,
+    QuerySummary,
+    Series,
+)
+from sparcets.studio.snippet import python_code
 
 if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
-    from sparcets.explanation import Explanation
-    from sparcets.studio.desk import Desk
+    from sparcets.explanation.result import Explanation
+    from sparcets.studio.service import StudioService
 
-MEDIA = {
+MEDIA_TYPES = {
     "png": "image/png",
     "svg": "image/svg+xml",
     "pdf": "application/pdf",
@@ -43,55 +51,55 @@ def series(dataset: Dataset, row: int) -> Series:
     )
 
 
-def queries(dataset: Dataset, proba: FloatArray, *, predicted: str | None, wrong: bool, page: slice) -> Queries:
-    """Return a page of the list of test series, with what a classifier says of them.
+def query_page(dataset: Dataset, proba: FloatArray, *, predicted: str | None, wrong: bool, page: slice) -> QueryPage:
+    """Return a page of the list of test series with a classifier's predictions.
 
     Parameters
     ----------
     dataset
-        The data.
+        The data set.
     proba
-        What the classifier says (series, classes).
+        Predicted probabilities, (series, classes).
     predicted
-        Only those that are called so.
+        Only series with this predicted class.
     wrong
-        Only those that are not called by their label.
+        Only series that are misclassified.
     page
-        Which of those.
+        Which of the remaining series to return.
     """
-    names, said = dataset.class_names, proba.argmax(1)
-    kept = np.ones(len(said), dtype=bool)
+    names, classes = dataset.class_names, proba.argmax(1)
+    kept = np.ones(len(classes), dtype=bool)
     if predicted is not None:
         if predicted not in names:
             raise ApiError(422, "no_such_class", f"no class {predicted!r}; there are {', '.join(names)}.")
-        kept &= said == names.index(predicted)
+        kept &= classes == names.index(predicted)
     if wrong:
-        kept &= said != dataset.y_test
+        kept &= classes != dataset.y_test
     rows = np.flatnonzero(kept)
     items = [
-        Query(
+        QuerySummary(
             row=int(r),
             label=names[int(dataset.y_test[r])],
-            predicted=names[int(said[r])],
-            probability=float(proba[r, said[r]]),
+            predicted=names[int(classes[r])],
+            probability=float(proba[r, classes[r]]),
         )
         for r in rows[page]
     ]
-    return Queries(total=len(rows), items=items)
+    return QueryPage(total=len(rows), items=items)
 
 
-def answers(explanation: Explanation, rows: Sequence[int]) -> Answers:
-    """Return an explanation as it goes over the wire; ``rows`` are the places of its queries in the test part."""
-    return Answers(
+def to_response(explanation: Explanation, rows: Sequence[int]) -> ExplainResponse:
+    """Return an explanation as an API response; ``rows`` are the indices of its queries in the test set."""
+    return ExplainResponse(
         method=explanation.method,
         seconds=explanation.seconds,
-        answers=[_answer(explanation, i, rows) for i in range(len(explanation))],
+        answers=[_result(explanation, i, rows) for i in range(len(explanation))],
     )
 
 
-def _answer(e: Explanation, i: int, rows: Sequence[int]) -> Answer:
+def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult:
     status: Any = str(e.status[i])
-    return Answer(
+    return CounterfactualResult(
         row=rows[int(e.query_index[i])],
         target=e.class_names[int(e.target[i])],
         predicted=e.class_names[int(e.predicted[i])],
@@ -123,21 +131,21 @@ def _changes(e: Explanation, i: int) -> list[Change]:
     ]
 
 
-def exported(desk: Desk, asked: Export, kind: str) -> bytes:
-    """Return what is on the screen as the bytes of a file."""
+def export(service: StudioService, request: ExportRequest, kind: str) -> bytes:
+    """Return an explanation as the content of a file."""
     if kind == "py":
-        return python_lines(desk.workspace, asked).encode()
-    explanation = desk.explain(asked)
-    if asked.shown >= len(explanation):
-        raise ApiError(422, "no_such_answer", f"no answer {asked.shown}: there are {len(explanation)}.")
+        return python_code(service.workspace, request).encode()
+    explanation = service.explain(request)
+    if request.shown >= len(explanation):
+        raise ApiError(422, "no_such_answer", f"no answer {request.shown}: there are {len(explanation)}.")
     if kind == "csv":
         frame = explanation.to_frame()
-        frame["query"] = np.array(asked.rows)[frame["query"].to_numpy(dtype=np.int64)]
+        frame["query"] = np.array(request.rows)[frame["query"].to_numpy(dtype=np.int64)]
         return str(frame.to_csv(index=False)).encode()
     if kind == "npz":
         with tempfile.TemporaryDirectory() as folder:
             explanation.save(Path(folder, "run.npz"))
             return Path(folder, "run.npz").read_bytes()
-    drawn = BytesIO()
-    explanation.plot(asked.shown).savefig(drawn, format=kind)
-    return drawn.getvalue()
+    image = BytesIO()
+    explanation.plot(request.shown).savefig(image, format=kind)
+    return image.getvalue()

@@ -1,4 +1,4 @@
-"""Serving the studio: a socket of our own, so that a port that is taken is told in words before anything is loaded."""
+"""Serves the studio with uvicorn, on a socket bound beforehand so that a port in use is a clear error message."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from sparcets.errors import ConfigError
 from sparcets.registry import require_extra
 
-SHORTEST = 8  # characters of a token
+MIN_TOKEN_LENGTH = 8
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address.
+    """Return whether an address can be reached from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -30,12 +30,12 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; a port of 0 takes a free one."""
+    """Return a listening socket; port 0 selects a free port."""
     opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
-        opened.listen()  # who comes while the rest is still loading waits instead of being turned away
+        opened.listen()  # requests sent while the app is loading wait instead of being refused
     except OSError as error:
         opened.close()
         raise ConfigError(
@@ -61,27 +61,29 @@ def serve(
     Parameters
     ----------
     workspace
-        Its folder.
+        Folder of data sets, classifiers and explainers.
     host, port
-        Where it listens.
+        Address to listen on.
     token
-        What requests must bring; made up where others than this machine can reach it and none is given.
+        Secret that API requests must contain; None generates one unless ``host`` is a loopback address.
     api_only
-        Whether to leave out the page.
+        Whether to serve the API without the page.
     seed, device
-        Of trainings and answers.
+        Of training jobs and explanations.
     open_page
         Whether to open the page in the browser.
     say
-        Told where the studio is.
+        Called with each line of the start message.
     """
     require_extra("fastapi", "the studio", "studio")
     uvicorn = require_extra("uvicorn", "the studio", "studio")
     from sparcets.studio.app import create_app
-    from sparcets.studio.guard import LOOPBACK
+    from sparcets.studio.middleware import LOOPBACK
 
-    if token is not None and len(token) < SHORTEST:
-        raise ConfigError(f"a token needs at least {SHORTEST} characters, got {len(token)}. Leave it out to get one.")
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        raise ConfigError(
+            f"a token needs at least {MIN_TOKEN_LENGTH} characters, got {len(token)}. Omit it to generate one."
+        )
     local = is_loopback(host)
     if token is None and not local:
         token = secrets.token_urlsafe(24)

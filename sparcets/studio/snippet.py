@@ -1,45 +1,45 @@
-"""The Python lines that give what is on the screen."""
+"""Python code that reproduces an explanation of the studio."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, Export, Rules
+from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
 from sparcets.studio.workspace import Workspace
 
 
-def python_lines(workspace: Workspace, asked: Export) -> str:
-    """Return a script that answers a question again, to be run in the workspace's folder.
+def python_code(workspace: Workspace, request: ExportRequest) -> str:
+    """Return a script that computes an explanation again; it is to be run in the workspace's folder.
 
     Parameters
     ----------
     workspace
-        Where classifier and explainer are kept.
-    asked
-        The question, and which of its answers is shown.
+        Where classifier and explainer are stored.
+    request
+        What to explain, and which counterfactual to show.
     """
-    explainer = workspace.explainer(asked.explainer)
+    explainer = workspace.explainer(request.explainer)
     classifier = workspace.classifier(explainer.classifier)
     dataset = workspace.dataset(explainer.dataset)
-    rows = asked.rows
+    rows = request.rows
     lengths = f", lengths=ds.lengths_test[{rows}]" if dataset.padded else ""
-    options = [f"target={asked.target!r}"]
-    options += [f"sparsity={asked.sparsity!r}"] if asked.sparsity is not None else []
-    options += [f"n={asked.answers}"] if asked.answers > 1 else []
-    limits = _constraints(asked.constraints)
+    options = [f"target={request.target!r}"]
+    options += [f"sparsity={request.sparsity!r}"] if request.sparsity is not None else []
+    options += [f"n={request.answers}"] if request.answers > 1 else []
+    limits = _constraints(request.constraints)
     options += ["constraints=limits"] if limits else []
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
-        f'clf = sp.load_classifier("classifiers/{classifier.id}")  # was made by: {_trained(classifier)}',
-        f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # was made by: {_fitted(explainer)}',
+        f'clf = sp.load_classifier("classifiers/{classifier.id}")  # created by: {_trained(classifier)}',
+        f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *([f"limits = sp.Constraints({limits})"] if limits else []),
         f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{lengths})",
-        f"print(e.text({asked.shown}))",
+        f"print(e.text({request.shown}))",
         "print(e.to_frame())",
-        f'e.plot({asked.shown}).savefig("answer.png")',
+        f'e.plot({request.shown}).savefig("counterfactual.png")',
     ]
     return "\n".join(lines) + "\n"
 
@@ -57,32 +57,33 @@ def _fitted(record: ExplainerRecord) -> str:
     from sparcets.explainers import EXPLAINERS
 
     name = EXPLAINERS.location(record.method).rpartition(":")[2]
-    preset = "tiny" if record.preset == "tiny" else ""
-    start = f"sp.{name}Config.{preset}()" if preset else f"sp.{name}Config()"
+    start = f"sp.{name}Config.tiny()" if record.preset == "tiny" else f"sp.{name}Config()"
     return f'sp.{name}(clf, {start}.override("seed={record.seed}")).fit(ds)'
 
 
-def _constraints(rules: Rules) -> str:
-    """Return the arguments of ``sp.Constraints``, those that say something.
+def _constraints(rules: ConstraintsRequest) -> str:
+    """Return the arguments of ``sp.Constraints`` that are not empty.
 
-    >>> _constraints(Rules(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)}))
+    >>> _constraints(ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)}))
     'immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)}'
     """
-    said = {name: _python(value) for name, value in rules.model_dump().items() if value}
+    arguments = {name: _python(value) for name, value in rules.model_dump().items() if value}
     if rules.frozen:
-        said["frozen"] = repr(rules.frozen)
+        arguments["frozen"] = repr(rules.frozen)
     if rules.ranges:
-        pairs = [f"{_python(f)}: ({_end(low, '-inf')}, {_end(high, 'inf')})" for f, (low, high) in rules.ranges.items()]
-        said["ranges"] = "{" + ", ".join(pairs) + "}"
-    return ", ".join(f"{name}={text}" for name, text in said.items())
+        pairs = [
+            f"{_python(f)}: ({_bound(low, '-inf')}, {_bound(high, 'inf')})" for f, (low, high) in rules.ranges.items()
+        ]
+        arguments["ranges"] = "{" + ", ".join(pairs) + "}"
+    return ", ".join(f"{name}={text}" for name, text in arguments.items())
 
 
-def _end(value: float | None, infinite: str) -> str:
+def _bound(value: float | None, infinite: str) -> str:
     return f'float("{infinite}")' if value is None else repr(value)
 
 
 def _python(value: object) -> str:
-    """Write plain values as Python with double quotes, as the rest of the lines."""
+    """Return the Python literal of a value, with double quotes."""
     import json
 
     if isinstance(value, str):

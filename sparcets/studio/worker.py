@@ -1,8 +1,8 @@
-"""One training, in a process of its own: ``python -m sparcets.studio.worker``, started by :mod:`sparcets.studio.jobs`.
+"""The process of one training job: ``python -m sparcets.studio.worker``, started by :mod:`sparcets.studio.jobs`.
 
-It reads what to do as one line of JSON from stdin and tells how far it is by lines of JSON on stdout. It ends with the
-studio: stdin stays open as long as that lives. A training thus can be stopped at any moment, cannot take the studio
-down with it, and leaves the random state of the answering process alone.
+It reads the task as one line of JSON from stdin and reports progress as lines of JSON on stdout. It exits when stdin is
+closed, that is, when the studio exits. In a process of its own a job can be stopped at any moment, cannot crash the
+studio, and does not change the random state of the process that serves requests.
 """
 
 from __future__ import annotations
@@ -26,51 +26,51 @@ from sparcets.studio.workspace import Workspace, write_record
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier
 
-EVERY = 0.1  # seconds between two reports of one stage
-POLITE = 10  # niceness: answers at the slider come first
+REPORT_INTERVAL = 0.1  # seconds between two reports of one stage
+NICENESS = 10  # requests have priority
 
 
-def train_classifier(workspace: Workspace, name: str, asked: TrainClassifier, seed: int, device: str) -> None:
-    """Train a classifier and put it into the workspace."""
+def train_classifier(workspace: Workspace, name: str, request: TrainClassifier, seed: int, device: str) -> None:
+    """Train a classifier and save it in the workspace."""
     from sparcets.classifiers.torch_classifier import TorchClassifier
     from sparcets.config.models import ClassifierConfig
     from sparcets.config.presets import from_preset
 
     started = time.perf_counter()
-    config = from_preset(ClassifierConfig, asked.preset).override(f"seed={seed}", f"device={device}")
-    dataset = load(workspace, workspace.dataset(asked.dataset))
-    model = TorchClassifier(asked.architecture, config).fit(dataset)
-    right = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
-    with workspace.making("classifiers", name) as folder:
+    config = from_preset(ClassifierConfig, request.preset).override(f"seed={seed}", f"device={device}")
+    dataset = load(workspace, workspace.dataset(request.dataset))
+    model = TorchClassifier(request.architecture, config).fit(dataset)
+    correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
+    with workspace.create("classifiers", name) as folder:
         model.save(folder)
         record = ClassifierRecord(
             id=name,
-            **asked.model_dump(),
+            **request.model_dump(),
             seed=seed,
-            test_accuracy=float(right.mean()),
+            test_accuracy=float(correct.mean()),
             seconds=time.perf_counter() - started,
         )
         write_record(folder, record)
 
 
-def fit_explainer(workspace: Workspace, name: str, asked: FitExplainer, seed: int, device: str) -> None:
-    """Fit an explainer and put it into the workspace."""
+def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: int, device: str) -> None:
+    """Fit an explainer and save it in the workspace."""
     from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.config.presets import from_preset
     from sparcets.explainers import EXPLAINERS
 
     started = time.perf_counter()
-    kind = EXPLAINERS.load(asked.method)
-    config = from_preset(kind.config_class, asked.preset).override(f"seed={seed}", f"device={device}")
-    about = workspace.classifier(asked.classifier)
-    model: Classifier = load_classifier(workspace.path("classifiers", about.id), device=device)
-    explainer = kind(model, config).fit(load(workspace, workspace.dataset(about.dataset)))
-    with workspace.making("explainers", name) as folder:
+    method = EXPLAINERS.load(request.method)
+    config = from_preset(method.config_class, request.preset).override(f"seed={seed}", f"device={device}")
+    classifier = workspace.classifier(request.classifier)
+    model: Classifier = load_classifier(workspace.path("classifiers", classifier.id), device=device)
+    explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
+    with workspace.create("explainers", name) as folder:
         explainer.save(folder)
         record = ExplainerRecord(
             id=name,
-            dataset=about.dataset,
-            **asked.model_dump(),
+            dataset=classifier.dataset,
+            **request.model_dump(),
             seed=seed,
             summary=explainer.summary(),
             seconds=time.perf_counter() - started,
@@ -78,59 +78,58 @@ def fit_explainer(workspace: Workspace, name: str, asked: FitExplainer, seed: in
         write_record(folder, record)
 
 
-def reporter(say: Callable[..., None]) -> Callable[[str, float, float | None, str], None]:
-    """Return a listener that reports every new stage at once, and its steps not too often.
+def throttled(send: Callable[..., None]) -> Callable[[str, float, float | None, str], None]:
+    """Return a progress listener that sends the start and end of a stage at once, and its steps at most every 0.1 s.
 
-    >>> tell = reporter(lambda **event: print(event))
-    >>> tell("training fcn", 0.0, 3.0, "")
+    >>> report = throttled(lambda **event: print(event))
+    >>> report("training fcn", 0.0, 3.0, "")
     {'stage': 'training fcn', 'done': 0.0, 'total': 3.0, 'note': ''}
-    >>> tell("training fcn", 1.0, 3.0, "loss 1")  # within a tenth of a second
+    >>> report("training fcn", 1.0, 3.0, "loss 1")  # within 0.1 s
     """
-    last: dict[str, Any] = {"time": 0.0}
+    last = 0.0
 
-    def tell(title: str, done: float, total: float | None, note: str) -> None:
+    def report(title: str, done: float, total: float | None, note: str) -> None:
+        nonlocal last
         now = time.monotonic()
-        if done == 0 or done == total or now - last["time"] > EVERY:
-            last["time"] = now
-            say(stage=title, done=done, total=total, note=note)
+        if done == 0 or done == total or now - last > REPORT_INTERVAL:
+            last = now
+            send(stage=title, done=done, total=total, note=note)
 
-    return tell
+    return report
 
 
 def main() -> int:
-    """Do what stdin says; return the exit code."""
-    asked = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    """Run the task given on stdin; return the exit code."""
+    task = json.loads(sys.stdin.readline())
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
-        os.nice(POLITE)
+        os.nice(NICENESS)
     stdout = sys.stdout
-    sys.stdout = sys.stderr  # whatever else prints does not stand in the way of the reports
+    sys.stdout = sys.stderr  # keeps other output out of the reports
 
-    def say(**event: Any) -> None:
+    def send(**event: Any) -> None:
         stdout.write(json.dumps(event) + "\n")
         stdout.flush()
 
-    workspace = Workspace(Path(asked["workspace"]))
-    place = (workspace, asked["id"])
-    how = {"seed": asked["seed"], "device": asked["device"]}
+    workspace = Workspace(Path(task["workspace"]))
+    item = (workspace, task["id"])
+    options = {"seed": task["seed"], "device": task["device"]}
     try:
-        with listening(reporter(say)):
-            if asked["kind"] == "classifier":
-                train_classifier(*place, TrainClassifier.model_validate(asked["request"]), **how)
+        with listening(throttled(send)):
+            if task["kind"] == "classifier":
+                train_classifier(*item, TrainClassifier.model_validate(task["request"]), **options)
             else:
-                fit_explainer(*place, FitExplainer.model_validate(asked["request"]), **how)
+                fit_explainer(*item, FitExplainer.model_validate(task["request"]), **options)
     except SparcetsError as error:
-        say(code=code_of(error), message=str(error))
+        send(code=code_of(error), message=str(error))
         return 2
     except MemoryError:
-        say(
-            code="out_of_memory", message="the memory of this machine is not enough. Use less data, or a smaller model."
-        )
+        send(code="out_of_memory", message="not enough memory. Use less data, or a smaller model.")
         return 2
     return 0
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     sys.stdin.read()
     os._exit(1)
 

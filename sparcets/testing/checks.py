@@ -21,13 +21,13 @@ import torch
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.wrap import wrap
-from sparcets.constraints import Constraints
+from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, NotFittedError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.load import load_as
-from sparcets.explanation import STATUSES, Explanation, load_explanation
+from sparcets.explainers.files import load_as
+from sparcets.explanation.result import STATUSES, Explanation, load_explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 

@@ -14,8 +14,7 @@ from sparcets.classifiers.base import Classifier
 from sparcets.config.explainers import NearestConfig
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
-from sparcets.networks.gated import GatedGenerator
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 
 
 class MeanModule(nn.Module):
@@ -39,30 +38,6 @@ def mean_proba(X: Any, n_classes: int = 3, sharpness: float = 10.0) -> FloatArra
     logits = sharpness * np.asarray(X, dtype=np.float64)[..., :n_classes].mean(1)
     weights = np.exp(logits - logits.max(1, keepdims=True))
     return np.asarray(weights / weights.sum(1, keepdims=True))
-
-
-class Lifting(GatedGenerator):
-    """Lifts the wanted one of four features by the exponential of the strength; guided, it goes all the way."""
-
-    def __init__(self, guided: bool = False) -> None:
-        super().__init__(
-            n_features=4,
-            mutable=[0, 1, 2, 3],
-            n_targets=3,
-            backbone="lstm",
-            hidden=2,
-            layers=1,
-            gate="none",
-            guided=guided,
-        )
-
-    def forward(self, x: Tensor, target: Tensor, strength: Tensor, guide: Tensor | None = None) -> Tensor:
-        """Return residuals (batch, time, features)."""
-        if self.guided:
-            assert guide is not None
-            return guide - x
-        wanted = nn.functional.one_hot(target, 4).to(x)
-        return (strength.exp()[:, None] * wanted)[:, None].expand_as(x).clone()
 
 
 class Scripted(BaseExplainer[NearestConfig]):

@@ -1,4 +1,4 @@
-"""What may watch a training: it is told after every epoch, and may ask it to stop."""
+"""Callbacks of a training: called after every epoch; they may stop it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checkpoints: networks and optimisers in one safetensors file, written whole or not at all.
 
 Every epoch draws its batches and its dropout from a seed of its own, so weights, optimisers and the number of the epoch
-are all that is needed to go on exactly where a training was cut off.
+are all that is needed to continue exactly where a training was interrupted.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Checkpoint(Callback):
     history
         Kept along, so that it is whole after a resume.
     identity
-        Names the training (settings, data); a checkpoint of another one is not taken up.
+        Digest of the training (settings, data); a checkpoint of another one is refused.
     judgement
-        What the explained classifier says of some training series; a checkpoint for another classifier is not taken up.
+        Predictions of the explained classifier for some training series; a checkpoint for another one is refused.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Checkpoint(Callback):
             temporary.write_bytes(safetensors.torch.save(tensors, {"header": json.dumps(header)}))
 
     def resume(self) -> int:
-        """Take up the state of the file, if there is one of this training; return the epoch to go on with."""
+        """Restore the state of the file, if there is one; return the epoch to go on with."""
         if not self.file.exists():
             return 0
         try:
@@ -105,12 +105,13 @@ def is_of(folder: Path, identity: str) -> bool:
     try:
         return bool(_read(folder / FILE)[0]["identity"] == identity)
     except DAMAGE:
-        return False  # none, or a damaged one, which the training that wants it will tell
+        return False  # none, or a damaged one, about which its own training will raise
 
 
 def forget(folder: Path) -> None:
-    """Remove the checkpoint of a training that came to nothing."""
-    (folder / FILE).unlink(missing_ok=True)
+    """Remove the checkpoint of a failed training, and those in its subfolders."""
+    for file in (folder / FILE, *folder.glob(f"*/{FILE}")):
+        file.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.pooling import blank_padding, spread_over_time
-from sparcets.training.capture import graph_adam
+from sparcets.training.cuda import graph_adam
 from sparcets.training.loop import Batch
 
 
@@ -21,16 +21,16 @@ class ClassifierStep:
     network
         Takes (batch, time, features) and lengths, returns logits (batch, classes).
     x, y, lengths
-        All series, labels (series,) or probabilities (series, classes) to be met, and (for padded series) lengths, on
+        All series, labels (series,) or probabilities (series, classes) to be matched, and lengths of padded series, on
         the network's device.
     train_rows, validation_rows
-        Rows to learn from, and to watch.
+        Rows for training and for validation.
     lr
         Learning rate.
     noise
-        Of the Gaussian kind, in standard deviations of each series; added to those of a step, never to those watched.
+        Standard deviation of Gaussian noise, in standard deviations of each series; added in training only.
     label_smoothing
-        Share of each label that the loss of a step spreads over all classes; the watched loss is plain.
+        Share of each label that the training loss spreads over all classes; the validation loss uses none.
     """
 
     names: tuple[str, ...] = ("loss",)
@@ -57,8 +57,8 @@ class ClassifierStep:
     def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
         x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
         if noise > 0:  # otherwise nothing is drawn: the same seed gives the weights it always gave
-            loudness = noise * spread_over_time(x, lengths)[:, None]  # what hardly moves is not drowned
-            x = x + loudness * blank_padding(torch.randn_like(x), lengths)
+            size = noise * spread_over_time(x, lengths)[:, None]  # relative to each series: small signals survive
+            x = x + size * blank_padding(torch.randn_like(x), lengths)
         logits: Tensor = self.network(x, lengths)
         return logits
 
@@ -81,7 +81,7 @@ class ClassifierStep:
 
     @torch.no_grad()
     def validate(self) -> Mapping[str, float]:
-        """Return loss and share of errors on the watched rows."""
+        """Return loss and error rate on the validation rows."""
         self.network.eval()
         logits = torch.cat([self._logits(rows) for rows in torch.split(self.validation_rows, 512)])
         y = self.y[self.validation_rows]

@@ -25,9 +25,9 @@ def resolve_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise CapabilityError(f"device {name!r} is not supported. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise CapabilityError(f"device {name!r} was asked for, but torch sees no CUDA device here. Use device='cpu'.")
+        raise CapabilityError(f"device {name!r} is not available: torch sees no CUDA device here. Use device='cpu'.")
     if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
-        raise CapabilityError(f"device {name!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices.")
+        raise CapabilityError(f"device {name!r} is not available: there are {torch.cuda.device_count()} CUDA devices.")
     return device
 
 

@@ -7,38 +7,36 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from sparcets.config.runs import TrainConfig
 from sparcets.training import losses
-from sparcets.training.capture import graph_adam
+from sparcets.training.cuda import graph_adam, side_by_side
 from sparcets.training.loop import Batch
 from sparcets.training.objective import Candidate, Objective
 from sparcets.training.projection import Projection
-from sparcets.training.streams import side_by_side
 
 
 class GanStep:
     """Generator first, then the discriminator on the same counterfactuals, as in the published code.
 
-    Nothing in :meth:`update` waits for the device, so that a whole step can be captured as one CUDA graph.
+    Nothing in :meth:`update` synchronises with the device, so that a whole step can be captured as one CUDA graph.
 
     Parameters
     ----------
     generator, discriminator
         The networks, on the device of ``x``.
     projection
-        The constraints, which the generator learns under.
+        The constraints, as a differentiable layer.
     objective
-        What the generator should achieve.
+        The loss of the generator.
     log_proba
         The explained classifier: series in the data's own units to log-probabilities, with gradients.
     x
         All training series, standardised (batch, time, features).
     center, scale
         To the data's own units (features,).
-    config
-        Learning rate and the like.
+    lr, betas
+        Of Adam, for both networks.
     conditional
-        Whether the networks are told the wanted class.
+        Whether the networks are conditioned on the target class.
     """
 
     def __init__(
@@ -52,17 +50,17 @@ class GanStep:
         x: Tensor,
         center: Tensor,
         scale: Tensor,
-        config: TrainConfig,
+        lr: float,
+        betas: tuple[float, float],
         conditional: bool,
     ) -> None:
         self.generator, self.discriminator = generator, discriminator
         self.projection, self.objective, self.log_proba = projection, objective, log_proba
         self.x, self.center, self.scale = x, center, scale
         self.conditional = conditional
-        betas = (config.beta1, config.beta2)
         self.optimisers = {
-            "generator": graph_adam(generator, x.device, lr=config.lr, betas=betas),
-            "discriminator": graph_adam(discriminator, x.device, lr=config.lr, betas=betas),
+            "generator": graph_adam(generator, x.device, lr=lr, betas=betas),
+            "discriminator": graph_adam(discriminator, x.device, lr=lr, betas=betas),
         }
         self.networks: dict[str, nn.Module] = {"generator": generator, "discriminator": discriminator}
         extra = [
@@ -77,12 +75,12 @@ class GanStep:
         """Train both networks on one batch; return the values of ``names``, detached (names,)."""
         query, real = self.x[batch["query"]], self.x[batch["real"]]
         target = batch["target"]
-        told = target if self.conditional else torch.zeros_like(target)
+        condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        delta = self.projection(query, self._residual(query, told, real))
+        delta = self.projection(query, self._residual(query, condition, real))
         counterfactual = query + delta
-        candidate = self._judge(query, counterfactual, delta, target, told)
+        candidate = self._candidate(query, counterfactual, delta, target, condition)
         total, values = self.objective(candidate)
 
         def learn_generator() -> Tensor:
@@ -92,56 +90,59 @@ class GanStep:
 
         def learn_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            loss = self._loss_of_discriminator(real, counterfactual.detach(), told)
+            loss = self._discriminator_loss(real, counterfactual.detach(), condition)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
             return loss.detach()[None]
 
-        # Neither needs what the other learns: steps are taken when both have been told their gradients.
+        # The two gradients are independent; both optimisers step once both gradients are known.
         learners = {"generator": learn_generator}
         if self.objective.needs_discriminator:
             learners["discriminator"] = learn_discriminator
         report = [values, *side_by_side(list(learners.values()), query.device)]
         for name in learners:
             self.optimisers[name].step()
-        self._follow()
-        if candidate.log_proba is not None:
-            said = candidate.log_proba.detach()
-            said = said if said.ndim == 2 else said[0]
-            report.append((said.argmax(1) == target).float().mean()[None])
+        self._after_step()
+        if self.objective.needs_classifier:
+            log_proba = candidate.log_proba.detach()
+            explained = log_proba if log_proba.ndim == 2 else log_proba[0]
+            report.append((explained.argmax(1) == target).float().mean()[None])
         report.append(losses.count_changed(delta.detach(), self.objective.n_mutable).mean()[None])
         return torch.cat(report)
 
-    def _residual(self, query: Tensor, told: Tensor, real: Tensor) -> Tensor:
-        """Return the generator's residuals (batch, time, features); ``real`` are series of the wanted classes."""
-        residual: Tensor = self.generator(query, told)
+    def _residual(self, query: Tensor, condition: Tensor, real: Tensor) -> Tensor:
+        """Return the generator's residuals (batch, time, features); ``real`` are real series of the target classes."""
+        residual: Tensor = self.generator(query, condition)
         return residual
 
-    def _follow(self) -> None:
-        """Do what follows a step of the generator."""
+    def _after_step(self) -> None:
+        """Hook that runs after both optimisers have stepped."""
 
-    def _judge(self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, told: Tensor) -> Candidate:
+    def _candidate(
+        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
+    ) -> Candidate:
+        """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center
-        needs = self.objective
-        said, logit = side_by_side(
+        needs, unused = self.objective, raw.new_empty(0)
+        log_proba, logit = side_by_side(
             [
-                lambda: self.log_proba(raw) if needs.needs_classifier else None,
-                lambda: self.discriminator(counterfactual, told) if needs.needs_discriminator else None,
+                lambda: self.log_proba(raw) if needs.needs_classifier else unused,
+                lambda: self.discriminator(counterfactual, condition) if needs.needs_discriminator else unused,
             ],
             raw.device,
         )
         return Candidate(
             delta=delta,
             target=target,
-            log_proba=said,
+            log_proba=log_proba,
             logit=logit,
             query_raw=query * self.scale + self.center,
             counterfactual_raw=raw,
         )
 
-    def _loss_of_discriminator(self, real: Tensor, fake: Tensor, told: Tensor) -> Tensor:
-        logits = self.discriminator(torch.cat([real, fake]), torch.cat([told, told]))  # one pass for both
+    def _discriminator_loss(self, real: Tensor, fake: Tensor, condition: Tensor) -> Tensor:
+        logits = self.discriminator(torch.cat([real, fake]), torch.cat([condition, condition]))  # one pass for both
         return self.objective.discriminator(*logits.chunk(2))
 
     def validate(self) -> Mapping[str, float]:
-        """Return nothing: the training values are what is reported."""
+        """Return nothing: only training values are reported."""
         return {}

@@ -12,13 +12,13 @@ from sparcets.config.explainers import LossWeights
 from sparcets.errors import ConfigError
 from sparcets.training import losses
 
-REPORTED = ("generator", "discriminator", "valid", "changed")  # what a step reports besides the terms
-EXPLAINED = 0.25  # of the classification term is the explained classifier's: without its word, no answer counts
+REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
+EXPLAINED = 0.25  # weight of the explained classifier in the classification term; the others share the rest
 
 
 @dataclass(frozen=True)
 class LossTerm:
-    """A term of the user's own, for what the domain knows.
+    """A loss term of the user's own, which encodes domain knowledge.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LossTerm:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A batch of counterfactuals with what the networks say of them; standardised units unless said.
+    """A batch of counterfactuals with the outputs of the networks; in standardised units unless stated otherwise.
 
     Attributes
     ----------
@@ -43,23 +43,23 @@ class Candidate:
     target
         Wanted classes (batch,).
     log_proba
-        The classifier's log-probabilities (batch, classes), or those of several voices (voices, batch, classes), the
-        classifier's first; None where nobody asks for them.
+        Log-probabilities of the classifier (batch, classes), or of an ensemble (members, batch, classes) whose first
+        member is the classifier; empty if no term needs them.
     logit
-        The discriminator's logits (batch,); None where nobody asks for them.
+        Logits of the discriminator (batch,); empty if no term needs them.
     query_raw, counterfactual_raw
-        In the data's own units, for the user's terms.
+        In the data's own units, for the user's loss terms.
     sparsity_weight
-        How much a changed entry costs more than usual, per query (batch,); None where all are usual.
+        Factor of the sparsity term per query (batch,); None for a factor of 1.
     openness
-        How open the gates of all entries are (batch, time, features), where the sparsity term should shut them; None
-        where it should make changes smaller.
+        Probability that the gate of each entry is open (batch, time, features), where the sparsity term acts on gates;
+        None where it acts on the residuals.
     """
 
     delta: Tensor
     target: Tensor
-    log_proba: Tensor | None
-    logit: Tensor | None
+    log_proba: Tensor
+    logit: Tensor
     query_raw: Tensor
     counterfactual_raw: Tensor
     sparsity_weight: Tensor | None = None
@@ -77,10 +77,10 @@ class Objective:
         Number of mutable features, for the sparsity term.
     trains_sparsity
         Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
-    extra
-        The user's own terms by name.
+    domain_losses
+        The user's own loss terms by name.
     hinge
-        Whether generator and discriminator play for the hinge loss instead of the paper's cross-entropy.
+        Whether generator and discriminator are trained with the hinge loss instead of the paper's cross-entropy.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Objective:
         *,
         n_mutable: int,
         trains_sparsity: bool,
-        extra: Mapping[str, LossTerm] | None = None,
+        domain_losses: Mapping[str, LossTerm] | None = None,
         hinge: bool = False,
     ) -> None:
-        own = dict(extra or {})
+        own = dict(domain_losses or {})
         for name, term in own.items():
             if name in weights.to_dict():
                 raise ConfigError(f"the term {name!r} is one of the five already; give yours another name.")
@@ -103,19 +103,19 @@ class Objective:
         self.hinge = hinge
         self.n_mutable = n_mutable
         self.trains_sparsity = trains_sparsity
-        self.extra = {name: term for name, term in own.items() if term.weight != 0}
+        self.domain_losses = {name: term for name, term in own.items() if term.weight != 0}
         self.weights = {name: w for name, w in weights.to_dict().items() if w != 0}
-        self.weights |= {name: term.weight for name, term in self.extra.items()}
+        self.weights |= {name: term.weight for name, term in self.domain_losses.items()}
         self.names = tuple(self.weights)
 
     @property
     def needs_classifier(self) -> bool:
-        """Whether any term asks the classifier."""
+        """Whether any term uses the classifier."""
         return "classification" in self.weights
 
     @property
     def needs_discriminator(self) -> bool:
-        """Whether any term asks the discriminator."""
+        """Whether any term uses the discriminator."""
         return "adversarial" in self.weights
 
     def __call__(self, candidate: Candidate) -> tuple[Tensor, Tensor]:
@@ -132,8 +132,8 @@ class Objective:
         return (losses.hinge_discriminator if self.hinge else losses.discriminator)(real, fake).mean()
 
     def _term(self, name: str, c: Candidate) -> Tensor:
-        if name in self.extra:
-            value = self.extra[name].function(c.query_raw, c.counterfactual_raw)
+        if name in self.domain_losses:
+            value = self.domain_losses[name].function(c.query_raw, c.counterfactual_raw)
             if not isinstance(value, Tensor) or value.shape != c.target.shape:
                 came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise ConfigError(
@@ -141,13 +141,11 @@ class Objective:
                 )
             return value
         if name == "adversarial":
-            assert c.logit is not None
             return losses.hinge_adversarial(c.logit) if self.hinge else losses.adversarial(c.logit)
         if name == "classification":
-            assert c.log_proba is not None
             if c.log_proba.ndim == 2:
                 return losses.classification(c.log_proba, c.target)
-            explained, *others = [losses.classification(voice, c.target) for voice in c.log_proba]
+            explained, *others = [losses.classification(member, c.target) for member in c.log_proba]
             return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED) if others else explained
         if name == "similarity":
             return losses.similarity(c.delta)

@@ -1,4 +1,4 @@
-"""Who is trained with whom: each epoch's batches of queries, the classes they should get, and real series of those."""
+"""Batches of each epoch: queries, their target classes, and real series of those classes."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class Pairing:
         return max(self.at_least, -(-len(self.queries) // self.batch_size))
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch: rows of queries, wanted classes, rows of real series of those classes."""
+        """Yield the batches of an epoch: rows of queries, target classes, rows of real series of those classes."""
         rng = generator(self.seed, f"epoch {epoch}")
         order = np.resize(rng.permutation(self.queries), len(self) * self.batch_size)
         if self.target is None:
             # Any class but the query's own, all equally likely.
-            wanted = (self.y[order] + rng.integers(1, self.n_classes, len(order))) % self.n_classes
+            targets = (self.y[order] + rng.integers(1, self.n_classes, len(order))) % self.n_classes
         else:
-            wanted = np.full(len(order), self.target)
+            targets = np.full(len(order), self.target)
         real = np.empty_like(order)
         for k in range(self.n_classes):
-            places = np.flatnonzero(wanted == k)
+            places = np.flatnonzero(targets == k)
             if len(places):
                 real[places] = self._real(k, len(places), rng)
-        columns = {"query": order, "target": wanted, "real": real}
+        columns = {"query": order, "target": targets, "real": real}
         batches = {name: torch.from_numpy(v.reshape(len(self), -1)).to(self.device) for name, v in columns.items()}
         for i in range(len(self)):
             yield {name: rows[i] for name, rows in batches.items()}

@@ -1,7 +1,7 @@
-"""The constraints as a differentiable layer, so that a generator learns under what its answers must obey.
+"""The constraints as a differentiable layer, so that a generator is trained under the constraints of its answers.
 
-:meth:`sparcets.enforcement.BoundConstraints.enforce` is the same for finished answers, exact to the last bit; a test
-holds the two against each other.
+``BoundConstraints.enforce`` in :mod:`sparcets.constraints.enforcement` does the same for finished answers, exact to the
+last bit; a test compares the two.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.datasets.scaling import Scaler
-from sparcets.enforcement import BoundConstraints
 
 
 class Projection(nn.Module):
@@ -44,7 +44,7 @@ class Projection(nn.Module):
         }
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor, persistent=False)
-        # Asked once here, on the host, and indices kept on the device: a captured step may not wait for it.
+        # Evaluated once here, on the host: a captured step must not synchronise with the device.
         self.has_ranges = bool(np.isfinite(bound.low).any() or np.isfinite(bound.high).any())
         self.has_directions = bool((bound.sign != 0).any())
         self.register_buffer("limited", torch.tensor(np.flatnonzero(np.isfinite(bound.limit))), persistent=False)
@@ -54,7 +54,7 @@ class Projection(nn.Module):
             self.register_buffer(f"group_{i}", torch.tensor(members), persistent=False)
 
     def forward(self, query: Tensor, delta: Tensor) -> Tensor:
-        """Return residuals that obey; where nothing is in the way, the given ones."""
+        """Return residuals within the constraints; unchanged where they are already."""
         delta = torch.where(self.editable, delta, 0.0)
         if self.has_ranges:
             clipped = (query + delta).clamp(self.low, self.high) - query

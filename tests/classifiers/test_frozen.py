@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparcets.classifiers.frozen import frozen
+from sparcets.classifiers.base import frozen
 
 
 def mixed():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.benchmark import cell as cells
+from sparcets.experiments.benchmark import cell as cells
 from sparcets.testing.data import make_series
 
 

@@ -1,4 +1,4 @@
-"""Digests: equal data, equal letters; anything learnt from changes them."""
+"""Digests: equal for equal training data, different otherwise."""
 
 import hashlib
 from dataclasses import replace
@@ -30,7 +30,7 @@ def test_equal_data_have_the_same_digest():
     ],
     ids=["series", "labels", "classes", "lengths"],
 )
-def test_other_training_parts_have_other_digests(other):
+def test_different_training_parts_have_different_digests(other):
     assert dataset_digest(other) != dataset_digest(DATA)
 
 
@@ -38,15 +38,15 @@ def test_the_test_part_does_not_matter():
     assert dataset_digest(replace(DATA, X_test=DATA.X_test * 0)) == dataset_digest(DATA)
 
 
-def test_what_was_kept_under_it_is_found_again():
-    # Judges and classifiers on users' disks are named by it: the recipe must stay.
+def test_digest_is_stable_across_versions():
+    # Judges and classifiers are stored under this digest, so its definition must not change.
     X, y = np.zeros((2, 1, 1), dtype=np.float32), np.array([0, 1])
     data = sp.Dataset(name="", X_train=X, y_train=y, X_test=X, y_test=y, class_names=("a", "b"))
     content = b"((2, 1, 1), ('a', 'b'))" + X.tobytes() + y.tobytes() + b"none"
     assert dataset_digest(data) == hashlib.sha256(content).hexdigest()
 
 
-def test_series_are_told_apart_whatever_their_type():
+def test_series_digests_do_not_depend_on_dtype_or_layout():
     X = np.arange(12.0).reshape(3, 2, 2)
     X[2] = X[0]
     digests = series_digests(X)

@@ -1,4 +1,4 @@
-"""Moving Box: the table of boxes, the labels, the mask, the oracle and the perfect counterfactual."""
+"""Moving Box: the table of boxes, the labels, the mask, the oracle and the optimal counterfactual."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def flipped(ds):
     return ds.X_test - 2 * (2 * ds.y_test - 1)[:, None, None] * ds.salient_test
 
 
-def test_the_table_names_all_kinds_and_processes():
+def test_all_kinds_and_processes():
     assert list(KINDS) == list(TABLE)
     assert len(PROCESSES) == 7
 
@@ -68,7 +68,7 @@ def test_every_combination_loads(kind, process):
     assert process in ds.description
 
 
-def test_what_is_known_of_the_data(default):
+def test_metadata(default):
     assert default.name == "moving_box"
     assert default.split == "random"
     assert default.class_names == ("0", "1")
@@ -78,17 +78,17 @@ def test_what_is_known_of_the_data(default):
     assert len(default.X_train) + len(default.X_test) == 16 * 150
     assert len(default.X_test) == 480
     assert "Class 1 has its box shifted up" in default.description
-    assert "place is the class" not in default.description
+    assert "position determines the class" not in default.description
 
 
-def test_description_of_positional_kinds_says_what_is_salient():
+def test_description_of_positional_kinds():
     description = small(kinds=POSITIONAL).description
-    assert "place that holds the box" in description
+    assert "salient is the current position of the box" in description
     assert "class 0 down" not in description
 
 
 @pytest.mark.parametrize("kind", TABLE)
-def test_size_and_place_of_the_box(kind):
+def test_size_and_position_of_the_box(kind):
     n = 4000
     n_steps, n_features, step, feature = TABLE[kind]
     labels = np.arange(n) % 2
@@ -107,7 +107,7 @@ def test_size_and_place_of_the_box(kind):
     assert (mask.sum((1, 2)) == n_steps * n_features).all()  # a full rectangle
 
 
-def test_random_places_of_step_and_feature_are_independent():
+def test_random_positions_of_step_and_feature_are_independent():
     mask = Boxes.draw(KINDS["Moving_Middle"], 4000, np.random.default_rng(0)).mask(np.zeros(4000, dtype=int))
     step, feature = mask.any(2).argmax(1), mask.any(1).argmax(1)
     assert np.corrcoef(step, feature)[0, 1] == pytest.approx(0, abs=0.06)
@@ -121,7 +121,7 @@ def test_the_class_shifts_the_box_by_one_and_leaves_the_rest(kind, process):
     for label in (0, 1):
         X, salient = ds.X_train[ds.y_train == label], ds.salient_train[ds.y_train == label]
         shift = 1 if label or kind == "PositionalTime" else -1
-        # Some five standard errors: the six steps of a rare time share their sine, 40 steps of an AR their drift.
+        # About five standard errors; entries are correlated: the steps of a sine, the drift of an AR process.
         assert X[~salient].mean() == pytest.approx(level, abs=0.15)
         assert X[salient].mean() == pytest.approx(level + shift, abs=0.15)
         if process == "Gaussian":
@@ -149,14 +149,14 @@ def test_oracle_gives_the_labels_of_unchanged_series(default, everything):
         assert (classes == ds.y_test).mean() > 0.99
 
 
-def test_the_perfect_counterfactual_flips_the_oracle(default):
+def test_optimal_counterfactual_flips_the_oracle(default):
     rows = np.arange(len(default.X_test))
     assert (default.oracle(flipped(default), rows) == 1 - default.y_test).mean() >= 0.99
     elsewhere = default.X_test - 3 * (2 * default.y_test - 1)[:, None, None] * ~default.salient_test
     np.testing.assert_array_equal(default.oracle(elsewhere, rows), default.oracle(default.X_test, rows))
 
 
-def test_the_perfect_counterfactual_flips_the_oracle_in_every_process():
+def test_optimal_counterfactual_flips_the_oracle_in_every_process():
     ds = load_moving_box(kinds=PLAIN, processes="all", n_per_combination=20, test_size=0.5)
     assert (ds.oracle(flipped(ds), np.arange(len(ds.X_test))) == 1 - ds.y_test).mean() >= 0.99
 
@@ -171,12 +171,12 @@ def test_moving_a_positional_box_flips_the_oracle(kind):
     assert not (other & ds.salient_test).any()
     moved = ds.X_test - ds.salient_test + other
     assert (ds.oracle(moved, rows) == 1 - ds.y_test).mean() >= 0.99
-    # Where the place is the class, a level that all entries share says nothing.
+    # Where the position determines the class, a common offset of all entries does not matter.
     np.testing.assert_array_equal(ds.oracle(ds.X_test - 5, rows), ds.oracle(ds.X_test, rows))
 
 
 @pytest.mark.parametrize("kind", TABLE)
-def test_means_over_the_two_places(kind):
+def test_means_over_the_two_positions(kind):
     boxes = Boxes.draw(KINDS[kind], 5, np.random.default_rng(0))
     X = np.random.default_rng(1).normal(size=(5, 50, 50)).astype(np.float32)
     for label in (0, 1):
@@ -193,7 +193,7 @@ def test_oracle_by_hand():
     assert ds.oracle(X, np.array([3, 3])).tolist() == [1, 0]
 
 
-def test_oracle_goes_by_rows_not_by_order(default):
+def test_oracle_uses_rows_not_order(default):
     order = np.random.default_rng(0).permutation(len(default.X_test))[:100]
     changed = flipped(default)
     whole = default.oracle(changed, np.arange(len(changed)))
@@ -212,25 +212,25 @@ def test_oracle_survives_pickling():
     ("rows", "message"),
     [
         ([0], r"rows must be 2 whole numbers.*got shape \(1,\)"),
-        ([0.0, 1.0], "whole numbers.*dtype float64"),
-        ([True, False], "whole numbers.*dtype bool"),
+        ([0.0, 1.0], "dtype float64"),
+        ([True, False], "dtype bool"),
         ([0, 8], r"rows must lie in 0\.\.7.*got 8"),
-        ([-1, 0], r"rows must lie in 0\.\.7.*got -1"),
+        ([-1, 0], "got -1"),
     ],
 )
-def test_oracle_refuses_rows_that_cannot_be(rows, message):
+def test_oracle_rejects_invalid_rows(rows, message):
     ds = small()
     with pytest.raises(ShapeError, match=message):
         ds.oracle(ds.X_test[:2], rows)
 
 
-def test_oracle_refuses_series_of_another_shape():
+def test_oracle_rejects_invalid_series():
     ds = small()
     with pytest.raises(ShapeError, match=r"X must be \(batch, 50, 50\).*got shape \(2, 50, 49\)"):
         ds.oracle(ds.X_test[:2, :, 1:], [0, 1])
-    with pytest.raises(ShapeError, match=r"pass X\[None\]"):
+    with pytest.raises(ShapeError):
         ds.oracle(ds.X_test[0], [0])
-    with pytest.raises(NonFiniteError, match="NaN"):
+    with pytest.raises(NonFiniteError):
         ds.oracle(ds.X_test[:1] * np.nan, [0])
 
 
@@ -241,17 +241,17 @@ def test_same_seed_same_data_other_seed_other_data():
         assert not np.array_equal(getattr(one, field), getattr(other, field))
 
 
-def test_every_draw_has_a_generator_of_its_own_from_the_seed(monkeypatch):
-    asked = []
+def test_every_draw_has_its_own_generator_from_the_seed(monkeypatch):
+    calls = []
 
     def spy(seed, purpose):
-        asked.append((seed, purpose))
+        calls.append((seed, purpose))
         return generator(seed, purpose)
 
     monkeypatch.setattr(moving_box, "generator", spy)
     small(kinds=["Middle", "RareTime"], processes=["CAR", "Gaussian"], seed=7)
-    assert len(asked) == len(set(asked)) == 4 * 3  # labels, boxes and series of four combinations
-    assert {seed for seed, _ in asked} == {7}
+    assert len(calls) == len(set(calls)) == 4 * 3  # labels, boxes and series of four combinations
+    assert {seed for seed, _ in calls} == {7}
 
 
 def test_a_combination_does_not_depend_on_the_others():
@@ -284,13 +284,13 @@ def test_names_may_be_one_string_several_or_all(everything):
         ({"kinds": 4}, ConfigError, "kinds must be names or 'all', got 4"),
         ({"processes": ["CAR", "NARMA", "CAR"]}, ConfigError, "processes names 'CAR' 2 times"),
         ({"n_per_combination": 0}, ConfigError, "n_per_combination must be a whole number of at least 1, got 0"),
-        ({"n_per_combination": 10.0}, ConfigError, "whole number of at least 1, got 10.0"),
-        ({"n_per_combination": True}, ConfigError, "whole number of at least 1, got True"),
+        ({"n_per_combination": 10.0}, ConfigError, "n_per_combination .* got 10.0"),
+        ({"n_per_combination": True}, ConfigError, "n_per_combination .* got True"),
         ({"n_per_combination": 1}, ConfigError, "n_per_combination=1 is too small: of the 1 series drawn.*20 or more"),
         ({"n_per_combination": 3}, ConfigError, "n_per_combination=3 is too small"),
-        ({"test_size": 1.0}, DataError, "test_size must lie between 0 and 1"),
+        ({"test_size": 1.0}, DataError, "test_size"),
     ],
 )
-def test_settings_that_cannot_be(options, error, message):
+def test_invalid_settings(options, error, message):
     with pytest.raises(error, match=message):
         small(**options)

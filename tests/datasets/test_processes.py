@@ -1,4 +1,4 @@
-"""Each process against its definition: recursions by hand from given innovations, laws by their moments."""
+"""Each process against its definition: recursions from given innovations, distributions by their moments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def times_of(n_samples: int, n_steps: int = 50) -> np.ndarray:
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_every_process_gives_finite_float32_that_depend_on_the_generator_alone(process):
+def test_every_process_is_finite_float32_and_reproducible(process):
     shape = {"n_samples": 3, "n_steps": 50, "n_features": 4}
     series = draw_series(process, rng(5), **shape)
     assert series.shape == (3, 50, 4)
@@ -30,7 +30,7 @@ def test_every_process_gives_finite_float32_that_depend_on_the_generator_alone(p
     assert not np.array_equal(series, draw_series(process, rng(6), **shape))
 
 
-def test_times_are_half_of_the_grid_moved_a_little_and_in_order():
+def test_times_are_half_of_the_grid_with_jitter_in_order():
     times = sampling_times(rng(), n_samples=400, n_steps=50)
     assert times.shape == (400, 50)
     assert (np.diff(times, axis=1) > 0).all()
@@ -52,7 +52,7 @@ def test_gaussian_is_standard_normal_without_further_noise():
 
 
 @pytest.mark.parametrize("process", [p for p in PROCESSES if p != "Gaussian"])
-def test_the_other_processes_are_measured_with_noise(process):
+def test_other_processes_have_added_noise(process):
     seeds, shape = rng(3), {"n_samples": 30, "n_steps": 50, "n_features": 20}
     noisy = draw_series(process, rng(3), **shape)
     clean = PROCESSES[process](seeds, sampling_times(seeds, n_samples=30, n_steps=50), 20)
@@ -84,7 +84,7 @@ def test_gaussian_process_has_the_matern_covariance_at_its_own_times():
         assert one.mean(axis=1) == pytest.approx(np.zeros(5), abs=0.03)
 
 
-def test_gaussian_process_bears_times_that_coincide():
+def test_gaussian_process_with_equal_times():
     series = processes.gaussian_process(np.array([[1.0, 1.0, 2.0]]), rng().standard_normal((1, 3, 5)))
     np.testing.assert_allclose(series[:, 0], series[:, 1], atol=1e-3)
 
@@ -98,13 +98,13 @@ def test_pseudo_periodic_by_hand():
 
 
 def test_pseudo_periodic_draws_amplitude_and_frequency_at_every_entry():
-    # Near t = 0 the frequency's spread does not matter yet: the value is the amplitude times a known sine.
+    # Near t = 0 the spread of the frequency is negligible: the value is the amplitude times a known sine.
     early = np.full((1, 200), 0.125)  # the crest of the sine of frequency 2
     crest = PROCESSES["PseudoPeriodic"](rng(), early, 200)
     assert crest.mean() == pytest.approx(1, abs=0.01)
     assert crest.std() == pytest.approx(0.5, abs=0.01)
     assert np.corrcoef(crest[0, :, 0], crest[0, :, 1])[0, 1] == pytest.approx(0, abs=0.25)
-    # At a late zero of that sine it is the spread that moves the value: E x² = E A² · E sin²(2π t · 0.01 e).
+    # At a late zero of that sine only the spread of the frequency matters: E x² = E A² · E sin²(2π t · 0.01 e).
     late = PROCESSES["PseudoPeriodic"](rng(), np.full((1, 200), 10.0), 200)
     phase_sd = 2 * np.pi * 10 * 0.01
     assert (late**2).mean() == pytest.approx(1.25 * (1 - np.exp(-2 * phase_sd**2)) / 2, rel=0.05)
@@ -130,7 +130,7 @@ def test_autoregressive_correlation_in_the_long_run():
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 12), st.integers(1, 4), st.integers(0, 10_000))
-def test_car_recursion_uses_the_time_that_passed(n_samples, n_steps, n_features, seed):
+def test_car_recursion_uses_the_time_differences(n_samples, n_steps, n_features, seed):
     source = rng(seed)
     times = np.sort(source.uniform(0, 20, (n_samples, n_steps)), axis=1)
     e = source.standard_normal((n_samples, n_steps, n_features))
@@ -155,14 +155,14 @@ def test_narma_recursion():
         np.testing.assert_allclose(y[b, :, f], [known[k] for k in range(25)], rtol=1e-12)
 
 
-def test_narma_rests_where_its_mean_input_holds_it():
+def test_narma_converges_to_its_fixed_point():
     # y = 0.3 y + 0.5 y² + 1.5 · 0.25² + 0.1 has the stable solution 0.381.
     y = processes.narma(np.full((1, 300, 1), 0.25))
     assert y[0, -1, 0] == pytest.approx(0.7 - np.sqrt(0.49 - 2 * (1.5 * 0.0625 + 0.1)), rel=1e-6)
 
 
 class LargestInputsFirst:
-    """A generator whose first uniform numbers are partly at their upper end, where NARMA runs away."""
+    """A generator whose first uniform numbers are partly at their upper end, where NARMA diverges."""
 
     def __init__(self) -> None:
         self.shapes: list[tuple[int, ...]] = []
@@ -177,14 +177,13 @@ class LargestInputsFirst:
         return values
 
 
-def test_a_narma_series_that_runs_away_is_drawn_again_and_no_other():
+def test_only_diverging_narma_series_are_drawn_again():
     source = LargestInputsFirst()
     y = PROCESSES["NARMA"](source, times_of(4, 80), 3)
     assert source.shapes == [(4, 88, 3), (1, 88, 2)]
     assert np.isfinite(y).all()
     assert y.max() < 2
-    untouched = LargestInputsFirst()
-    first = processes.narma(untouched.uniform(0, 0.5, (4, 88, 3)))
+    first = processes.narma(LargestInputsFirst().uniform(0, 0.5, (4, 88, 3)))
     assert not np.isfinite(first[1, :, 2]).all()
     same = (first == y).all(axis=1)
     assert np.argwhere(~same).tolist() == [[1, 2], [3, 0]]

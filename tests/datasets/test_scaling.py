@@ -1,4 +1,4 @@
-"""Standardisation: by hand, back and forth, blind to padding, harmless for what never varies."""
+"""Standardisation: by hand, round trips, padding, constant features."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ X = np.array([[[1.0, 10.0], [3.0, 10.0]], [[5.0, 10.0], [7.0, 10.0]]])  # (2, 2,
 def test_by_hand() -> None:
     scaler = Scaler.fit(X)
     assert scaler.center.tolist() == [4.0, 10.0]
-    assert scaler.scale.tolist() == [np.sqrt(5.0), 1.0], "of -3 -1 1 3; and 1 for what never varies"
+    assert scaler.scale.tolist() == [np.sqrt(5.0), 1.0], "of -3 -1 1 3; and 1 for a constant feature"
     assert scaler.transform(X)[1, 1].tolist() == [3 / np.sqrt(5.0), 0.0]
 
 
-def test_padding_does_not_count() -> None:
+def test_padding_is_ignored() -> None:
     scaler = Scaler.fit(X, np.array([2, 1]))
     assert scaler.center[0] == 3.0 and scaler.scale[0] == np.sqrt(8 / 3)
     everything = Scaler.fit(X, np.array([2, 2]))
@@ -30,7 +30,7 @@ def test_padding_does_not_count() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.floats(-1e4, 1e4), st.floats(0.1, 1e3))
-def test_there_and_back(seed: int, dtype: Any, center: float, scale: float) -> None:
+def test_round_trip(seed: int, dtype: Any, center: float, scale: float) -> None:
     series = np.random.default_rng(seed).normal(center, scale, (3, 4, 2)).astype(dtype)
     scaler = Scaler.fit(series)
     standardised = scaler.transform(series)
@@ -43,7 +43,7 @@ def test_there_and_back(seed: int, dtype: Any, center: float, scale: float) -> N
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e6, 1e-30, 3.3e7])
-def test_what_never_varies_keeps_its_size(dtype: Any, value: float) -> None:
+def test_constant_features_have_scale_one(dtype: Any, value: float) -> None:
     constant = np.full((50, 30, 1), value, dtype=dtype)
     assert Scaler.fit(constant).scale.tolist() == [1.0]
     wobbling = constant.copy()
@@ -51,11 +51,11 @@ def test_what_never_varies_keeps_its_size(dtype: Any, value: float) -> None:
     assert Scaler.fit(wobbling).scale.tolist() == [1.0] or value == 0.0
 
 
-def test_a_long_sum_does_not_make_a_constant_vary() -> None:
+def test_rounding_of_a_long_sum_does_not_hide_a_constant() -> None:
     assert Scaler.fit(np.full((1000, 500, 1), 0.1)).scale.tolist() == [1.0]
 
 
-def test_a_small_change_on_a_large_value_is_signal_where_the_type_can_tell() -> None:
+def test_small_changes_of_large_values_count_if_the_dtype_resolves_them() -> None:
     seconds = 1.7e9 + np.array([0.0, 100.0])[:, None, None]  # a time stamp, in float64
     assert Scaler.fit(seconds).scale.tolist() == [50.0]
 

@@ -1,4 +1,4 @@
-"""Splits: every row once, classes in their share, no subject on both sides, the same for the same seed."""
+"""Splits: every row once, classes in proportion, no subject in both parts, reproducible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32)
 
 
 @given(st.lists(st.integers(2, 12), min_size=1, max_size=4), sizes, seeds)
-def test_every_class_stands_in_both_parts_in_its_share(counts: list[int], test_size: float, seed: int) -> None:
+def test_every_class_is_in_both_parts_in_proportion(counts: list[int], test_size: float, seed: int) -> None:
     y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     train, test = stratified_split(y, test_size=test_size, seed=seed)
     assert sorted([*train, *test]) == list(range(len(y)))
@@ -29,7 +29,7 @@ def test_every_class_stands_in_both_parts_in_its_share(counts: list[int], test_s
 
 
 @given(st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=30), sizes, seeds)
-def test_no_subject_stands_in_both_parts(subjects: list[str], test_size: float, seed: int) -> None:
+def test_no_subject_is_in_both_parts(subjects: list[str], test_size: float, seed: int) -> None:
     n = len(set(subjects))
     if n < 2:
         with pytest.raises(DataError, match="a split by subject needs at least two subjects, got 1"):
@@ -50,12 +50,12 @@ def test_rows_are_shuffled_and_the_seed_matters() -> None:
 
 
 def test_a_class_with_a_single_series_cannot_be_split() -> None:
-    with pytest.raises(DataError, match=r"class 1 has a single series, so it cannot stand in both .* Add series, drop"):
+    with pytest.raises(DataError, match=r"class 1 has a single series, so it cannot be in both .* Add series, drop"):
         stratified_split(np.array([0, 0, 1]), test_size=0.5, seed=0)
 
 
 @pytest.mark.parametrize("test_size", [0, 1, -0.1, 3, "0.2", None, np.nan])
-def test_a_share_lies_between_none_and_all(test_size: Any) -> None:
+def test_invalid_test_size(test_size: Any) -> None:
     for split in (stratified_split, grouped_split):
         with pytest.raises(DataError, match="test_size must lie between 0 and 1"):
             split(np.array([0, 1, 0, 1]), test_size=test_size, seed=0)

@@ -1,7 +1,8 @@
+"""UI-PRMD: metadata, split by subject, and damaged files."""
+
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def write(folder: Path, **changes: Any) -> Path:
     return folder / FILE
 
 
-def test_what_is_loaded(tmp_path: Path) -> None:
+def test_metadata(tmp_path: Path) -> None:
     ds = load_ui_prmd(path=write(tmp_path))
     assert ds.class_names == ("correct", "incorrect")
     assert ds.feature_names == (
@@ -57,7 +58,7 @@ def test_what_is_loaded(tmp_path: Path) -> None:
         np.testing.assert_array_equal(X[:, 0, 0], 10 * subjects + y)
 
 
-def test_people_are_held_out_whole(tmp_path: Path) -> None:
+def test_split_by_subject(tmp_path: Path) -> None:
     file = write(tmp_path)
     for test_size, n_held_out in ((0.3, 3), (0.1, 1), (0.5, 5)):
         ds = load_ui_prmd(path=file, test_size=test_size)
@@ -69,14 +70,14 @@ def test_people_are_held_out_whole(tmp_path: Path) -> None:
         assert train | test == set(range(1, 11))
 
 
-def test_seed_decides_who(tmp_path: Path) -> None:
+def test_seed_determines_the_split(tmp_path: Path) -> None:
     file = write(tmp_path)
     held_out = [load_ui_prmd(path=file, seed=seed).subjects_test for seed in (0, 0, 1, 2, 3)]
     np.testing.assert_array_equal(held_out[0], held_out[1])
     assert len({tuple(sorted(set(people.tolist()))) for people in held_out if people is not None}) > 1
 
 
-def test_places_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path / "ui_prmd")
     expected = load_ui_prmd(path=file).X_test
     for path in (file, str(file.parent), tmp_path):
@@ -85,9 +86,9 @@ def test_places_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(load_ui_prmd().X_test, expected)
 
 
-def test_missing_data_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
-    with pytest.raises(DataNotFoundError, match=r"UI-PRMD is not in .*from its authors.*ui_prmd.*SPARCETS_DATA"):
+    with pytest.raises(DataNotFoundError, match=r"UI-PRMD is not in .*from the authors.*ui_prmd.*SPARCETS_DATA"):
         load_ui_prmd()
 
 
@@ -101,17 +102,17 @@ def test_junk(tmp_path: Path, raw: bytes) -> None:
 def test_truncated_file(tmp_path: Path) -> None:
     file = write(tmp_path)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(FileFormatError, match=r"damaged or not a .npz file"):
+    with pytest.raises(FileFormatError):
         load_ui_prmd(path=file)
 
 
 def test_flipped_bytes(tmp_path: Path) -> None:
     file = write(tmp_path, X=np.random.default_rng(0).normal(size=(40, 100, 12)))
     raw = bytearray(file.read_bytes())
-    for place in range(5000, 5050):
-        raw[place] ^= 0xFF
+    for i in range(5000, 5050):
+        raw[i] ^= 0xFF
     file.write_bytes(bytes(raw))
-    with pytest.raises(FileFormatError, match=r"damaged or not a .npz file"):
+    with pytest.raises(FileFormatError):
         load_ui_prmd(path=file)
 
 
@@ -123,7 +124,7 @@ def test_single_array(tmp_path: Path) -> None:
         load_ui_prmd(path=tmp_path)
 
 
-def test_pickled_labels_are_refused(tmp_path: Path) -> None:
+def test_pickled_labels_are_rejected(tmp_path: Path) -> None:
     file = write(tmp_path, y=arrays()["y"].astype(object))
     with pytest.raises(FileFormatError, match="allow_pickle"):
         load_ui_prmd(path=file)
@@ -140,35 +141,34 @@ def test_features_in_another_order(tmp_path: Path) -> None:
         load_ui_prmd(path=write(tmp_path, feature_names=np.array(FEATURES[::-1])))
 
 
-def test_content_that_does_not_fit(tmp_path: Path) -> None:
+def test_invalid_arrays(tmp_path: Path) -> None:
     X = arrays()["X"].copy()
     X[3, 5, 2] = np.nan
-    with pytest.raises(NonFiniteError, match=rf"X in .*{FILE} holds NaN at \[3, 5, 2\]"):
+    with pytest.raises(NonFiniteError, match=rf"X in .*{FILE} .*\[3, 5, 2\]"):
         load_ui_prmd(path=write(tmp_path, X=X))
-    with pytest.raises(ShapeError, match=r"X in .* must be \(batch, time, features\)"):
+    with pytest.raises(ShapeError):
         load_ui_prmd(path=write(tmp_path, X=X[0]))
-    with pytest.raises(LabelError, match="y must be 40 labels"):
+    with pytest.raises(LabelError):
         load_ui_prmd(path=write(tmp_path, y=arrays()["y"][:7]))
-    with pytest.raises(UnknownNameError, match=r"no class 'corect'. Did you mean 'correct'"):
+    with pytest.raises(UnknownNameError):
         load_ui_prmd(path=write(tmp_path, y=np.array(["corect"] * 40)))
-    with pytest.raises(ShapeError, match="subjects must be 40 ids"):
+    with pytest.raises(ShapeError):
         load_ui_prmd(path=write(tmp_path, subject=np.arange(3)))
-    with pytest.raises(DataError, match="test_size must lie between 0 and 1"):
+    with pytest.raises(DataError):
         load_ui_prmd(path=write(tmp_path), test_size=0)
 
 
 @pytest.mark.data
 def test_real_arm_has_the_geometry_of_an_arm() -> None:
-    root = Path(os.environ.get("SPARCETS_DATA") or Path(__file__).parents[3] / "shared" / "data")
     try:
-        ds = load_ui_prmd(path=root)
+        ds = load_ui_prmd()  # from the folder named by SPARCETS_DATA
     except DataNotFoundError as error:
         pytest.skip(str(error))
     assert ds.X_train.shape[0] + ds.X_test.shape[0] == 799
     assert np.bincount(np.concatenate([ds.y_train, ds.y_test])).tolist() == [400, 399]
     joints = ds.X_train.reshape(len(ds.X_train), 100, 4, 3)
     upper, lower = (np.linalg.norm(joints[:, :, i + 1] - joints[:, :, i], axis=-1) for i in (0, 1))
-    # In millimetres, as an arm is: about 30 and 25 cm, and hardly changing within a repetition.
+    # In millimetres, about 30 and 25 cm, and nearly constant within a repetition.
     assert 270 < upper.mean() < 330
     assert 220 < lower.mean() < 280
     assert np.median(lower.std(1)) < 5

@@ -1,4 +1,4 @@
-"""evaluate: the right answers in every mean, queries found again in the test part, and notes for what is left out."""
+"""evaluate: the right answers in every mean, queries looked up in the test part, and notes on what is left out."""
 
 import math
 from dataclasses import replace
@@ -10,13 +10,13 @@ import sparcets as sp
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.evaluation.scores import SHAPE, better, measure_names
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.metrics import proximity, sparsity
 from sparcets.metrics.geometry import joint_distance, limb_distance
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import pooled_auc, salient_auc
 from sparcets.metrics.validity import coverage
-from sparcets.series_info import SeriesInfo
 from sparcets.skeletons import find_skeleton
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
@@ -25,8 +25,8 @@ DATA = sp.Dataset.from_arrays(*make_series(120), test_size=0.3)
 MODEL = sp.wrap(mean_proba)
 
 
-class Says:
-    """A judge that always says the same."""
+class ConstantJudge:
+    """A judge that always predicts the same class."""
 
     def __init__(self, label):
         self.label = label
@@ -80,7 +80,7 @@ def by_hand(**changes) -> Explanation:
 
 
 def small_data(**changes) -> sp.Dataset:
-    """The queries of ``by_hand`` as test series; its oracle says class 1 where the sum is above 10."""
+    """The queries of ``by_hand`` as test series; its oracle gives class 1 where the sum is above 10."""
     X = by_hand().query[[0, 2, 3]]
     rng = np.random.default_rng(0)
     data = sp.Dataset(
@@ -119,7 +119,7 @@ def test_means_are_over_the_right_answers():
     assert s.summary["seconds"]["mean"] == 2.5 and math.isnan(s.summary["seconds"]["low"])
 
 
-def test_one_row_per_answer_and_nothing_measured_of_the_unchanged():
+def test_one_row_per_answer_and_nan_for_unchanged_ones():
     s = sp.evaluate(by_hand())
     frame = s.per_query
     assert frame["query"].tolist() == [0, 0, 1, 2] and frame["answer"].tolist() == [0, 1, 0, 0]
@@ -133,12 +133,12 @@ def test_one_row_per_answer_and_nothing_measured_of_the_unchanged():
         assert frame[name].mean() == pytest.approx(mean(s, f"{name}_all" if name in SHAPE else name), nan_ok=True)
 
 
-def test_without_data_what_needs_none():
+def test_without_a_data_set():
     s = sp.evaluate(by_hand())
     assert not {"transfer", "oracle", "lof_ratio", "saliency_auc"} & set(s.summary)
     assert "row" not in s.per_query and s.judges == {}
-    assert any("what needs a data set is left out" in note for note in s.notes)
-    s = sp.evaluate(by_hand(), judges={"yes": Says(1)})  # judges need no data
+    assert any("measures that need a data set are left out" in note for note in s.notes)
+    s = sp.evaluate(by_hand(), judges={"yes": ConstantJudge(1)})  # given judges need no data set
     assert mean(s, "transfer") == 1.0
 
 
@@ -148,13 +148,15 @@ def test_transfer_is_the_mean_over_judges_and_over_all_answers():
             return (X.sum((1, 2)) > 10).astype(int)
 
     # Sums of the counterfactuals: 5, 6, –, 38.
-    s = sp.evaluate(by_hand(), small_data(), judges={"sum": SumAbove(), "yes": Says(1), "no": Says(0)})
+    s = sp.evaluate(
+        by_hand(), small_data(), judges={"sum": SumAbove(), "yes": ConstantJudge(1), "no": ConstantJudge(0)}
+    )
     assert mean(s, "transfer_sum") == pytest.approx(1 / 3)
     assert mean(s, "transfer") == pytest.approx((1 / 3 + 1 / 3 + 2 / 3) / 3)
     assert mean(s, "transfer_valid") == pytest.approx((1 / 3 + 2 / 3) / 2)
     # On the test part, sums 30, 21 and 3 with labels 1, 0, 0.
     assert s.judges == pytest.approx({"sum": 2 / 3, "yes": 1 / 3, "no": 2 / 3})
-    assert any("the judge yes is right on 0.33" in note for note in s.notes)
+    assert any("the judge yes has a test accuracy of 0.33" in note for note in s.notes)
 
 
 def test_queries_are_found_in_the_test_part():
@@ -162,13 +164,13 @@ def test_queries_are_found_in_the_test_part():
     s = sp.evaluate(e, small_data(), judges={})
     assert s.per_query["row"].tolist() == [2, 2, 1, 0]
     assert mean(s, "oracle") == pytest.approx(1 / 3) and mean(s, "oracle_valid") == pytest.approx(1 / 2)
-    # Salient: the first entry of the first query (changed alone: 1; all alike: 0.5), the last two of the third.
+    # Salient: the first entry of the first query (only it changed: 1; all changed alike: 0.5), the last two of the third.
     assert s.per_query["saliency_auc"].tolist() == pytest.approx([1.0, 0.5, math.nan, 1.0], nan_ok=True)
     assert mean(s, "saliency_auc") == 1.0 and mean(s, "saliency_auc_all") == pytest.approx(2.5 / 3)
     assert mean(s, "saliency_auc_pooled") == 1.0
     salient = small_data().salient_test
     assert mean(s, "saliency_auc_pooled_all") == pooled_auc(e[[0, 1, 3]], salient[[2, 2, 0]]) < 1
-    assert "transfer" not in s.summary  # no judges, as asked for
+    assert "transfer" not in s.summary  # judges={}
 
 
 def test_queries_of_another_type_are_found_too():
@@ -177,27 +179,27 @@ def test_queries_of_another_type_are_found_too():
     assert sp.evaluate(e, small_data(), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
 
 
-def test_of_equal_test_series_the_first_is_taken():
+def test_of_duplicate_test_series_the_first_is_found():
     data = small_data()
     twice = {name: np.concatenate([getattr(data, name)] * 2) for name in ("X_test", "y_test", "salient_test")}
     assert sp.evaluate(by_hand(), replace(data, **twice), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
 
 
-def test_queries_that_are_not_there_are_noted():
+def test_queries_outside_the_test_part_are_noted():
     e = by_hand()
     query = e.query.copy()
     query[3] += 0.5
     s = sp.evaluate(replace(e, query=query, counterfactual=e.counterfactual + 0.5), small_data(), judges={})
     assert s.per_query["row"].tolist() == [2, 2, 1, -1]
     assert s.summary["oracle"]["n"] == 2 and math.isnan(s.per_query.loc[3, "oracle"])
-    assert "1 of the 3 queries" in s.notes[0] and "what is salient and what is true is not known" in s.notes[0]
+    assert "1 of the 3 queries" in s.notes[0] and "their saliency mask and true class are not known" in s.notes[0]
     none = sp.evaluate(replace(e, query=e.query + 0.5), small_data(), judges={})
     assert "oracle" not in none.summary and "saliency_auc" not in none.summary
     real = sp.evaluate(replace(e, query=e.query + 0.5), small_data(oracle=None, salient_test=None), judges={})
     assert "none of the 3 queries" in real.notes[0] and "salient" not in real.notes[0]
 
 
-def test_rows_say_where_changed_queries_come_from():
+def test_rows_of_modified_queries():
     e = by_hand()
     moved = replace(e, query=e.query + 0.5, counterfactual=e.counterfactual + 0.5)
     s = sp.evaluate(moved, small_data(), rows=[2, 1, 0], judges={})
@@ -211,17 +213,17 @@ def test_rows_say_where_changed_queries_come_from():
     ("rows", "error", "words"),
     [
         ([2, 1], ShapeError, "3 or more"),
-        ([2.0, 1.0, 0.0], ShapeError, "whole numbers"),
+        ([2.0, 1.0, 0.0], ShapeError, "must be integers"),
         ([0, 1, 3], OutOfRangeError, "0 to 2, got 0 to 3"),
         ([0, 1, -1], OutOfRangeError, "got -1 to 1"),
     ],
 )
-def test_rows_that_cannot_be_are_refused(rows, error, words):
+def test_invalid_rows_raise(rows, error, words):
     with pytest.raises(error, match=words):
         sp.evaluate(by_hand(), small_data(), rows=rows, judges={})
 
 
-def test_rows_without_data_are_refused():
+def test_rows_without_a_data_set_raise():
     with pytest.raises(DataError, match="pass the data set too"):
         sp.evaluate(by_hand(), rows=[0, 1, 2])
 
@@ -233,12 +235,12 @@ def test_rows_without_data_are_refused():
         (small_data(class_names=("0", "1", "2")), "and 3. Pass"),
     ],
 )
-def test_other_data_are_refused(data, words):
+def test_another_data_set_raises(data, words):
     with pytest.raises(FeatureMismatchError, match=words):
         sp.evaluate(by_hand(), data, judges={})
 
 
-def test_other_names_are_refused_but_no_names_are_fine():
+def test_other_names_raise_but_default_names_do_not():
     e = by_hand()
     named = replace(e, info=replace(e.info, feature_names=("roll",), class_names=("jog", "walk")))
     data = small_data(feature_names=("pitch",), class_names=("jog", "walk"))
@@ -250,20 +252,20 @@ def test_other_names_are_refused_but_no_names_are_fine():
     sp.evaluate(named, small_data(), judges={})
 
 
-def test_nothing_to_evaluate_is_refused():
+def test_no_answers_raise():
     with pytest.raises(DataError, match="no answers to evaluate"):
         sp.evaluate(by_hand()[[]])
     with pytest.raises(DataError, match="nothing to measure: all 1 answers are 'unchanged'"):
         sp.evaluate(by_hand()[[2]], small_data())
 
 
-def test_names_that_are_taken_are_refused():
-    with pytest.raises(DataError, match="no judge can be called 'valid'"):
-        sp.evaluate(by_hand(), judges={"valid": Says(1)})
+def test_reserved_names_of_judges_raise():
+    with pytest.raises(DataError, match="no judge can be named 'valid'"):
+        sp.evaluate(by_hand(), judges={"valid": ConstantJudge(1)})
 
 
 def test_everything_at_once(answers):
-    s = sp.evaluate(answers, DATA, judges={"yes": Says(1)})
+    s = sp.evaluate(answers, DATA, judges={"yes": ConstantJudge(1)})
     expected = "valid coverage precision precision_index precision_l2 probability similarity sparsity smoothness dtw"
     expected += " steps_touched features_touched segments segment_length segments_per_feature l2 linf transfer"
     expected += " transfer_yes universality lof_ratio isolation_forest_ratio svm_ratio knn_ratio seconds"
@@ -271,18 +273,18 @@ def test_everything_at_once(answers):
     assert len(s.per_query) == len(answers)
     assert not {"oracle", "saliency_auc", "limb_deviation", "diversity"} & set(s.summary)
     assert mean(s, "coverage") == coverage(answers)
-    asked = answers[answers.status != "unchanged"]
-    np.testing.assert_array_equal(s.per_query["dtw"].dropna(), proximity.dtw(asked))
-    np.testing.assert_array_equal(s.per_query["segments"].dropna(), sparsity.segments(asked))
+    measured = answers[answers.status != "unchanged"]
+    np.testing.assert_array_equal(s.per_query["dtw"].dropna(), proximity.dtw(measured))
+    np.testing.assert_array_equal(s.per_query["segments"].dropna(), sparsity.segments(measured))
     for name, line in s.summary.items():
         if not math.isnan(line["low"]):
             assert line["low"] <= line["mean"] + 1e-12 and line["mean"] <= line["high"] + 1e-12, name
         assert better(name) in ("higher", "lower", "")
 
 
-def test_parts_make_no_difference(answers, monkeypatch):
+def test_chunks_make_no_difference(answers, monkeypatch):
     whole = sp.evaluate(answers)
-    monkeypatch.setattr("sparcets.evaluation.evaluate._PART", 7)
+    monkeypatch.setattr("sparcets.evaluation.evaluate._CHUNK", 7)
     np.testing.assert_array_equal(whole.per_query["dtw"], sp.evaluate(answers).per_query["dtw"])
 
 
@@ -291,7 +293,7 @@ def test_several_answers(nearest):
     s = sp.evaluate(e, DATA, judges={})
     assert len(s.per_query) == 36 and s.per_query["answer"].max() == 2
     assert mean(s, "diversity") > 0 and mean(s, "place_diversity") == 0.0  # neighbours differ everywhere
-    # Answers to one query are alike: the interval is over queries, and wider than over answers.
+    # Answers to one query are not independent: the interval is over queries.
     from sparcets.evaluation.statistics import bootstrap_interval
 
     l2 = s.per_query["l2"].to_numpy()
@@ -303,8 +305,8 @@ def test_saliency_and_geometry_where_they_are_known():
     model = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
     e = sp.Nearest(model).fit(box).explain(box.X_test, target=1)
     s = sp.evaluate(e, box, judges={})
-    asked = np.flatnonzero(e.status != "unchanged")
-    np.testing.assert_array_equal(s.per_query["saliency_auc"][asked], salient_auc(e[asked], box.salient_test[asked]))
+    rows = np.flatnonzero(e.status != "unchanged")
+    np.testing.assert_array_equal(s.per_query["saliency_auc"][rows], salient_auc(e[rows], box.salient_test[rows]))
     assert mean(s, "oracle") == 1.0
     catching = sp.load_dataset("catching")
     usual = np.median(catching.X_train[:, :, 0].mean(1))
@@ -322,59 +324,59 @@ def test_padding_does_not_count():
     X, y = make_series(90)
     lengths = np.full(90, 15)
     data = sp.Dataset.from_arrays(X, y, lengths=lengths)
-    seen = []
+    received = []
 
-    class Listens(Says):
+    class RecordingJudge(ConstantJudge):
         def predict(self, X, lengths=None):
-            seen.append(lengths)
+            received.append(lengths)
             return super().predict(X)
 
     e = sp.Nearest(MODEL).fit(data).explain(data.X_test, target=1, lengths=data.lengths_test)
     assert (e.lengths == 15).all()
-    s = sp.evaluate(e, data, judges={"listens": Listens(1)})
-    loud = e.counterfactual.copy()
-    loud[:, 15:] += 9.0
-    t = sp.evaluate(replace(e, counterfactual=loud), data, judges={})
+    s = sp.evaluate(e, data, judges={"recording": RecordingJudge(1)})
+    noisy = e.counterfactual.copy()
+    noisy[:, 15:] += 9.0
+    t = sp.evaluate(replace(e, counterfactual=noisy), data, judges={})
     for name in ("similarity", "smoothness", "sparsity", "dtw", "knn_ratio", "universality"):
         assert mean(s, name) == pytest.approx(mean(t, name)), name
-    assert all(len(given) and (given == 15).all() for given in seen)
+    assert all(len(given) and (given == 15).all() for given in received)
 
 
-def test_every_answer_carries_its_querys_digest():
+def test_every_answer_has_the_digest_of_its_query():
     frame = sp.evaluate(by_hand()).per_query
     first, again, other, last = frame["digest"]
     assert first == again and len({first, other, last}) == 3 and "digest" not in measure_names(frame)
 
 
 def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
-    asked = []
+    calls = []
 
     def find(dataset, classifier, *, device, progress):
-        asked.append((dataset, classifier, device))
-        return {"yes": Says(1)}
+        calls.append((dataset, classifier, device))
+        return {"yes": ConstantJudge(1)}
 
     monkeypatch.setattr("sparcets.evaluation.evaluate.find_judges", find)
     assert mean(sp.evaluate(answers, DATA, classifier=MODEL, device="cpu"), "transfer") == 1.0
-    assert asked == [(DATA, MODEL, "cpu")]
+    assert calls == [(DATA, MODEL, "cpu")]
     assert any("architecture is not known" in n for n in sp.evaluate(answers, DATA, classifier=MODEL).notes)
     clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(DATA)
     e = sp.Nearest(clf).fit(DATA).explain(DATA.X_test, target=1)
     assert not any("architecture is not known" in n for n in sp.evaluate(e, DATA, classifier=clf).notes)
 
 
-def test_fitted_plausibility_is_used_again(answers, monkeypatch):
+def test_fitted_plausibility_is_reused(answers):
     fitted = Plausibility(DATA, answers.info.scaler)
     first = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
-    monkeypatch.setattr(Plausibility, "_fit", None)  # fitting again would fail
+    fitted.dataset = replace(DATA, X_train=np.zeros_like(DATA.X_train))  # fitting again would give NaN
     second = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
     assert mean(first, "lof_ratio") == mean(second, "lof_ratio") == pytest.approx(1.0, abs=0.3)
 
 
-def test_plausibility_that_is_not_known_is_noted():
+def test_unknown_plausibility_is_noted():
     data = small_data(y_test=np.zeros(3, dtype=int))  # no real test series of the target class
     s = sp.evaluate(by_hand(), data, judges={})
     assert math.isnan(mean(s, "knn_ratio")) and s.summary["knn_ratio"]["n"] == 0
-    assert any("plausibility is not known" in note for note in s.notes)
+    assert any("plausibility is NaN" in note for note in s.notes)
 
 
 def test_the_same_seed_gives_the_same_scores(answers):
@@ -382,15 +384,15 @@ def test_the_same_seed_gives_the_same_scores(answers):
     assert one.to_dict() == two.to_dict()
 
 
-def test_nothing_given_is_changed(answers):
+def test_inputs_are_not_modified(answers):
     before = [answers.query.copy(), answers.counterfactual.copy(), answers.status.copy()]
     sp.evaluate(answers, DATA, judges={})
     for old, new in zip(before, (answers.query, answers.counterfactual, answers.status), strict=True):
         np.testing.assert_array_equal(old, new)
 
 
-def test_a_bar_is_drawn_where_it_is_asked_for(answers, capsys):
-    sp.evaluate(answers, judges={"yes": Says(1)}, progress=True)
+def test_progress_bar_only_on_request(answers, capsys):
+    sp.evaluate(answers, judges={"yes": ConstantJudge(1)}, progress=True)
     assert "evaluating" in capsys.readouterr().err
     sp.evaluate(answers)
     assert capsys.readouterr().err == ""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.evaluation.evaluate import PLAIN
+from sparcets.evaluation.evaluate import EXPLANATION_MEASURES
 from sparcets.evaluation.judges import JUDGES
 from sparcets.evaluation.scores import HIGHER, SHAPE, TRUTH, better
 
@@ -19,13 +19,13 @@ def test_every_measure_has_its_line_and_direction() -> None:
     table = {}
     for names, arrow in re.findall(r"^\| (`.*?`) \| (.?) ?\|", PAGE, flags=re.M):
         table.update(dict.fromkeys(re.findall(r"`([\w<>]+)`", names), arrow.strip()))
-    for name in {*PLAIN, *SHAPE, *TRUTH, *HIGHER, "universality", "seconds", "transfer_<judge>"}:
+    for name in {*EXPLANATION_MEASURES, *SHAPE, *TRUTH, *HIGHER, "universality", "seconds", "transfer_<judge>"}:
         assert table.get(name) == ARROWS[better(name)], name
     for judge in JUDGES:
         assert f"`{judge}`" in PAGE
 
 
-def test_what_evaluate_gives_is_on_the_page() -> None:
+def test_every_measure_of_evaluate_is_on_the_page() -> None:
     box = sp.load_dataset("moving_box", kinds="Middle", processes="Gaussian", n_per_combination=20)
     model = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
     e = sp.Nearest(model).fit(box).explain(box.X_test, target=1, n=2)

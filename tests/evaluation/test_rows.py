@@ -1,4 +1,4 @@
-"""Queries and test series: what rows= says is held against the content, and what is not found is told."""
+"""Queries and test series: rows= is compared with the content, and queries that are not found are noted."""
 
 from dataclasses import replace
 
@@ -19,38 +19,40 @@ def score(X, data=DATA, **options) -> sp.Scores:
     return sp.evaluate(EXPLAINER.explain(X, target=1), data, judges={}, **options)
 
 
-def test_rows_that_name_other_series_than_the_queries_are_refused():
+def test_rows_of_other_series_than_the_queries_raise():
     X = DATA.X_test[QUERIES]
     first, last = QUERIES[0], QUERIES[-1]
-    with pytest.raises(DataError, match=rf"query 0 stems from test series {last}, but it is test series {first}"):
+    with pytest.raises(
+        DataError, match=rf"test series {last} for query 0, but that query is identical to test series {first}"
+    ):
         score(X, rows=QUERIES[::-1])
     assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
 
 
-def test_one_query_that_is_another_test_series_is_enough():
+def test_one_contradicting_row_is_enough():
     X = DATA.X_test[QUERIES] + np.float32(0.01)  # derived from test series, except for one
     X[2] = DATA.X_test[QUERIES[3]]
-    with pytest.raises(DataError, match="query 2 stems from"):
+    with pytest.raises(DataError, match="for query 2,"):
         score(X, rows=QUERIES)
     X[2] = DATA.X_test[QUERIES[2]]
     assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
 
 
-def test_any_of_equal_test_series_may_be_named():
+def test_rows_may_give_any_of_duplicate_test_series():
     twice = replace(DATA, X_test=np.tile(DATA.X_test, (2, 1, 1)), y_test=np.tile(DATA.y_test, 2))
     later = QUERIES + len(DATA.X_test)
     assert score(DATA.X_test[QUERIES], twice, rows=later).per_query["row"].tolist() == later.tolist()
 
 
-def test_what_is_not_in_the_test_part_is_always_told_first():
+def test_queries_outside_the_test_part_are_the_first_note():
     X = DATA.X_test[QUERIES].copy()
     assert not any("test part" in note for note in score(X).notes)
     X[:2] += 0.5
     notes = score(X).notes
     assert notes[0].startswith(f"2 of the {len(X)} queries are not in the test part of 'small'")
     assert "warning" not in repr(score(X))
-    notes = score(X, rows=QUERIES).notes  # told, but not reproached
-    assert notes[0].startswith("2 of the") and "rows= names the test series they stem from" in notes[0]
+    notes = score(X, rows=QUERIES).notes
+    assert notes[0].startswith("2 of the") and "rows= gives the test series they were derived from" in notes[0]
 
 
 def test_another_data_set_of_the_same_shape_is_a_warning():
@@ -68,7 +70,7 @@ def test_several_answers_to_one_query_are_one_query():
     assert s.notes[0].startswith("1 of the 4 queries is not")
 
 
-def test_queries_from_the_training_part_are_told():
+def test_queries_from_the_training_part_are_noted():
     X = np.concatenate([DATA.X_train[DATA.y_train != 1][:3], DATA.X_test[QUERIES[:2]]])
     note = score(X).notes[0]
     assert note.startswith("3 of the 5 queries are not") and "3 of them are in its training part" in note

@@ -1,4 +1,4 @@
-"""Scores: printed, written, read again; NaN is never a number on the way."""
+"""Scores: summary, representations, and saving and loading without NaN in the JSON."""
 
 import json
 import math
@@ -77,17 +77,20 @@ def test_saved_and_read_again(scores, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{}", "holds no scores"),
-        ("[1]", "holds no scores"),
+        ("{}", "contains no scores"),
+        ("[1]", "contains no scores"),
         ("{", "is not saved scores"),
         ('{"schema": 9}', "has layout 9"),
         ('{"schema": 1, "summary": {}, "judges": {}, "notes": [], "per_query": {"valid": ["x"]}}', "damaged"),
     ],
 )
-def test_files_of_another_kind_are_refused(tmp_path, text, words):
+def test_invalid_files_raise(tmp_path, text, words):
     (tmp_path / "scores.json").write_text(text)
     with pytest.raises(FileFormatError, match=words):
         sp.Scores.load(tmp_path / "scores.json")
+
+
+def test_a_missing_file_raises(tmp_path):
     with pytest.raises(FileFormatError, match=r"^no file .*nothing\.json"):
         sp.Scores.load(tmp_path / "nothing.json")
 

@@ -10,7 +10,7 @@ from sparcets.errors import FeatureMismatchError, LabelError, TargetError, Unkno
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.objective import LossTerm
-from sparcets.training.terms import limb_lengths
+from sparcets.training.domain_losses import limb_lengths
 
 METHODS = ["Sparce", "Gan", "CounterGan"]
 each_method = pytest.mark.parametrize("method", METHODS)

@@ -4,7 +4,7 @@ import numpy as np
 
 import sparcets as sp
 from sparcets.explainers.request import Request
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 
 TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
 INFO = SeriesInfo.measure(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first

@@ -14,7 +14,7 @@ import pytest
 import sparcets as sp
 from sparcets import shards
 from sparcets.errors import FeatureMismatchError, FileFormatError, ShapeError, StorageError, TargetError
-from sparcets.shards import HEADER, ExplanationFolder
+from sparcets.explanation.shards import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted
 

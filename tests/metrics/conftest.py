@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sparcets.datasets.scaling import Scaler
-from sparcets.explanation import Explanation
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 
 
 def _make_explanation(

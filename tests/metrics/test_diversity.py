@@ -1,4 +1,4 @@
-"""Differences among the answers to one query, by hand and by law."""
+"""Diversity of the answers to one query: values computed by hand, and invariants."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def explain(make_explanation):
 def test_by_hand(explain):
     # Standardised L1 / 6: first-second (1 + 3) / 6, first-third (1 + 1) / 6, second-third (1 + 3 + 2) / 6.
     np.testing.assert_allclose(diversity(explain()), [3 / 6, 5 / 6, 4 / 6, np.nan])
-    # Places: first {00, 01}, second {00, 20}, third {01}: Jaccard 1/3, 1/2, 0.
+    # Changed entries: first {00, 01}, second {00, 20}, third {01}: Jaccard 1/3, 1/2, 0.
     np.testing.assert_allclose(
         place_diversity(explain()), [(2 / 3 + 1 / 2) / 2, (2 / 3 + 1) / 2, (1 / 2 + 1) / 2, np.nan]
     )
@@ -56,14 +56,14 @@ def test_padding_does_not_count(explain):
 @pytest.mark.parametrize("measure", MEASURES)
 def test_equal_answers_have_no_diversity(make_explanation, measure):
     assert measure(make_explanation(np.ones((2, 3, 2)), query_index=[0, 0])).tolist() == [0, 0]
-    # Not even two that change nothing: they are the same.
+    # The same for two answers that change nothing.
     assert measure(make_explanation(np.zeros((2, 3, 2)), query_index=[0, 0])).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_laws(make_explanation, measure, seed):
+def test_invariants(make_explanation, measure, seed):
     rng = np.random.default_rng(seed)
     delta = rng.normal(size=(9, 4, 2)) * (rng.random((9, 4, 2)) < 0.5)
     known = {"query_index": rng.integers(0, 4, 9), "valid": rng.random(9) < 0.8}
@@ -82,7 +82,7 @@ def test_laws(make_explanation, measure, seed):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_in_pieces_is_at_once(make_explanation, measure, monkeypatch):
+def test_chunks_make_no_difference(make_explanation, measure, monkeypatch):
     e = make_explanation(np.random.default_rng(0).normal(size=(11, 4, 2)), query_index=np.arange(11) // 4)
     whole = measure(e)
     monkeypatch.setattr(module, "_CHUNK", 16)  # two pairs at a time
@@ -90,7 +90,7 @@ def test_in_pieces_is_at_once(make_explanation, measure, monkeypatch):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_no_answers_give_no_values(make_explanation, measure):
+def test_no_answers(make_explanation, measure):
     assert measure(make_explanation(np.zeros((0, 4, 2)))).shape == (0,)
 
 

@@ -1,4 +1,4 @@
-"""Lengths of limbs and angles of joints: by hand, by law, and on real proportions."""
+"""Limb lengths and joint angles: values computed by hand, invariants, and the catching data."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_relative_to_the_mean_length_in_the_query(make_explanation):
     np.testing.assert_allclose(limb_deviation(e, FLAT), [(1 / 6) / 2 / 2])
 
 
-def test_own_units_count(make_explanation):
+def test_angles_do_not_depend_on_the_scaler(make_explanation):
     one = answer(make_explanation, [[STRETCHED]], [[BENT]])
     other = answer(make_explanation, [[STRETCHED]], [[BENT]], scale=7.0, center=3.0)
     np.testing.assert_array_equal(joint_deviation(one, FLAT), joint_deviation(other, FLAT))
@@ -80,7 +80,7 @@ def test_padding_does_not_count(make_explanation):
 
 
 def test_distances_compare_distributions_not_steps(make_explanation):
-    # The two steps change places: every length differs from before, and the distribution is the same.
+    # The two steps are swapped: every length differs from before, but the distribution is the same.
     twice = [0, 0, 6, 0, 16, 0]
     e = answer(make_explanation, [[STRETCHED, twice]], [[twice, STRETCHED]])
     assert limb_deviation(e, FLAT)[0] > 0.5
@@ -92,7 +92,7 @@ def test_distances_compare_distributions_not_steps(make_explanation):
     assert joint_distance(e, FLAT) == {"shoulder–elbow–wrist": pytest.approx(45)}
 
 
-def test_distances_as_scipy_has_them(make_explanation):
+def test_distances_equal_those_of_scipy(make_explanation):
     from scipy.stats import wasserstein_distance
 
     rng = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_a_body_moved_as_a_whole_does_not_deviate(make_explanation, body, shift)
 
 @given(arrays(np.float64, (2, 3, 9), elements=COORDINATES), st.integers(0, 2**32 - 1))
 @settings(max_examples=50, deadline=None)
-def test_turned_as_a_whole_likewise_and_scaled_only_lengths(make_explanation, body, seed):
+def test_rotation_changes_nothing_and_scaling_only_lengths(make_explanation, body, seed):
     body = body + np.array([0, 0, 0, 30, 0, 0, 30, 30, 0])
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
     turned = (body.reshape(2, 3, 3, 3) @ turn).reshape(body.shape)

@@ -1,4 +1,4 @@
-"""Outlier scores relative to real series: real ones are near 1, noise is above, padding does not count."""
+"""Outlier scores relative to real series: near 1 for real ones, higher for noise; padding does not count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
 from sparcets.metrics import plausibility
-from sparcets.metrics.plausibility import RATIOS, Plausibility
+from sparcets.metrics.plausibility import NEIGHBOURS, RATIOS, Plausibility
 from sparcets.testing.data import make_series
 
 
@@ -49,7 +49,7 @@ def noisy(X, scaler, size=1.5):
 
 
 @pytest.mark.parametrize("name", RATIOS)
-def test_real_ones_are_near_one_and_noise_is_above(ds, scaler, fitted, answers, name):
+def test_real_series_are_near_one_and_noise_is_above(ds, scaler, fitted, answers, name):
     real = fitted.ratios(answers(ds.X_test, ds.y_test))[name]
     for label in range(3):
         assert real[ds.y_test == label].mean() == pytest.approx(1, abs=1e-9)
@@ -117,7 +117,7 @@ def test_padding_does_not_count(answers):
     for name in RATIOS:
         np.testing.assert_allclose(results[0][name], results[1][name], rtol=1e-5)
         assert results[0][name] == pytest.approx(np.ones(len(e)), abs=0.4)
-    ignorant = replace(e, lengths=None)  # the filler counts as soon as nobody says it is padding
+    ignorant = replace(e, lengths=None)  # without lengths, the filler counts as data
     assert Plausibility(ds, Scaler.fit(ds.X_train, ds.lengths_train)).ratios(ignorant)["knn_ratio"].mean() > 5
 
 
@@ -133,20 +133,16 @@ def test_answers_are_scored_one_by_one(ds, scaler, fitted, answers, monkeypatch)
         np.testing.assert_allclose(chunked[name], whole[name], rtol=1e-9)
 
 
-def test_fitted_once_and_only_what_is_asked_for(ds, scaler, answers, monkeypatch):
-    fits = []
-    original = plausibility._fit_scores
-    monkeypatch.setattr(plausibility, "_fit_scores", lambda *args: fits.append(1) or original(*args))
+def test_each_class_is_fitted_once_on_first_use(ds, scaler, answers):
     lazy = Plausibility(ds, scaler)
-    assert not fits
-    lazy.ratios(answers(ds.X_test[:3], 1))
-    lazy.ratios(answers(ds.X_test[3:6], 1))
-    assert len(fits) == 1
-    lazy.ratios(answers(ds.X_test[:3], [0, 1, 0]))
-    assert len(fits) == 2
+    first = lazy.ratios(answers(ds.X_test[:3], 1))
+    lazy.dataset = replace(ds, X_train=np.zeros_like(ds.X_train))  # nothing can be fitted on that: NaN
+    later = lazy.ratios(answers(ds.X_test[:3], [1, 1, 0]))
+    for name in RATIOS:
+        assert later[name][:2].tolist() == first[name][:2].tolist() and np.isnan(later[name][2])
 
 
-def test_seed_decides(ds, scaler, answers):
+def test_results_depend_on_the_seed(ds, scaler, answers):
     e = answers(noisy(ds.X_test[:5], scaler), 0)
 
     def ratios(seed):
@@ -158,13 +154,16 @@ def test_seed_decides(ds, scaler, answers):
         assert (one[name] != other[name]).all()
 
 
-def test_no_more_than_at_most(ds, scaler, monkeypatch, answers):
-    seen = []
-    original = plausibility._fit_scores
-    monkeypatch.setattr(plausibility, "_fit_scores", lambda X, seed: seen.append(len(X)) or original(X, seed))
-    Plausibility(ds, scaler, at_most=20).ratios(answers(ds.X_test[:1], 0))
-    Plausibility(ds, scaler).ratios(answers(ds.X_test[:1], 0))
-    assert seen == [20, (ds.y_train == 0).sum()]
+def test_no_more_than_at_most(ds, scaler, answers):
+    e = answers(noisy(ds.X_test[:5], scaler), 0)
+
+    def knn(at_most):
+        return Plausibility(ds, scaler, at_most=at_most).ratios(e)["knn_ratio"]
+
+    assert np.isnan(knn(NEIGHBOURS)).all(), "a class needs more series than neighbours"
+    assert np.isfinite(knn(NEIGHBOURS + 1)).all()
+    n = max((ds.y_train == 0).sum(), (ds.y_test == 0).sum())
+    assert knn(n).tolist() == knn(2000).tolist() != knn(n - 1).tolist()
 
 
 def few(ds, n_train, n_test):
@@ -183,7 +182,7 @@ def few(ds, n_train, n_test):
 
 
 @pytest.mark.parametrize(("n_train", "n_test", "known"), [(6, 1, True), (5, 9, False), (0, 9, False), (9, 0, False)])
-def test_too_little_to_go_by(ds, scaler, answers, n_train, n_test, known):
+def test_too_few_series_of_a_class(ds, scaler, answers, n_train, n_test, known):
     ratios = Plausibility(few(ds, n_train, n_test), scaler).ratios(answers(ds.X_test[:4], [0, 1, 2, 0]))
     for values in ratios.values():
         assert np.isfinite(values).tolist() == [known, True, True, known]
@@ -203,7 +202,7 @@ def test_no_answers(ds, fitted, answers):
     assert [values.shape for values in fitted.ratios(answers(ds.X_test, 0)[:0]).values()] == [(0,)] * 4
 
 
-def test_nothing_is_written_into(ds, scaler, answers):
+def test_inputs_are_not_modified(ds, scaler, answers):
     e = answers(noisy(ds.X_test, scaler), 0)
     before = e.counterfactual.copy(), ds.X_train.copy()
     Plausibility(ds, scaler).ratios(e)

@@ -1,4 +1,4 @@
-"""Distances between query and counterfactual: by hand, by law, and against another implementation."""
+"""Distances between query and counterfactual: values computed by hand, invariants, and another implementation."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_padding_does_not_count(make_explanation):
     np.testing.assert_allclose(similarity(e), [4 / 6, 7 / 4])
 
 
-def test_losses_and_measures_are_one(make_explanation):
+def test_loss_and_measure_agree(make_explanation):
     import torch
 
     from sparcets.training import losses
@@ -67,7 +67,7 @@ def test_losses_and_measures_are_one(make_explanation):
 
 
 @pytest.mark.parametrize(("T", "F"), [(1, 1), (2, 3), (7, 1), (20, 4)])
-def test_dtw_is_that_of_aeon(make_explanation, T, F):
+def test_dtw_equals_that_of_aeon(make_explanation, T, F):
     distances = pytest.importorskip("aeon.distances")
     rng = np.random.default_rng(T)
     query, other = rng.normal(size=(2, 5, T, F)).cumsum(2)
@@ -93,23 +93,23 @@ def series(draw):
 @pytest.mark.parametrize("measure", MEASURES)
 @settings(max_examples=30, deadline=None)
 @given(case=series())
-def test_laws(make_explanation, measure, case):
+def test_invariants(make_explanation, measure, case):
     query, delta, scale, lengths = case
     e = make_explanation(delta, query=query, scale=scale, lengths=lengths)
     value = measure(e)
     assert value.shape == (len(query),)
     assert value.dtype == np.float64
     assert (value >= 0).all()
-    # Nothing changed, nothing to pay.
+    # No change has distance 0.
     assert (measure(make_explanation(np.zeros_like(delta), query=query, scale=scale, lengths=lengths)) == 0).all()
-    # One by one, in any order, and back from the counterfactual to the query: the same.
+    # Order, batching, and exchanging query and counterfactual make no difference.
     order = np.arange(len(e))[::-1]
     np.testing.assert_allclose(measure(e[order]), value[order], rtol=1e-12)
     np.testing.assert_allclose([measure(answer).item() for answer in e], value, rtol=1e-12)
-    # A millionth: where query + delta = counterfactual is rounded, so is the way back.
+    # A tolerance of 1e-6, because query + delta is rounded.
     back = make_explanation(-delta, query=query + delta, scale=scale, lengths=lengths)
     np.testing.assert_allclose(measure(back), value, rtol=1e-6, atol=1e-12)
-    # What stands in the padding does not matter, and a padded series is worth what it is worth alone.
+    # Values in the padding do not matter, and a padded series has the same distance as without padding.
     noise = np.random.default_rng(0).normal(size=(2, *query.shape))
     noise[:, np.arange(query.shape[1]) < lengths[:, None]] = 0
     noisy = make_explanation(delta + noise[0], query=query + noise[1], scale=scale, lengths=lengths)
@@ -123,7 +123,7 @@ def test_laws(make_explanation, measure, case):
     assert (linf(e) <= l2(e) * (1 + 1e-9)).all()
 
 
-def test_dtw_in_pieces_is_dtw_at_once(make_explanation, monkeypatch):
+def test_dtw_in_chunks(make_explanation, monkeypatch):
     rng = np.random.default_rng(0)
     e = make_explanation(rng.normal(size=(7, 5, 2)), query=rng.normal(size=(7, 5, 2)), lengths=[5, 1, 3, 5, 2, 4, 5])
     whole = dtw(e)
@@ -132,5 +132,5 @@ def test_dtw_in_pieces_is_dtw_at_once(make_explanation, monkeypatch):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_no_answers_give_no_values(make_explanation, measure):
+def test_no_answers(make_explanation, measure):
     assert measure(make_explanation(np.zeros((0, 4, 2)))).shape == (0,)

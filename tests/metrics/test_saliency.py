@@ -1,4 +1,4 @@
-"""ROC of the size of changes against the salient entries: by hand, by law, and as scikit-learn has it."""
+"""ROC of the size of changes against the salient entries: by hand, invariants, and compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_padding_does_not_count(make_explanation):
 
 
 @pytest.mark.parametrize("flag", [True, False])
-def test_nothing_to_tell_apart(make_explanation, flag):
+def test_all_or_no_entries_salient(make_explanation, flag):
     e = make_explanation(np.ones((2, 3, 2)))
     salient = np.full((2, 3, 2), flag)
     assert np.isnan(salient_auc(e, salient)).all()
@@ -74,7 +74,7 @@ def test_no_answers(make_explanation):
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_as_scikit_learn_has_it(make_explanation, data):
+def test_equals_scikit_learn(make_explanation, data):
     from sklearn.metrics import roc_auc_score, roc_curve
 
     n, n_steps = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 5))
@@ -93,25 +93,25 @@ def test_as_scikit_learn_has_it(make_explanation, data):
     assert pooled_auc(e, salient) == pytest.approx(roc_auc_score(*together))
     fpr, tpr = roc(e, salient, grid=13)
     x, y, _ = roc_curve(*together, drop_intermediate=False)
-    # Just beyond a corner the curve stands at the upper end of a straight rise.
+    # Just beyond a corner, the curve is at the upper end of a vertical part.
     np.testing.assert_allclose(tpr, np.interp(np.minimum(fpr + 1e-9, 1), x, y), atol=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 3.0]))
 @settings(max_examples=20, deadline=None)
-def test_laws(make_explanation, seed, factor):
+def test_invariants(make_explanation, seed, factor):
     rng = np.random.default_rng(seed)
     delta, salient = rng.normal(size=(3, 5, 2)).round(1), rng.random((3, 5, 2)) < 0.4
     salient[:, 0] = [True, False]
     area = salient_auc(make_explanation(delta), salient)
-    # Size and sign do not matter, only the order; salient and not salient swapped turns it round.
+    # Only the order of the sizes matters; swapping salient and non-salient gives 1 − area.
     np.testing.assert_allclose(salient_auc(make_explanation(-delta * factor), salient), area)
     np.testing.assert_allclose(salient_auc(make_explanation(delta), ~salient), 1 - area)
     order = rng.permutation(3)
     np.testing.assert_array_equal(salient_auc(make_explanation(delta[order]), salient[order]), area[order])
 
 
-def test_chunks_are_one(make_explanation, monkeypatch):
+def test_chunks_make_no_difference(make_explanation, monkeypatch):
     rng = np.random.default_rng(0)
     e, salient = make_explanation(rng.normal(size=(7, 5, 2))), rng.random((7, 5, 2)) < 0.4
     whole = salient_auc(e, salient)
@@ -138,7 +138,7 @@ def test_perfect_counterfactual_of_moving_box(make_explanation):
     assert (salient_auc(e, ds.salient_test) == 1).all()
     assert pooled_auc(e, ds.salient_test) == 1
     assert roc(e, ds.salient_test)[1].tolist() == [1.0] * 101
-    # The same change in the wrong place is no better than chance over all queries.
+    # The same change against the masks of other queries is close to chance.
     elsewhere = np.random.default_rng(0).permutation(len(ds.X_test))
     assert pooled_auc(e, ds.salient_test[elsewhere]) < 0.75
 
@@ -147,6 +147,6 @@ def test_perfect_counterfactual_of_moving_box(make_explanation):
     "salient", [np.ones((2, 3, 1), dtype=bool), np.ones((1, 3, 2), dtype=bool), np.ones((2, 3, 2))]
 )
 @pytest.mark.parametrize("measure", [salient_auc, pooled_auc, roc])
-def test_masks_of_another_kind_are_refused(make_explanation, measure, salient):
+def test_masks_of_another_shape_or_type_raise(make_explanation, measure, salient):
     with pytest.raises(ShapeError, match=r"salient must have a flag for every entry of every answer, bool \(2, 3, 2\)"):
         measure(make_explanation(np.ones((2, 3, 2))), salient)

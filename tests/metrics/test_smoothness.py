@@ -1,4 +1,4 @@
-"""Smoothness, by hand and by law."""
+"""Smoothness: values computed by hand, and invariants."""
 
 import math
 
@@ -26,7 +26,7 @@ def test_padding_does_not_count(make_explanation):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_steps=st.integers(1, 8))
-def test_laws(make_explanation, seed, n_steps):
+def test_invariants(make_explanation, seed, n_steps):
     rng = np.random.default_rng(seed)
     delta = rng.normal(size=(3, n_steps, 2))
     lengths = rng.integers(1, n_steps + 1, 3)
@@ -34,14 +34,14 @@ def test_laws(make_explanation, seed, n_steps):
     value = smoothness(e)
     np.testing.assert_allclose(smoothness(e[[2, 0, 1]]), value[[2, 0, 1]], rtol=1e-12)
     np.testing.assert_allclose(smoothness(make_explanation(3 * delta, lengths=lengths)), 3 * value, rtol=1e-9)
-    for i, n in enumerate(lengths):  # whatever stands in the padding
+    for i, n in enumerate(lengths):  # values in the padding do not matter
         np.testing.assert_allclose(smoothness(make_explanation(delta[i : i + 1, :n])), value[i], rtol=1e-12)
     assert smoothness(make_explanation(0 * delta)).tolist() == [0, 0, 0]
-    # A level change costs its one jump, however long it lasts.
+    # A constant change has a single jump, whatever its length.
     np.testing.assert_allclose(smoothness(make_explanation(np.ones((1, n_steps, 1)))), 1 / n_steps)
 
 
-def test_losses_and_measures_are_one(make_explanation):
+def test_loss_and_measure_agree(make_explanation):
     import torch
 
     from sparcets.training import losses
@@ -50,5 +50,5 @@ def test_losses_and_measures_are_one(make_explanation):
     np.testing.assert_allclose(smoothness(e), losses.smoothness(torch.tensor(standardised_delta(e))), rtol=1e-6)
 
 
-def test_no_answers_give_no_values(make_explanation):
+def test_no_answers(make_explanation):
     assert smoothness(make_explanation(np.zeros((0, 4, 2)))).shape == (0,)

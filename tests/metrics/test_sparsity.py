@@ -1,10 +1,11 @@
-"""How much changes, and in how many pieces: by hand, by law, and against the stretches readers are told."""
+"""Sparsity and segments: values computed by hand, invariants, and compared with find_segments."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparcets.explanation.segments import find_segments
 from sparcets.metrics.sparsity import (
     changed_within,
     features_touched,
@@ -14,7 +15,6 @@ from sparcets.metrics.sparsity import (
     sparsity,
     steps_touched,
 )
-from sparcets.segments import find_segments
 
 MEASURES = [sparsity, steps_touched, features_touched, segments, segment_length, segments_per_feature]
 SHARES = [sparsity, steps_touched, features_touched, segments]  # 0 where nothing changed; the others are NaN
@@ -61,7 +61,7 @@ def test_padding_does_not_count(make_explanation):
     }
 
 
-def test_no_change_costs_nothing_and_has_no_stretches(make_explanation):
+def test_no_change_has_no_segments(make_explanation):
     e = make_explanation(np.zeros((2, 3, 2)))
     for measure in MEASURES:
         if measure in SHARES:
@@ -70,14 +70,14 @@ def test_no_change_costs_nothing_and_has_no_stretches(make_explanation):
             assert np.isnan(measure(e)).all()
 
 
-def test_nothing_mutable_is_no_division_by_zero(make_explanation):
+def test_no_mutable_feature(make_explanation):
     e = make_explanation(np.zeros((2, 3, 2)), mutable=False)
     assert sparsity(e).tolist() == features_touched(e).tolist() == [0, 0]
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_steps=st.integers(1, 8), share=st.sampled_from([0.0, 0.2, 0.6, 1.0]))
-def test_laws(make_explanation, seed, n_steps, share):
+def test_invariants(make_explanation, seed, n_steps, share):
     rng = np.random.default_rng(seed)
     delta = np.where(rng.random((4, n_steps, 3)) < share, 1.0, 0.0)
     lengths = rng.integers(1, n_steps + 1, 4)
@@ -87,7 +87,7 @@ def test_laws(make_explanation, seed, n_steps, share):
         value = measure(e)
         assert value.dtype == np.float64
         np.testing.assert_array_equal(measure(e[order]), value[order])
-        for i, n in enumerate(lengths):  # whatever stands in the padding
+        for i, n in enumerate(lengths):  # values in the padding do not matter
             np.testing.assert_array_equal(measure(make_explanation(delta[i : i + 1, :n])), value[i : i + 1])
     found = find_segments(changed_within(e))
     np.testing.assert_array_equal(segments(e), np.bincount(found.series, minlength=4))
@@ -98,12 +98,12 @@ def test_laws(make_explanation, seed, n_steps, share):
     assert (sparsity(e) <= np.minimum(steps_touched(e), features_touched(e))).all()
 
 
-def test_it_is_the_share_that_answers_tell(make_explanation):
+def test_sparsity_equals_share_changed(make_explanation):
     e = make_explanation(DELTA, mutable=[True, True, False])
     np.testing.assert_array_equal(sparsity(e), e.share_changed)
 
 
-def test_losses_and_measures_are_one(make_explanation):
+def test_loss_and_measure_agree(make_explanation):
     import torch
 
     from sparcets.training import losses
@@ -112,5 +112,5 @@ def test_losses_and_measures_are_one(make_explanation):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_no_answers_give_no_values(make_explanation, measure):
+def test_no_answers(make_explanation, measure):
     assert measure(make_explanation(np.zeros((0, 4, 2)))).shape == (0,)

@@ -1,4 +1,4 @@
-"""One perturbation for all queries, or one for each."""
+"""Universality: 1 for one perturbation shared by all queries, near 0 for independent ones."""
 
 import numpy as np
 import pytest
@@ -17,13 +17,13 @@ def explain(make_explanation):
 
 def test_by_hand(explain):
     # Means of the others: (1, 2), (2, 1), (1, 1).
-    # Left: 1+4, 4+1, 1+1 = 12; in all: 4 + 4 + 8 = 16.
+    # Residual: 1+4, 4+1, 1+1 = 12; total: 4 + 4 + 8 = 16.
     assert universality(explain([[2, 0], [0, 2], [2, 2]])) == pytest.approx(1 - 12 / 16)
 
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 6))
-def test_it_is_the_leave_one_out_formula(make_explanation, seed, n):
+def test_equals_the_leave_one_out_formula(make_explanation, seed, n):
     delta = np.random.default_rng(seed).normal(0.5, 1, (n, 3, 2))
     others = np.stack([np.delete(delta, i, axis=0).mean(0) for i in range(n)])
     expected = 1 - ((delta - others) ** 2).sum() / (delta**2).sum()
@@ -53,7 +53,7 @@ def test_independent_residuals_are_near_0_or_below(explain):
 
 
 def test_each_target_has_a_mean_of_its_own(explain):
-    # One residual per target, opposed: universal for each of them, though nothing is common.
+    # One residual per target, opposite to each other: universal per target, although the targets share nothing.
     e = explain([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]], target=[0, 0, 1, 1])
     assert universality(e) == pytest.approx(1.0)
 
@@ -72,7 +72,7 @@ def test_padding_does_not_count(explain):
     assert universality(e) == pytest.approx(1 - 12 / 16)
 
 
-def test_nothing_to_compare_is_no_number(explain):
+def test_nan_where_nothing_can_be_compared(explain):
     assert np.isnan(universality(explain([[1.0, 2.0]])))
     assert np.isnan(universality(explain(np.zeros((3, 2)))))
     assert np.isnan(universality(explain([[1.0, 2.0]])[[]]))

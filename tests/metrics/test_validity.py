@@ -1,4 +1,4 @@
-"""Validity, coverage, and precision in its three readings, by hand."""
+"""Validity, coverage, and the three definitions of precision, by hand."""
 
 import math
 

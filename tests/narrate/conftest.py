@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.explanation import Explanation
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 
 INFO = replace(
     SeriesInfo.measure(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4

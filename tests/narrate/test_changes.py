@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, coordinate_groups, find_changes, find_groups
 
 Make = Callable[..., Explanation]

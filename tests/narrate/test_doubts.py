@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.narrate.doubts import find_doubts
 from sparcets.narrate.text import narrate
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparcets.errors import DataError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.narrate.text import narrate
 
 Make = Callable[..., Explanation]

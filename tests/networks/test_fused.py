@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.networks import fused, recurrent
-from sparcets.networks.mixer import Mixer
+from sparcets.explainers.sparcets.mixer import Mixer
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")

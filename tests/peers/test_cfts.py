@@ -17,7 +17,7 @@ import torch
 import sparcets as sp
 from sparcets.classifiers.base import Classifier
 from sparcets.errors import CapabilityError, ConfigError, MissingExtraError, SparcetsError
-from sparcets.explainers.load import load_as
+from sparcets.explainers.files import load_as
 from sparcets.peers import PEERS
 from sparcets.peers.algorithms import ALGORITHMS
 from sparcets.peers.cfts import CftsPeer, peer_class

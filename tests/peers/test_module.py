@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.peers.module import from_peer, to_peer
-from sparcets.series_info import SeriesInfo
 
 X = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
 INFO = SeriesInfo.measure(X, ("a", "b"))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.explanation import Explanation
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 
 SCALE = 4.0  # every feature's standard deviation
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.errors import CapabilityError, OutOfRangeError
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.plots import style
 from sparcets.plots.body import find_body, plot_body
 from sparcets.plots.interactive_body import body_figure

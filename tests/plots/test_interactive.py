@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.explanation import Explanation, join
+from sparcets.explanation.result import Explanation, join
 from sparcets.plots import interactive
 from sparcets.plots.interactive import answers_figure, curves_figure, frequency_figure, map_figure, rounded, show
 

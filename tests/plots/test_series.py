@@ -13,7 +13,7 @@ from matplotlib import colors, rcParams
 from matplotlib.figure import Figure
 
 from sparcets.errors import MissingExtraError, ShapeError
-from sparcets.explanation import Explanation, join
+from sparcets.explanation.result import Explanation, join
 from sparcets.plots import style
 from sparcets.plots.series import plot_answer, plot_answers
 

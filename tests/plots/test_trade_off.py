@@ -3,8 +3,8 @@
 import pytest
 
 from sparcets.errors import DataError
+from sparcets.explainers.sparcets.operating_point import Place, knee
 from sparcets.plots.trade_off import plot_trade_off_curve
-from sparcets.trade_off import Place, knee
 
 PLACES = [
     Place(strength=0.0, loudness=1.0, valid=0.9, transfer=0.8, changed=0.2),

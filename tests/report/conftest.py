@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcets.explanation import Explanation
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
 
 NAMES = ("LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y", "<i>load</i>")
 STATUS = ("generated", "refined", "neighbour", "not_found", "unchanged", "generated")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparcets.explanation import Explanation, join
+from sparcets.explanation.result import Explanation, join
 from sparcets.report.html import write_report
 
 pytestmark = pytest.mark.browser

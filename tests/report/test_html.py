@@ -18,7 +18,7 @@ import pytest
 from sparcets.errors import DataError, MissingExtraError
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.scores import Scores
-from sparcets.explanation import Explanation
+from sparcets.explanation.result import Explanation
 from sparcets.report import html
 from sparcets.report.html import write_report
 

@@ -1,6 +1,7 @@
-"""A small workspace that several tests look at, and a client that talks to the app without a network."""
+"""A small workspace and an in-process client of the studio's API."""
 
 import io
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,32 +11,34 @@ import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the studio needs the extra sparcets[studio]")
-pytest.importorskip("httpx2", reason="the tests of the studio talk to it through httpx2")
+pytest.importorskip("httpx2", reason="the tests of the studio need httpx2")
 
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from sparcets.studio.app import create_app
-from sparcets.studio.data import describe, parse
+from sparcets.studio.data import dataset_record, parse
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.testing.data import make_series
 
+API = "/api/v1"
 HOST = "http://127.0.0.1"
 NAMES = ["left", "right", "top", "idle"]
+N_TEST = 18
 
 
-def npz(n: int = 90) -> bytes:
-    """Return the bytes of a file of three classes that differ in the first three features."""
+def npz_bytes(n: int = 90) -> bytes:
+    """Return the content of a file with three classes that differ in the first three features."""
     X, y = make_series(n)
-    made = io.BytesIO()
+    content = io.BytesIO()
     labels = np.array(["calm", "brisk", "wild"])[y]
-    np.savez(made, X=X, y=labels, feature_names=NAMES, units=["m", "m", "m", "V"], sampling_rate=10.0)
-    return made.getvalue()
+    np.savez(content, X=X, y=labels, feature_names=NAMES, units=["m", "m", "m", "V"], sampling_rate=10.0)
+    return content.getvalue()
 
 
-class Made(NamedTuple):
+class Sample(NamedTuple):
     """A workspace with a data set, a classifier, and two explainers of it."""
 
     folder: Path
@@ -48,10 +51,10 @@ class Made(NamedTuple):
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = Workspace(tmp_path_factory.mktemp("workspace"))
-    with workspace.making("datasets", "own") as folder:
-        (folder / "own.npz").write_bytes(npz())
+    with workspace.create("datasets", "own") as folder:
+        (folder / "own.npz").write_bytes(npz_bytes())
         dataset = parse(folder / "own.npz", Limits(), seed=0)
-        write_record(folder, describe(dataset, "own", source="own.npz", uploaded=True, seed=0))
+        write_record(folder, dataset_record(dataset, "own", source="own.npz", uploaded=True, seed=0))
     train_classifier(workspace, "fcn", TrainClassifier(dataset="own", architecture="fcn", preset="tiny"), 0, "cpu")
     for method in ("nearest", "ics"):
         fit_explainer(workspace, method, FitExplainer(classifier="fcn", method=method, preset="tiny"), 0, "cpu")
@@ -59,25 +62,25 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def made(template: Path, tmp_path: Path) -> Made:
-    """Return a copy that a test may do with as it likes."""
+def sample(template: Path, tmp_path: Path) -> Sample:
+    """Return a copy of the workspace that a test may modify."""
     shutil.copytree(template, tmp_path / "workspace")
-    return Made(tmp_path / "workspace")
+    return Sample(tmp_path / "workspace")
 
 
 @pytest.fixture
-def start(made: Made) -> Iterator[Callable[..., TestClient]]:
-    """Return a function that starts the studio of the workspace, with options of its own."""
-    begun: list[TestClient] = []
+def start(sample: Sample) -> Iterator[Callable[..., TestClient]]:
+    """Return a function that starts the studio on the workspace, with the given options."""
+    clients: list[TestClient] = []
 
-    def starting(**options: Any) -> TestClient:
-        client = TestClient(create_app(made.folder, device="cpu", **options), base_url=HOST)
+    def start_client(**options: Any) -> TestClient:
+        client = TestClient(create_app(sample.folder, device="cpu", **options), base_url=HOST)
         client.__enter__()
-        begun.append(client)
+        clients.append(client)
         return client
 
-    yield starting
-    for client in begun:
+    yield start_client
+    for client in clients:
         client.__exit__(None, None, None)
 
 
@@ -87,10 +90,19 @@ def client(start: Callable[..., TestClient]) -> TestClient:
 
 
 def error(response: Any, status: int) -> dict[str, Any]:
-    """Check the one shape of errors, and return what it holds."""
+    """Check status and shape of an error response, and return its content."""
     assert response.status_code == status, response.text
     body = response.json()
     assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "details"}
     assert body["error"]["message"].strip() and "Traceback" not in response.text
-    held: dict[str, Any] = body["error"]
-    return held
+    content: dict[str, Any] = body["error"]
+    return content
+
+
+def make_outdated(sample: Sample, name: str) -> None:
+    """Turn a saved explainer into a ``sparce`` explainer of the previous file format."""
+    folder = sample.folder / "explainers" / name
+    header, record = (json.loads((folder / file).read_text()) for file in ("explainer.json", "about.json"))
+    header |= {"format": header["format"] - 1, "method": "sparce"}
+    (folder / "explainer.json").write_text(json.dumps(header))
+    (folder / "about.json").write_text(json.dumps(record | {"method": "sparce"}))

@@ -1,4 +1,4 @@
-"""Uploads: parsed without pickle, told in the user's words, and never larger than they seem."""
+"""Uploads: parsed without pickle, limited in size, with errors that name the uploaded file."""
 
 import io
 import zipfile
@@ -7,44 +7,44 @@ from typing import Any
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from sparcets.errors import FileFormatError
 from sparcets.studio.data import parse, safe_name
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 
-from .conftest import Made, error
+from .conftest import API, Sample, error
 
 
-def test_names_are_made_safe() -> None:
+def test_safe_names() -> None:
     assert safe_name("Gait Über 3.CSV") == "Gait_ber_3.csv"
     assert len(safe_name("x" * 250 + ".npz")) == 64
 
 
-def test_what_is_packed_small_but_huge_is_refused(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_rejected(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.npz"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("X.npy", b"\0" * 2_000_000)
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", b"\0" * 2_000_000)
     assert bomb.stat().st_size < 10_000
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as raised:
         parse(bomb, Limits(unpacked_bytes=1_000_000), 0)
-    assert told.value.status_code == 413
+    assert raised.value.status_code == 413
 
 
-def test_nothing_is_unpickled(client: TestClient, made: Made) -> None:
+def test_nothing_is_unpickled(client: TestClient, sample: Sample) -> None:
     class Evil:
         def __reduce__(self) -> Any:
-            return (Path(made.folder / "owned").touch, ())
+            return (Path(sample.folder / "owned").touch, ())
 
-    made_up = io.BytesIO()
-    np.savez(made_up, X=np.array([Evil()], dtype=object), y=np.zeros(1))
-    told = error(client.post("/api/v1/datasets/upload?filename=a.npz", content=made_up.getvalue()), 422)
-    assert not (made.folder / "owned").exists() and "a.npz" in told["message"]
+    content = io.BytesIO()
+    np.savez(content, X=np.array([Evil()], dtype=object), y=np.zeros(1))
+    error(client.post(f"{API}/datasets/upload?filename=a.npz", content=content.getvalue()), 422)
+    assert not (sample.folder / "owned").exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "text"),
     [
         ("a.csv", b"", "empty"),
         ("a.csv", b"time,label,x\n0,a,1\n", "no column 'series'"),
@@ -54,15 +54,15 @@ def test_nothing_is_unpickled(client: TestClient, made: Made) -> None:
         ("a.npz", b"no zip at all", "a.npz"),
     ],
 )
-def test_broken_files_are_told_by_their_own_name(
-    client: TestClient, made: Made, name: str, content: bytes, words: str
+def test_errors_of_broken_files_name_the_file_only(
+    client: TestClient, sample: Sample, name: str, content: bytes, text: str
 ) -> None:
-    told = error(client.post("/api/v1/datasets/upload", params={"filename": name}, content=content), 422)
-    assert words in told["message"] and str(made.folder) not in told["message"]
-    assert [p.name for p in (made.folder / "datasets").iterdir()] == ["own"]
+    problem = error(client.post(f"{API}/datasets/upload", params={"filename": name}, content=content), 422)
+    assert name in problem["message"] and text in problem["message"] and str(sample.folder) not in problem["message"]
+    assert [p.name for p in (sample.folder / "datasets").iterdir()] == ["own"]
 
 
-def test_complaints_keep_their_kind(tmp_path: Path) -> None:
+def test_parse_keeps_the_type_of_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("series\n")
     with pytest.raises(FileFormatError, match=r"^a\.csv"):
         parse(tmp_path / "a.csv", Limits(), 0)

@@ -1,56 +1,56 @@
-"""The process that trains: what it says on stdout, and that it ends with the studio."""
+"""The worker process: its reports on stdout, its errors, and its end when the studio exits."""
 
 import json
 import subprocess
 import sys
 from typing import Any
 
-from sparcets.studio.worker import reporter
+from sparcets.studio.worker import throttled
 
-from .conftest import Made
+from .conftest import Sample
 
 
-def run(made: Made, request: dict[str, Any], *, stay: bool = False) -> subprocess.Popen[str]:
+def run(sample: Sample, request: dict[str, Any]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "sparcets.studio.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    asked = {"workspace": str(made.folder), "id": "new", "seed": 0, "device": "cpu", **request}
+    task = {"workspace": str(sample.folder), "id": "new", "seed": 0, "device": "cpu", **request}
     assert process.stdin is not None
-    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.write(json.dumps(task) + "\n")
     process.stdin.flush()
     return process
 
 
-def test_it_tells_its_stages_and_a_mistake_in_words(made: Made) -> None:
-    (made.folder / "datasets" / "own" / "own.npz").write_bytes(b"broken")
+def test_an_error_is_reported(sample: Sample) -> None:
+    (sample.folder / "datasets" / "own" / "own.npz").write_bytes(b"broken")
     request = {"dataset": "own", "architecture": "fcn", "preset": "tiny"}
-    process = run(made, {"kind": "classifier", "request": request})
+    process = run(sample, {"kind": "classifier", "request": request})
     assert process.stdout is not None and process.stdin is not None
     (line,) = process.stdout.read().splitlines()
     assert process.wait() == 2
     process.stdin.close()
     process.stdout.close()
-    told = json.loads(line)
-    assert told["code"] == "file_format" and "own.npz" in told["message"]
-    assert not (made.folder / "classifiers" / "new").exists()
+    problem = json.loads(line)
+    assert problem["code"] == "file_format" and "own.npz" in problem["message"]
+    assert not (sample.folder / "classifiers" / "new").exists()
 
 
-def test_it_ends_when_the_studio_is_gone(made: Made) -> None:
+def test_the_worker_exits_when_stdin_is_closed(sample: Sample) -> None:
     request = {"dataset": "own", "architecture": "bilstm", "preset": "default"}
-    process = run(made, {"kind": "classifier", "request": request})
+    process = run(sample, {"kind": "classifier", "request": request})
     assert process.stdout is not None and process.stdin is not None
     assert json.loads(process.stdout.readline())["stage"] == "training bilstm"
     process.stdin.close()
     assert process.wait(20) == 1
     process.stdout.close()
-    assert not (made.folder / "classifiers" / "new").exists()
+    assert not (sample.folder / "classifiers" / "new").exists()
 
 
-def test_stages_are_reported_at_once_and_steps_not_too_often() -> None:
-    told: list[Any] = []
-    tell = reporter(lambda **event: told.append((event["stage"], event["done"])))
+def test_stages_are_reported_at_once_and_steps_are_throttled() -> None:
+    events: list[Any] = []
+    report = throttled(lambda **event: events.append((event["stage"], event["done"])))
     for stage in ("a", "b"):
         for done in range(101):
-            tell(stage, done, 100, "")
-    assert told[0] == ("a", 0) and ("b", 0) in told and told[-1] == ("b", 100)
-    assert len(told) < 60
+            report(stage, done, 100, "")
+    assert events[0] == ("a", 0) and ("b", 0) in events and events[-1] == ("b", 100)
+    assert len(events) < 60

@@ -8,7 +8,7 @@ import sparcets as sp
 from sparcets.explainers import adversarial, sparce
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.capture import CapturedStep
+from sparcets.training.cuda import CapturedStep
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 

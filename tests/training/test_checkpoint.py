@@ -12,7 +12,7 @@ from sparcets.errors import FileFormatError, StorageError
 from sparcets.explainers import adversarial
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.capture import CapturedStep
+from sparcets.training.cuda import CapturedStep
 from sparcets.training.checkpoint import FILE
 from sparcets.training.objective import LossTerm
 
@@ -34,7 +34,7 @@ import os, sys
 import sparcets as sp
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.capture import CapturedStep
+from sparcets.training.cuda import CapturedStep
 plain, taken = CapturedStep.update, []
 def update(self, batch):
     taken.append(1)

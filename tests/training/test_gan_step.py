@@ -9,7 +9,7 @@ from sparcets.config.explainers import LossWeights
 from sparcets.config.runs import TrainConfig
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.gan_step import GanStep

@@ -11,7 +11,7 @@ from sparcets.config.explainers import LossWeights
 from sparcets.datasets.catching import FEATURES
 from sparcets.errors import ConfigError, UnknownNameError
 from sparcets.training.objective import EXPLAINED, Candidate, LossTerm, Objective
-from sparcets.training.terms import CATCHING_ARMS, limb_lengths
+from sparcets.training.domain_losses import CATCHING_ARMS, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.errors import ConstraintError
-from sparcets.series_info import SeriesInfo
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.training.projection import Projection
 
 B, T, F = 3, 8, 5

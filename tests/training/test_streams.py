@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sparcets.training.streams import side_by_side
+from sparcets.training.cuda import side_by_side
 
 CPU = torch.device("cpu")
 

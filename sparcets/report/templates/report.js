@@ -1,18 +1,18 @@
-// Draws the pictures of an explanation when they come into view, and sorts the table. Nothing is loaded from anywhere.
+// Draws the figures of an explanation when they are scrolled into view, and sorts the table. Loads no external resource.
 "use strict";
 
 const OPTIONS = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
 async function unpack(id) {
   const letters = atob(document.getElementById(id).textContent), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i); // much sooner than Uint8Array.from
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i); // much faster than Uint8Array.from
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
 }
 
 async function startPlotly() {
   const code = window.Plotly ? "" : await unpack("plotly");
-  if (window.Plotly) return; // somebody else was faster
+  if (window.Plotly) return; // another call has loaded it meanwhile
   const script = document.createElement("script");
   script.textContent = code;
   document.head.append(script);
@@ -21,47 +21,47 @@ async function startPlotly() {
 async function draw(box) {
   if (box.dataset.drawn) return;
   box.dataset.drawn = "yes";
-  const empty = () => [...box.querySelectorAll(".plot")].filter((place) => !place.data);
+  const empty = () => [...box.querySelectorAll(".plot")].filter((plot) => !plot.data);
   try {
     const figures = JSON.parse(await unpack(box.dataset.figures));
     await startPlotly();
-    for (const place of empty()) {
+    for (const plot of empty()) {
       if (!box.dataset.drawn) return; // scrolled away meanwhile
-      const { data, layout, frames } = figures[place.dataset.name];
-      const config = { ...OPTIONS, toImageButtonOptions: { filename: `${box.id}-${place.dataset.name}`, scale: 3 } };
-      place.textContent = "";
-      await Plotly.newPlot(place, data, layout, config);
-      if (frames) await Plotly.addFrames(place, frames);
+      const { data, layout, frames } = figures[plot.dataset.name];
+      const config = { ...OPTIONS, toImageButtonOptions: { filename: `${box.id}-${plot.dataset.name}`, scale: 3 } };
+      plot.textContent = "";
+      await Plotly.newPlot(plot, data, layout, config);
+      if (frames) await Plotly.addFrames(plot, frames);
     }
   } catch (error) {
-    for (const place of empty()) place.textContent = `This picture cannot be drawn: ${error.message}`;
+    for (const plot of empty()) plot.textContent = `This figure cannot be drawn: ${error.message}`;
   }
 }
 
-// Pictures far from view are thrown away again: two hundred at once would fill the memory.
-function forget(box) {
+// Figures far from the viewport are removed again: hundreds at once would fill the memory.
+function purge(box) {
   if (!box.dataset.drawn) return;
   delete box.dataset.drawn;
-  box.querySelectorAll(".plot").forEach((place) => { if (place.data) Plotly.purge(place); });
+  box.querySelectorAll(".plot").forEach((plot) => { if (plot.data) Plotly.purge(plot); });
 }
 
-// By where the box is now: notices may be late, and tell of a place that was left long ago.
-const NEAR = 300, FAR = 4000; // pixels outside the window
-function tend(box) {
+// Uses the present position of the box: notifications of the observer may be late.
+const NEAR = 300, FAR = 4000; // pixels outside the viewport
+function update(box) {
   const { top, bottom } = box.getBoundingClientRect();
-  const away = Math.max(top - innerHeight, -bottom);
-  if (away < NEAR) draw(box);
-  else if (away > FAR) forget(box);
+  const distance = Math.max(top - innerHeight, -bottom);
+  if (distance < NEAR) draw(box);
+  else if (distance > FAR) purge(box);
 }
 
-// Words first: plotly.js keeps the browser busy for a second, and waits until the page stands and answers.
-const PATIENCE = 200; // milliseconds
+// Text first: loading plotly.js blocks the browser for about a second, so it waits until the page is responsive.
+const DELAY = 200; // milliseconds
 window.addEventListener("load", () => setTimeout(() => {
   for (const pixels of [NEAR, FAR]) {
-    const observer = new IntersectionObserver((seen) => seen.forEach((s) => tend(s.target)), { rootMargin: `${pixels}px` });
+    const observer = new IntersectionObserver((seen) => seen.forEach((s) => update(s.target)), { rootMargin: `${pixels}px` });
     document.querySelectorAll(".pictures").forEach((box) => observer.observe(box));
   }
-}, PATIENCE));
+}, DELAY));
 
 function sortBy(header) {
   const table = header.closest("table");

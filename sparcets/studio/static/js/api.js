@@ -1,4 +1,4 @@
-// Talking to the API: one error shape in, one kind of error out; asks for the token when the studio wants one.
+// Requests to the API. Error responses become ApiError; a 401 response opens the dialog for the token.
 
 import { $ } from "./dom.js";
 
@@ -6,13 +6,13 @@ const BASE = "/api/v1";
 
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error?.message ?? `The studio answered with status ${status}.`);
+    super(body?.error?.message ?? `The studio responded with status ${status}.`);
     this.status = status;
     this.code = body?.error?.code ?? "unknown";
   }
 }
 
-// The token comes in the address's fragment, which browsers never send, and leaves it at once.
+// The token comes in the fragment of the URL, which browsers do not send, and is removed from it at once.
 export function takeToken() {
   const found = /(?:^#|&)token=([^&]+)/.exec(location.hash);
   if (!found) return;
@@ -28,38 +28,37 @@ async function request(method, path, body, headers = {}) {
   try {
     response = await fetch(BASE + path, { method, body, headers });
   } catch {
-    throw new ApiError(0, { error: { code: "gone", message: "The studio does not answer. Is it still running?" } });
+    throw new ApiError(0, { error: { code: "gone", message: "The studio does not respond. Is it still running?" } });
   }
   if (response.status === 401) {
-    await askForToken();
+    await requestToken();
     return request(method, path, body, headers);
   }
   if (!response.ok) throw new ApiError(response.status, await response.json().catch(() => null));
   return response;
 }
 
-let asking = null;
+let pendingToken = null;
 
-function askForToken() {
-  asking ??= new Promise((resolve) => {
+function requestToken() {
+  pendingToken ??= new Promise((resolve) => {
     const dialog = $("#login");
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => {
       sessionStorage.setItem("token", $("input", dialog).value.trim());
       $("input", dialog).value = "";
-      asking = null;
+      pendingToken = null;
       resolve();
     }, { once: true });
     dialog.showModal();
   });
-  return asking;
+  return pendingToken;
 }
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
 export const get = async (path) => (await request("GET", path)).json();
 export const post = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).json();
-export const send = (path, body) => request("POST", path, JSON.stringify(body), { ...JSON_TYPE }); // no answer is expected
 export const remove = (path) => request("DELETE", path);
 export const file = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).blob();
 export const upload = async (picked) =>

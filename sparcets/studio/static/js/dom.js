@@ -1,4 +1,4 @@
-// Making elements. Text is always set as text: names that come from files never become markup.
+// DOM helpers. Text is always inserted as text, so that names from files never become markup.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -37,7 +37,7 @@ export function icon(name) {
   return svg;
 }
 
-// A name with places where a line may break: before capitals, and after _ . - and blanks unless little would be left.
+// A name with line-break opportunities: before capitals, and after _ . - and spaces if at least three characters follow.
 export function breakable(name) {
   const parts = name.split(/(?<=[a-z])(?=[A-Z])|(?<=[_.\- ])(?=.{3})/);
   return parts.flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
@@ -54,15 +54,16 @@ export function short(value) {
   return size >= 1e5 || size < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
 
-// An error of the API, or of the page itself, in words above everything else until it is dismissed or mended.
+// Shows an error message above the page until it is dismissed or replaced; an empty message clears it.
 export function notice(message) {
-  const place = $("#notices");
-  place.replaceChildren();
+  const container = $("#notices");
+  container.replaceChildren();
   if (!message) return;
-  const close = el("button", { type: "button", class: "plain", onclick: () => place.replaceChildren() }, "Dismiss");
-  place.append(el("div", { class: "notice error", role: "alert" }, el("span", {}, message), close));
+  const close = el("button", { type: "button", class: "plain", onclick: () => container.replaceChildren() }, "Dismiss");
+  container.append(el("div", { class: "notice error", role: "alert" }, el("span", {}, message), close));
 }
 
-export function speak(message) {
-  $("#spoken").textContent = message;
+// Announces a message to screen readers.
+export function announce(message) {
+  $("#announcement").textContent = message;
 }

@@ -1,19 +1,19 @@
-// Taking it away: the picture, the table, the whole explanation, and the Python lines.
+// Exports: picture, table of changes, explanation file, Python code.
 
 import { file } from "./api.js";
-import { $, el, notice, speak } from "./dom.js";
-import { question, state } from "./state.js";
+import { $, announce, el, notice } from "./dom.js";
+import { explainRequest, state } from "./state.js";
 
 const FILES = [
-  ["png", "Picture (PNG)"], ["pdf", "Picture (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["py", "Python lines (.py)"],
+  ["png", "Picture (PNG)"], ["pdf", "Picture (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["py", "Python code (.py)"],
 ];
-let shownFor = "";
+let codeKey = ""; // the request whose code is shown
 
-const asked = () => ({ ...question(), shown: state.shown });
+const exportRequest = () => ({ ...explainRequest(), shown: state.shown });
 
-export function beginExports() {
-  $("#exports").replaceChildren(...FILES.map(([kind, words]) =>
-    el("button", { type: "button", "data-kind": kind, onclick: (event) => take(kind, event.currentTarget) }, words)));
+export function initExports() {
+  $("#exports").replaceChildren(...FILES.map(([kind, label]) =>
+    el("button", { type: "button", "data-kind": kind, onclick: (event) => download(kind, event.currentTarget) }, label)));
   $("#code").addEventListener("toggle", drawCode);
   $("#copy").addEventListener("click", async () => {
     try {
@@ -27,14 +27,14 @@ export function beginExports() {
   });
 }
 
-async function take(kind, button) {
+async function download(kind, button) {
   button.disabled = true;
   try {
-    const made = await file(`/exports/${kind}`, asked());
-    const link = el("a", { href: URL.createObjectURL(made), download: `recording-${state.row}.${kind}` });
+    const blob = await file(`/exports/${kind}`, exportRequest());
+    const link = el("a", { href: URL.createObjectURL(blob), download: `recording-${state.row}.${kind}` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    speak(`Saved ${link.download}.`);
+    announce(`Saved ${link.download}.`);
   } catch (error) {
     notice(error.message);
   } finally {
@@ -44,14 +44,14 @@ async function take(kind, button) {
 
 export async function drawCode() {
   if (!$("#code").open) return;
-  const now = JSON.stringify(asked());
-  if (now === shownFor) return;
-  shownFor = now;
+  const key = JSON.stringify(exportRequest());
+  if (key === codeKey) return;
+  codeKey = key;
   try {
-    const text = await (await file("/exports/py", asked())).text();
-    if (shownFor === now) $("#code code").textContent = text;
+    const text = await (await file("/exports/py", exportRequest())).text();
+    if (codeKey === key) $("#code code").textContent = text;
   } catch (error) {
-    shownFor = "";
+    codeKey = "";
     $("#code code").textContent = error.message;
   }
 }

@@ -1,43 +1,43 @@
-// Trainings: watched while they run, shown in words, cancelled by a button.
+// Training jobs: polled while they run, shown as cards with progress and a cancel button.
 
 import { get, remove } from "./api.js";
-import { el, notice, speak } from "./dom.js";
+import { announce, el, notice } from "./dom.js";
 
-const EVERY = 500; // milliseconds between two looks
+const INTERVAL = 500; // milliseconds between two polls
 let timer = null;
 let jobs = [];
-let told = () => {};
-let ended = () => {};
-const seen = new Set(); // those whose end was dealt with
+let onChange = () => {};
+let onEnd = () => {};
+const handled = new Set(); // finished jobs that were passed to onEnd
 const dismissed = new Set();
 
-export function watchJobs(onChange, onEnd) {
-  told = onChange;
-  ended = onEnd;
-  look(true);
+export function initJobs(changeListener, endListener) {
+  onChange = changeListener;
+  onEnd = endListener;
+  poll(true);
 }
 
-export async function look(first = false) {
+export async function poll(first = false) {
   clearTimeout(timer);
   try {
     jobs = await get("/jobs");
   } catch (error) {
     notice(error.message);
-    timer = setTimeout(look, 4 * EVERY);
+    timer = setTimeout(poll, 4 * INTERVAL);
     return;
   }
   for (const job of jobs) {
-    if (job.state === "queued" || job.state === "running" || seen.has(job.id)) continue;
-    seen.add(job.id);
+    if (job.state === "queued" || job.state === "running" || handled.has(job.id)) continue;
+    handled.add(job.id);
     if (first) {
-      dismissed.add(job.id); // it ended before this page was opened
+      dismissed.add(job.id); // finished before this page was opened
       continue;
     }
-    speak(`${job.title}: ${job.state}`);
-    await ended(job);
+    announce(`${job.title}: ${job.state}`);
+    await onEnd(job);
   }
-  told();
-  if (jobs.some((job) => job.state === "queued" || job.state === "running")) timer = setTimeout(look, EVERY);
+  onChange();
+  if (jobs.some((job) => job.state === "queued" || job.state === "running")) timer = setTimeout(poll, INTERVAL);
 }
 
 export function jobCards(kind, parent) {
@@ -50,21 +50,21 @@ export function jobCards(kind, parent) {
 function card(job) {
   const title = job.title[0].toUpperCase() + job.title.slice(1);
   if (job.state === "failed" || job.state === "cancelled") {
-    const text = job.state === "failed" ? `${title} failed: ${job.error?.message}` : `${title} was cancelled; nothing of it is left.`;
-    const close = el("button", { type: "button", class: "plain", onclick: () => { dismissed.add(job.id); told(); } }, "Dismiss");
+    const text = job.state === "failed" ? `${title} failed: ${job.error?.message}` : `${title} was cancelled.`;
+    const close = el("button", { type: "button", class: "plain", onclick: () => { dismissed.add(job.id); onChange(); } }, "Dismiss");
     return el("div", { class: `job ${job.state}`, "data-job": job.id }, el("p", {}, text), close);
   }
   const cancel = el("button", { type: "button", onclick: (event) => stop(job, event.target) }, "Cancel");
   const bar = el("progress", { max: "100", "aria-label": title });
   if (job.total) bar.value = (100 * job.done) / job.total;
-  const where = job.state === "queued" ? "waiting for its turn" : stageInWords(job);
+  const progress = job.state === "queued" ? "queued" : stageText(job);
   return el("div", { class: "job", "data-job": job.id },
     el("div", { class: "row" }, el("strong", {}, title), cancel),
     bar,
-    el("p", { class: "about" }, `${where} · ${Math.round(job.seconds)} s`));
+    el("p", { class: "about" }, `${progress} · ${Math.round(job.seconds)} s`));
 }
 
-function stageInWords(job) {
+function stageText(job) {
   const stage = job.stage === job.title ? "" : `stage ${Math.max(1, job.stages)}, ${job.stage}: `;
   if (!job.total) return `${job.stage}…`;
   return `${stage}round ${Math.round(job.done)} of at most ${Math.round(job.total)}`;
@@ -78,5 +78,5 @@ async function stop(job, button) {
   } catch (error) {
     if (error.code !== "finished") notice(error.message);
   }
-  look();
+  poll();
 }

@@ -1,14 +1,14 @@
-// What may not change: features locked by their buttons, time locked by dragging or by the form, ranges by the dialog.
+// Constraints: features locked by buttons, time locked by dragging or by the form, ranges and directions set in a dialog.
 
-import { $, breakable, el, icon, speak } from "./dom.js";
+import { $, announce, breakable, el, icon } from "./dom.js";
 import { stepsToTime, timeUnit, toSteps } from "./picture.js";
 import { clearLimits, known, set, state } from "./state.js";
 
-let changed = () => {};
-let limited = null; // the feature whose dialog is open
+let onChange = () => {};
+let edited = null; // the feature whose dialog is open
 
-export function beginLocks(onChange) {
-  changed = onChange;
+export function initLocks(listener) {
+  onChange = listener;
   $("#lock-time").addEventListener("submit", (event) => {
     event.preventDefault();
     const form = event.target;
@@ -19,7 +19,7 @@ export function beginLocks(onChange) {
   $("#drag").addEventListener("click", (event) => {
     const on = event.target.getAttribute("aria-pressed") !== "true";
     event.target.setAttribute("aria-pressed", String(on));
-    changed();
+    onChange();
   });
   $("#limits").addEventListener("close", readDialog);
   for (const button of document.querySelectorAll("#limits [data-close]")) {
@@ -30,7 +30,7 @@ export function beginLocks(onChange) {
 
 export function lockTime(start, stop) {
   if (stop <= start) return;
-  // Windows that touch become one.
+  // Adjacent windows are merged.
   const windows = [...state.frozen, [start, stop]].sort((a, b) => a[0] - b[0]);
   const merged = [];
   for (const [from, to] of windows) {
@@ -39,11 +39,11 @@ export function lockTime(start, stop) {
     else merged.push([from, to]);
   }
   set({ frozen: merged, shown: 0 });
-  speak(`Locked ${inWords([start, stop])}.`);
-  changed();
+  announce(`Locked ${windowText([start, stop])}.`);
+  onChange();
 }
 
-function inWords([start, stop]) {
+function windowText([start, stop]) {
   return known.dataset.sampling_rate
     ? `${stepsToTime(start).toFixed(2)} to ${stepsToTime(stop - 1).toFixed(2)} s`
     : `steps ${start} to ${stop - 1}`;
@@ -51,11 +51,11 @@ function inWords([start, stop]) {
 
 export function drawFeatures(features, answer) {
   const touched = new Set((answer?.changes ?? []).map((c) => c.feature));
-  const place = $("#features");
+  const container = $("#features");
   const focused = document.activeElement?.dataset?.feature;
   const wasMore = document.activeElement?.classList.contains("more");
-  place.replaceChildren(...features.map((f) => row(f, touched)));
-  if (focused !== undefined) [...place.querySelectorAll(wasMore ? ".more" : ".feature")].find((b) => b.dataset.feature === focused)?.focus();
+  container.replaceChildren(...features.map((f) => row(f, touched)));
+  if (focused !== undefined) [...container.querySelectorAll(wasMore ? ".more" : ".feature")].find((b) => b.dataset.feature === focused)?.focus();
 }
 
 function row(f, touched) {
@@ -65,7 +65,7 @@ function row(f, touched) {
   const unit = known.dataset.units?.[f];
   const button = el("button", {
     type: "button", class: `feature${touched.has(name) ? " changed" : ""}`, "aria-pressed": String(locked), disabled: fixed, "data-feature": name,
-    title: fixed ? `${name} may never change: the data say so` : `${locked ? "Unlock" : "Lock"} ${name}`,
+    title: fixed ? `${name} is immutable in this data set` : `${locked ? "Unlock" : "Lock"} ${name}`,
     onclick: () => toggle(name),
   }, icon(locked ? "locked" : "open"), el("span", {}, ...breakable(name), unit ? el("small", {}, ` ${unit}`) : null));
   const set = name in state.ranges || name in state.direction;
@@ -79,27 +79,27 @@ function row(f, touched) {
 function toggle(name) {
   const locked = state.immutable.includes(name);
   set({ immutable: locked ? state.immutable.filter((n) => n !== name) : [...state.immutable, name], shown: 0 });
-  speak(`${name} ${locked ? "unlocked" : "locked"}.`);
-  changed();
+  announce(`${name} ${locked ? "unlocked" : "locked"}.`);
+  onChange();
 }
 
 export function drawLocked() {
   const chips = [];
-  const chip = (words, drop) => chips.push(el("li", {}, words,
-    el("button", { type: "button", "aria-label": `Release ${words}`, onclick: () => { set({ ...drop(), shown: 0 }); changed(); } }, "×")));
+  const chip = (text, release) => chips.push(el("li", {}, text,
+    el("button", { type: "button", "aria-label": `Release ${text}`, onclick: () => { set({ ...release(), shown: 0 }); onChange(); } }, "×")));
   for (const name of state.immutable) chip(name, () => ({ immutable: state.immutable.filter((n) => n !== name) }));
-  state.frozen.forEach((window, i) => chip(inWords(window), () => ({ frozen: state.frozen.filter((_, k) => k !== i) })));
+  state.frozen.forEach((window, i) => chip(windowText(window), () => ({ frozen: state.frozen.filter((_, k) => k !== i) })));
   for (const name of new Set([...Object.keys(state.ranges), ...Object.keys(state.direction)])) {
-    chip(limitInWords(name), () => without(name));
+    chip(limitText(name), () => without(name));
   }
   if (chips.length > 1) {
-    chips.push(el("li", { class: "all" }, el("button", { type: "button", class: "plain", onclick: () => { clearLimits(); changed(); } }, "Release all")));
+    chips.push(el("li", { class: "all" }, el("button", { type: "button", class: "plain", onclick: () => { clearLimits(); onChange(); } }, "Release all")));
   }
   $("#locked").replaceChildren(...chips);
   for (const unit of document.querySelectorAll("#lock-time .unit")) unit.textContent = timeUnit();
 }
 
-function limitInWords(name) {
+function limitText(name) {
   const unit = known.dataset.units?.[known.dataset.feature_names.indexOf(name)] ?? "";
   const [low, high] = state.ranges[name] ?? [null, null];
   const parts = [];
@@ -117,17 +117,17 @@ function without(name) {
 }
 
 function openDialog(f) {
-  limited = known.dataset.feature_names[f];
+  edited = known.dataset.feature_names[f];
   const dialog = $("#limits");
-  const [low, high] = state.ranges[limited] ?? [null, null];
+  const [low, high] = state.ranges[edited] ?? [null, null];
   const form = $("form", dialog);
-  $("#title-limits").textContent = `Limits of ${limited}`;
+  $("#title-limits").textContent = `Limits of ${edited}`;
   const unit = known.dataset.units?.[f] ?? "";
-  $(".hint", dialog).textContent = `What an answer may do with it. In the data it goes from ${known.dataset.low[f].toPrecision(3)} to ${known.dataset.high[f].toPrecision(3)} ${unit}`.trim() + ".";
+  $(".hint", dialog).textContent = `Allowed values of the counterfactual. The training data range from ${known.dataset.low[f].toPrecision(3)} to ${known.dataset.high[f].toPrecision(3)} ${unit}`.trim() + ".";
   $(".unit", dialog).textContent = unit;
   form.low.value = low ?? "";
   form.high.value = high ?? "";
-  form.direction.value = state.direction[limited] ?? "";
+  form.direction.value = state.direction[edited] ?? "";
   $(".problem", dialog).textContent = "";
   dialog.returnValue = "cancel";
   dialog.showModal();
@@ -137,20 +137,20 @@ function checkDialog(event) {
   const { low, high } = event.target;
   if (!low.value || !high.value || low.valueAsNumber <= high.valueAsNumber) return;
   event.preventDefault();
-  $("#limits .problem").textContent = "The smallest value must not be above the largest.";
+  $("#limits .problem").textContent = "The lower limit must not be above the upper limit.";
 }
 
 function readDialog() {
   const dialog = $("#limits");
   const form = $("form", dialog);
-  if (dialog.returnValue === "clear") set({ ...without(limited), shown: 0 });
+  if (dialog.returnValue === "clear") set({ ...without(edited), shown: 0 });
   else if (dialog.returnValue === "set") {
-    const next = without(limited);
+    const next = without(edited);
     const ends = [form.low, form.high].map((input) => (input.value === "" ? null : input.valueAsNumber));
-    if (ends.some((end) => end !== null)) next.ranges[limited] = ends;
-    if (form.direction.value) next.direction[limited] = form.direction.value;
+    if (ends.some((end) => end !== null)) next.ranges[edited] = ends;
+    if (form.direction.value) next.direction[edited] = form.direction.value;
     set({ ...next, shown: 0 });
   } else return;
-  changed();
+  onChange();
 }
 

@@ -1,35 +1,35 @@
-// The page: what is shown when, and who tells whom.
+// Entry point of the page: decides which part is shown and connects the modules.
 
 import { get, takeToken } from "./api.js";
 import { $, el, notice } from "./dom.js";
-import { beginExports } from "./exports.js";
-import { watchJobs } from "./jobs.js";
-import { beginLocks, lockTime } from "./locks.js";
-import { beginPicture } from "./picture.js";
-import { beginQueries, drawQueries } from "./queries.js";
-import { ask, beginQuestion, draw, openRecording } from "./question.js";
-import { beginSetup, drawSetup, jobEnded, openDataset, refresh } from "./setup.js";
-import { known, readAddress, state } from "./state.js";
+import { initExports } from "./exports.js";
+import { initJobs } from "./jobs.js";
+import { initLocks, lockTime } from "./locks.js";
+import { initPicture } from "./picture.js";
+import { initQueries, drawQueries } from "./queries.js";
+import { draw, explain, initExplanation, openRecording } from "./explanation.js";
+import { initSetup, drawSetup, jobEnded, openDataset, refresh } from "./setup.js";
+import { known, readUrl, state } from "./state.js";
 
-const NEXT = [
-  [() => !known.dataset, "Begin with data",
-    "A data set holds recordings over time, each with a label: who was recorded, or what was done. Open a built-in one, or upload your own; a classifier is then trained on it, and the studio shows what would have to be different in a recording for the classifier to say something else."],
-  [() => !known.classifier, "Now a classifier",
-    "It learns to tell the classes apart. Choose one at the left and train it: a quick try takes seconds, a thorough training a minute or two. You can watch it, and cancel it."],
-  [() => !known.explainer, "Now an explainer",
-    "It learns to answer what would have to be different. “Nearest recording” needs no training and shows a real example; SPARCE changes as little as it can. Fit one at the left; with two, you can compare them."],
-  [() => state.row === null, "Choose a recording", "The list at the left shows recordings the classifier was not trained on, and what it says of each."],
+const STEPS = [ // condition, title and text of the step to do next
+  [() => !known.dataset, "Start with data",
+    "A data set holds recordings over time, each with a label, such as the person or the activity. Open a built-in one, or upload your own. A classifier is then trained on it, and the studio shows what would have to change in a recording for the classifier to predict another class."],
+  [() => !known.classifier, "Next: a classifier",
+    "Choose an architecture at the left and train it: a quick try takes seconds, a thorough training a minute or two. The progress is shown, and you can cancel it."],
+  [() => !known.explainer, "Next: an explainer",
+    "It learns to generate counterfactuals: recordings changed so that the classifier predicts another class. “Nearest recording” needs no training and shows a real example; sparcets changes as little as possible. Fit one at the left; with two, you can compare them."],
+  [() => state.row === null, "Choose a recording", "The list at the left shows recordings the classifier was not trained on, with its predictions."],
 ];
 
 async function show() {
   drawSetup();
   await drawQueries();
-  const missing = NEXT.find(([lacks]) => lacks());
+  const missing = STEPS.find(([lacks]) => lacks());
   $("#empty").hidden = !missing;
   $("#table").hidden = Boolean(missing);
   if (missing) {
     $("#title-empty").textContent = missing[1];
-    const start = missing === NEXT[0]
+    const start = missing === STEPS[0]
       ? el("button", { type: "button", class: "primary", onclick: () => openDataset("catching") }, "Open the simulated ball-catching data") : null;
     $("#empty-text").replaceChildren(el("p", {}, missing[2]), ...(start ? [start] : []));
     return;
@@ -37,7 +37,7 @@ async function show() {
   await openRecording();
 }
 
-async function safely(work) {
+async function withNotice(work) {
   try {
     await work();
   } catch (error) {
@@ -45,23 +45,23 @@ async function safely(work) {
   }
 }
 
-async function begin() {
+async function init() {
   takeToken();
-  readAddress();
+  readUrl();
   [known.status, known.catalog] = await Promise.all([get("/status"), get("/catalog")]);
-  beginQuestion();
-  beginExports();
-  beginLocks(ask);
-  beginPicture(lockTime);
-  beginQueries(() => safely(show));
-  await beginSetup(() => safely(show));
-  watchJobs(drawSetup, jobEnded);
+  initExplanation();
+  initExports();
+  initLocks(explain);
+  initPicture(lockTime);
+  initQueries(() => withNotice(show));
+  await initSetup(() => withNotice(show));
+  initJobs(drawSetup, jobEnded);
   await show();
   document.body.dataset.ready = "true";
 }
 
-window.addEventListener("hashchange", () => safely(async () => {
-  readAddress();
+window.addEventListener("hashchange", () => withNotice(async () => {
+  readUrl();
   await refresh();
   await show();
 }));
@@ -71,4 +71,4 @@ window.addEventListener("resize", () => {
   width = innerWidth;
   draw();
 });
-safely(begin);
+withNotice(init);

@@ -1,5 +1,5 @@
-// The picture: one band per feature in a single pair of axes, so that it is redrawn in milliseconds. Each band has its
-// own scale, in the feature's own unit; the lock buttons stand beside the bands.
+// The plot: one band per feature in a single pair of axes, which is redrawn in milliseconds. Each band has its own scale
+// in the feature's unit; the lock buttons are beside the bands.
 
 import { $, short } from "./dom.js";
 import { known, state } from "./state.js";
@@ -7,25 +7,25 @@ import { known, state } from "./state.js";
 const COLOURS = { before: "#7a7a7a", after: "#0072b2", other: "#d55e00", mark: "rgba(230,159,0,0.18)", markOther: "rgba(213,94,0,0.12)", locked: "rgba(91,102,114,0.2)", line: "#e3e8ed" };
 const TOP = 6;
 const BOTTOM = 46;
-const ROOM = 0.7; // share of a band that its curve may use
-const FEW = 14; // features shown at once, unless all are asked for
+const CURVE_HEIGHT = 0.7; // share of a band that its curve may use
+const MAX_FEATURES = 14; // features shown at once, unless all are requested
 
-let onWindow = () => {};
+let onDrag = () => {};
 let scales = { key: null, low: [], high: [] };
-let listens = false;
+let listening = false;
 
-export function beginPicture(onTimeDragged) {
-  onWindow = onTimeDragged;
+export function initPicture(listener) {
+  onDrag = listener;
 }
 
 export const bandHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--band"));
 export const stepsToTime = (step) => (known.dataset.sampling_rate ? step / known.dataset.sampling_rate : step);
 export const timeUnit = () => (known.dataset.sampling_rate ? "s" : "steps");
 
-// Which features are shown: all, where they are few; else those that change or are limited, filled up in order.
+// The features to show: all if they are few; otherwise those that change most or are constrained.
 export function shownFeatures(answers, all) {
   const names = known.dataset.feature_names;
-  if (all || names.length <= FEW) return names.map((_, i) => i);
+  if (all || names.length <= MAX_FEATURES) return names.map((_, i) => i);
   const size = names.map(() => 0);
   for (const answer of answers) {
     for (const change of answer?.changes ?? []) {
@@ -36,10 +36,10 @@ export function shownFeatures(answers, all) {
   const held = new Set([...state.immutable, ...Object.keys(state.ranges), ...Object.keys(state.direction)]);
   const rank = (f) => (held.has(names[f]) ? 1e6 : 0) + size[f];
   const order = names.map((_, f) => f).sort((a, b) => rank(b) - rank(a) || a - b);
-  return order.slice(0, FEW).sort((a, b) => a - b);
+  return order.slice(0, MAX_FEATURES).sort((a, b) => a - b);
 }
 
-// Scales only grow while one recording is looked at: the curve of the recording stands still under the slider.
+// Scales only grow while one recording is shown, so that its curve does not move when the slider does.
 function fitScales(key, answers) {
   const { values } = known.series;
   if (scales.key !== key) {
@@ -67,31 +67,31 @@ function fitScales(key, answers) {
   }
 }
 
-// As many digits as tell the two ends of a scale apart.
+// With enough digits to distinguish the two ends of a scale.
 function rounded(value, span) {
   const digits = Math.max(0, 1 - Math.floor(Math.log10(span || 1)));
   return Math.abs(value) >= 1e5 || digits > 5 ? value.toExponential(1) : (Number(value.toFixed(digits)) || 0).toFixed(digits);
 }
 
-const plain = (text) => text.replaceAll("<", "&lt;");
+const escaped = (text) => text.replaceAll("<", "&lt;");
 
 export async function drawPicture(answer, other, features) {
   const names = known.dataset.feature_names;
   fitScales(`${state.dataset} ${state.row}`, [answer, other]);
   const count = features.length;
-  const base = new Map(features.map((f, place) => [f, count - 1 - place]));
-  const at = (f, value) => base.get(f) + (1 - ROOM) / 2 + (ROOM * (value - scales.low[f])) / (scales.high[f] - scales.low[f] || 1);
+  const base = new Map(features.map((f, i) => [f, count - 1 - i]));
+  const at = (f, value) => base.get(f) + (1 - CURVE_HEIGHT) / 2 + (CURVE_HEIGHT * (value - scales.low[f])) / (scales.high[f] - scales.low[f] || 1);
   const unit = (f) => (known.dataset.units?.[f] ? ` ${known.dataset.units[f]}` : "");
   const seconds = timeUnit() === "s";
   const when = (t) => (seconds ? `${stepsToTime(t).toFixed(2)} s` : `step ${t}`);
 
-  const line = (series, stretches, label) => {
+  const line = (series, segments, label) => {
     const [x, y, text] = [[], [], []];
-    for (const [f, from, to] of stretches) {
+    for (const [f, from, to] of segments) {
       for (let t = from; t < to; t++) {
         x.push(stepsToTime(t));
         y.push(at(f, series[t][f]));
-        text.push(`${plain(names[f])}, ${when(t)}<br>${label} ${short(series[t][f])}${plain(unit(f))}`);
+        text.push(`${escaped(names[f])}, ${when(t)}<br>${label} ${short(series[t][f])}${escaped(unit(f))}`);
       }
       x.push(null);
       y.push(null);
@@ -108,10 +108,10 @@ export async function drawPicture(answer, other, features) {
     return { x, y, fill: "toself", fillcolor, mode: "lines", line: { width: 0 }, hoverinfo: "skip", type: "scatter" };
   };
   const half = stepsToTime(1) / 2;
-  const changes = (made) => (made?.changes ?? []).map((c) => ({ ...c, f: names.indexOf(c.feature) })).filter((c) => base.has(c.f));
-  const marks = (made) => changes(made).map((c) => [stepsToTime(c.start) - half, stepsToTime(c.end) - half, base.get(c.f) + 0.03, base.get(c.f) + 0.97]);
-  // A changed stretch is drawn with the step before and after it, so that one sees where it leaves the recording.
-  const stretches = (made) => changes(made).map((c) => [c.f, Math.max(0, c.start - 1), Math.min(known.series.length, c.end + 1)]);
+  const changes = (result) => (result?.changes ?? []).map((c) => ({ ...c, f: names.indexOf(c.feature) })).filter((c) => base.has(c.f));
+  const marks = (result) => changes(result).map((c) => [stepsToTime(c.start) - half, stepsToTime(c.end) - half, base.get(c.f) + 0.03, base.get(c.f) + 0.97]);
+  // A changed segment is drawn with one step before and after it, to show where it leaves the recording.
+  const segments = (result) => changes(result).map((c) => [c.f, Math.max(0, c.start - 1), Math.min(known.series.length, c.end + 1)]);
   const end = stepsToTime(known.series.length - 1) + half;
 
   const held = features.filter((f) => state.immutable.includes(names[f]) || !known.dataset.mutable[f]);
@@ -125,11 +125,11 @@ export async function drawPicture(answer, other, features) {
     boxes(marks(answer), COLOURS.mark),
     { ...line(known.series.values, features.map((f) => [f, 0, known.series.length]), "recorded"), line: { color: COLOURS.before, width: 1.3 } },
   ];
-  if (other) traces.push({ ...line(other.counterfactual, stretches(other), "compared"), line: { color: COLOURS.other, width: 2.2, dash: "dot" } });
-  if (answer) traces.push({ ...line(answer.counterfactual, stretches(answer), "answer"), line: { color: COLOURS.after, width: 2.4 } });
+  if (other) traces.push({ ...line(other.counterfactual, segments(other), "compared"), line: { color: COLOURS.other, width: 2.2, dash: "dot" } });
+  if (answer) traces.push({ ...line(answer.counterfactual, segments(answer), "answer"), line: { color: COLOURS.after, width: 2.4 } });
 
-  const place = $("#plot");
-  const narrow = place.clientWidth < 480;
+  const plot = $("#plot");
+  const narrow = plot.clientWidth < 480;
   const layout = {
     height: TOP + count * bandHeight() + BOTTOM,
     margin: { l: narrow ? 36 : 46, r: 8, t: TOP, b: BOTTOM },
@@ -150,19 +150,19 @@ export async function drawPicture(answer, other, features) {
     shapes: features.slice(1).map((f) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: base.get(f) + 1, y1: base.get(f) + 1, line: { color: COLOURS.line, width: 1 }, layer: "below" })),
     selections: [],
   };
-  await window.Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true, doubleClick: false });
-  if (!listens) {
-    listens = true;
-    place.on("plotly_selected", (event) => {
+  await window.Plotly.react(plot, traces, layout, { displayModeBar: false, responsive: true, doubleClick: false });
+  if (!listening) {
+    listening = true;
+    plot.on("plotly_selected", (event) => {
       const range = event?.range?.x;
-      window.Plotly.relayout(place, { selections: [] });
-      if (range) onWindow(toSteps(Math.min(...range)), toSteps(Math.max(...range)) + 1);
+      window.Plotly.relayout(plot, { selections: [] });
+      if (range) onDrag(toSteps(Math.min(...range)), toSteps(Math.max(...range)) + 1);
     });
   }
-  place.setAttribute("aria-label", describe(answer, features.length));
+  plot.setAttribute("aria-label", plotLabel(answer, features.length));
 }
 
-// Fingers scroll the page unless they were told to draw on the picture.
+// Touch scrolls the page unless dragging on the picture is switched on.
 export const mayDrag = () => !matchMedia("(pointer: coarse)").matches || $("#drag").getAttribute("aria-pressed") === "true";
 
 export function toSteps(time) {
@@ -170,7 +170,7 @@ export function toSteps(time) {
   return Math.max(0, Math.min(known.series.length - 1, step));
 }
 
-function describe(answer, count) {
+function plotLabel(answer, count) {
   const touched = new Set((answer?.changes ?? []).map((c) => c.feature)).size;
-  return `Recording ${state.row} over time, ${count} features shown${answer ? `; the answer changes ${touched} of them` : ""}. The words above say the same.`;
+  return `Recording ${state.row} over time, ${count} features shown${answer ? `; the answer changes ${touched} of them` : ""}. The text above describes the changes.`;
 }

@@ -1,27 +1,27 @@
-// Steps 1 to 3: data, classifier, explainer. A step that is done shrinks to one line with a button to change it.
+// Steps 1 to 3: data, classifier, explainer. A finished step is shown as one line with a button to change it.
 
 import { get, post, remove, upload } from "./api.js";
 import { $, el, notice, options, percent } from "./dom.js";
-import { jobCards, look } from "./jobs.js";
+import { jobCards, poll } from "./jobs.js";
 import { clearLimits, known, set, state } from "./state.js";
 
 export const METHODS = {
-  sparce: "SPARCE", nearest: "Nearest recording", ics: "Search (ICS)", countergan: "CounteRGAN", gan: "GAN",
+  sparcets: "sparcets", sparce: "SPARCE", nearest: "Nearest recording", ics: "Search (ICS)", countergan: "CounteRGAN", gan: "GAN",
 };
 export const methodName = (method) => METHODS[method] ?? method;
 const EFFORT = [["default", "Thorough: minutes"], ["tiny", "Quick try: seconds"]];
-const BEST = { classifier: "bilstm", explainer: "sparce" };
-const FORM = "series,time,label,elbow,wrist\na,0,calm,0.1,2.0\na,1,calm,0.2,2.1\nb,0,brisk,0.0,0.3";
+const DEFAULTS = { classifier: "bilstm", explainer: "sparcets" };
+const CSV_EXAMPLE = "series,time,label,elbow,wrist\na,0,calm,0.1,2.0\na,1,calm,0.2,2.1\nb,0,brisk,0.0,0.3";
 
 const lists = { datasets: [], classifiers: [], explainers: [] };
 const open = { dataset: false, classifier: false, explainer: false };
-let changed = () => {};
-let busy = ""; // words for what the data step is waiting for
+let onChange = () => {};
+let busy = ""; // description of what the data step is waiting for
 
-export const explainersHere = () => lists.explainers.filter((e) => e.classifier === state.classifier);
+export const currentExplainers = () => lists.explainers.filter((e) => e.classifier === state.classifier);
 
-export async function beginSetup(onChange) {
-  changed = onChange;
+export async function initSetup(listener) {
+  onChange = listener;
   await refresh();
 }
 
@@ -31,23 +31,23 @@ export async function refresh() {
   );
   known.dataset = lists.datasets.find((d) => d.id === state.dataset) ?? null;
   known.classifier = lists.classifiers.find((c) => c.id === state.classifier && c.dataset === state.dataset) ?? null;
-  known.explainer = explainersHere().find((e) => e.id === state.explainer) ?? null;
-  const lost = {};
-  if (!known.dataset) lost.dataset = null;
-  if (!known.classifier) lost.classifier = null;
-  if (!known.explainer) lost.explainer = null;
-  if (state.compare && !explainersHere().some((e) => e.id === state.compare)) lost.compare = null;
-  set(lost);
+  known.explainer = currentExplainers().find((e) => e.id === state.explainer) ?? null;
+  const missing = {};
+  if (!known.dataset) missing.dataset = null;
+  if (!known.classifier) missing.classifier = null;
+  if (!known.explainer) missing.explainer = null;
+  if (state.compare && !currentExplainers().some((e) => e.id === state.compare)) missing.compare = null;
+  set(missing);
 }
 
-// A training has ended: what it made is chosen, where the page still stands at the step it was for.
+// A job has ended: its result is selected if the page is still at that step.
 export async function jobEnded(job) {
   if (job.state !== "done") return;
   await refresh();
   if (job.kind === "classifier" && job.parent === state.dataset) await choose("classifier", job.result);
   else if (job.kind === "explainer" && job.parent === state.classifier) {
     if (!state.explainer || open.explainer) await choose("explainer", job.result);
-    else await changed();
+    else await onChange();
   }
 }
 
@@ -56,20 +56,20 @@ async function choose(kind, id) {
   if (kind === "dataset") {
     clearLimits();
     set({ dataset: id, classifier: null, explainer: null, row: null, target: null, compare: null, shown: 0 });
-    const own = lists.classifiers.filter((c) => c.dataset === id).at(-1);
-    if (own) set({ classifier: own.id });
+    const latest = lists.classifiers.filter((c) => c.dataset === id).at(-1);
+    if (latest) set({ classifier: latest.id });
   }
   if (kind === "classifier") set({ classifier: id, explainer: null, compare: null, target: null, shown: 0 });
   if (kind === "explainer") set({ explainer: id, compare: null, shown: 0 });
-  const here = explainersHere();
-  if (kind !== "explainer" && state.classifier && here.length) set({ explainer: here.at(-1).id });
+  const fitted = currentExplainers();
+  if (kind !== "explainer" && state.classifier && fitted.length) set({ explainer: fitted.at(-1).id });
   open[kind] = false;
   await refresh();
-  await changed();
+  await onChange();
 }
 
-async function attempt(words, work) {
-  busy = words;
+async function attempt(description, work) {
+  busy = description;
   notice("");
   drawSetup();
   try {
@@ -112,7 +112,7 @@ async function train(kind, request) {
     notice(error.message);
     return;
   }
-  await look();
+  await poll();
 }
 
 async function discard(kind, id, name) {
@@ -124,7 +124,7 @@ async function discard(kind, id, name) {
     return;
   }
   await refresh();
-  await changed();
+  await onChange();
 }
 
 export function drawSetup() {
@@ -146,13 +146,13 @@ function draw(step, kind, record, line, choices, ready) {
     const button = el("button", {
       type: "button", class: "plain", id, "aria-expanded": String(open[kind]),
       onclick: () => { open[kind] = !open[kind]; drawSetup(); },
-    }, open[kind] ? "Close" : "Change", el("span", { class: "for-ears" }, ` ${step}`));
+    }, open[kind] ? "Close" : "Change", el("span", { class: "sr-only" }, ` ${step}`));
     chosen.replaceChildren(line(record), button);
   }
-  const place = $(".choices", card);
-  // Redrawn while a training is watched: what the person has chosen but not used yet stays as it is.
-  const values = Object.fromEntries([...place.querySelectorAll("select[id]")].map((s) => [s.id, s.value]));
-  place.replaceChildren(...(ready ? choices(open[kind] || !record) : []));
+  const container = $(".choices", card);
+  // Redrawn while jobs are polled: selections that were not submitted yet are kept.
+  const values = Object.fromEntries([...container.querySelectorAll("select[id]")].map((s) => [s.id, s.value]));
+  container.replaceChildren(...(ready ? choices(open[kind] || !record) : []));
   for (const [id, value] of Object.entries(values)) {
     const select = document.getElementById(id);
     if (!select || select.value === value || ![...select.options].some((o) => o.value === value)) continue;
@@ -172,12 +172,12 @@ function datasetLine(d) {
 
 function classifierLine(c) {
   return el("div", {}, el("strong", {}, c.architecture), el("br"), el("small", {},
-    `right for ${percent(c.test_accuracy)} of recordings it has not seen${c.preset === "tiny" ? "; quick try" : ""}.`));
+    `test accuracy ${percent(c.test_accuracy)}${c.preset === "tiny" ? "; quick try" : ""}.`));
 }
 
 function explainerLine(e) {
   return el("div", {}, el("strong", {}, methodName(e.method)), el("br"),
-    el("details", {}, el("summary", { class: "about" }, e.preset === "tiny" ? "quick try; how good it is" : "how good it is"),
+    el("details", {}, el("summary", { class: "about" }, e.preset === "tiny" ? "Quality (quick try)" : "Quality"),
       el("p", { class: "about" }, e.summary)));
 }
 
@@ -187,31 +187,31 @@ function picker(id, label, entries, chosen) {
   return [select, el("label", { for: id }, label, select)];
 }
 
-// A choice among things of the catalog, with what is chosen described below it.
+// A selection from the catalog, with the description of the selected entry below it.
 function described(id, label, entries, chosen, name = (text) => text) {
   const [select, shown] = picker(id, label, entries.map((e) => [e.name, name(e.name)]), chosen);
   const about = el("p", { class: "about", id: `${id}-about` });
-  const tell = () => { about.textContent = entries.find((e) => e.name === select.value)?.about ?? ""; };
+  const update = () => { about.textContent = entries.find((e) => e.name === select.value)?.about ?? ""; };
   select.setAttribute("aria-describedby", about.id);
-  select.addEventListener("change", tell);
-  tell();
+  select.addEventListener("change", update);
+  update();
   return [select, el("div", {}, shown, about)];
 }
 
-function having(kind, title, records, name, button) {
+function existing(kind, title, records, name, button) {
   if (!records.length) return null;
   const [select, label] = picker(`have-${kind}`, title, records.map((r) => [r.id, name(r)]), state[kind] ?? records.at(-1).id);
   const use = el("button", { type: "button", onclick: () => choose(kind, select.value) }, button);
-  const gone = el("button", {
+  const discardButton = el("button", {
     type: "button", class: "plain",
     onclick: () => discard(kind, select.value, select.selectedOptions[0].textContent),
   }, "Remove");
-  return el("div", { class: "group" }, label, el("div", { class: "row" }, use, gone));
+  return el("div", { class: "group" }, label, el("div", { class: "row" }, use, discardButton));
 }
 
-function datasetChoices(wanted) {
+function datasetChoices(expanded) {
   if (busy) return [el("p", { class: "about", role: "status" }, busy), el("progress", { "aria-label": busy })];
-  if (!wanted) return [];
+  if (!expanded) return [];
   const [select, label] = described("builtin", "Built in", known.catalog.datasets, "catching");
   const input = el("input", { type: "file", id: "upload", accept: ".csv,.npz", onchange: (event) => uploadFile(event.target.files[0]) });
   const drop = el("div", {
@@ -221,41 +221,41 @@ function datasetChoices(wanted) {
     ondrop: (event) => { event.preventDefault(); drop.classList.remove("over"); uploadFile(event.dataTransfer.files[0]); },
   }, el("label", { for: "upload" }, "Your own file, .csv or .npz"), input);
   return [
-    having("dataset", "In the workspace", lists.datasets, (d) => `${d.name}, ${counted(d.n_train + d.n_test, "recording")}`, "Use"),
+    existing("dataset", "In the workspace", lists.datasets, (d) => `${d.name}, ${counted(d.n_train + d.n_test, "recording")}`, "Use"),
     el("div", { class: "group" }, label, el("div", { class: "row" },
       el("button", { type: "button", onclick: () => openDataset(select.value) }, "Open"))),
-    el("div", { class: "group" }, drop, el("details", {}, el("summary", { class: "about" }, "What the file should look like"),
-      el("pre", { class: "form" }, FORM),
-      el("p", { class: "about" }, "One row per recording and time step. It stays in the studio's workspace on this machine."))),
+    el("div", { class: "group" }, drop, el("details", {}, el("summary", { class: "about" }, "File format"),
+      el("pre", { class: "example" }, CSV_EXAMPLE),
+      el("p", { class: "about" }, "One row per recording and time step. The file is stored in the studio's workspace on this machine."))),
   ].filter(Boolean);
 }
 
-function training(kind, title, entries, label, button, start) {
-  const [what, first] = described(`new-${kind}`, label, entries, BEST[kind], kind === "explainer" ? methodName : undefined);
+function newModel(kind, title, entries, label, button, start) {
+  const [name, first] = described(`new-${kind}`, label, entries, DEFAULTS[kind], kind === "explainer" ? methodName : undefined);
   const [effort, second] = picker(`effort-${kind}`, "Effort", EFFORT, "default");
-  const go = el("button", { type: "button", class: "primary", onclick: () => start(what.value, effort.value) }, button);
+  const go = el("button", { type: "button", class: "primary", onclick: () => start(name.value, effort.value) }, button);
   return el("div", { class: "group" }, el("h3", {}, title), first, second, el("div", { class: "row" }, go));
 }
 
-function classifierChoices(wanted) {
+function classifierChoices(expanded) {
   const cards = jobCards("classifier", state.dataset);
-  if (!wanted || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
-  const here = lists.classifiers.filter((c) => c.dataset === state.dataset);
+  if (!expanded || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
+  const trained = lists.classifiers.filter((c) => c.dataset === state.dataset);
   return [
     ...cards,
-    having("classifier", "Trained already", here, (c) => `${c.architecture}, ${percent(c.test_accuracy)} right${c.preset === "tiny" ? ", quick" : ""}`, "Use"),
-    training("classifier", "Train a classifier", known.catalog.classifiers, "Kind", "Train",
+    existing("classifier", "Already trained", trained, (c) => `${c.architecture}, accuracy ${percent(c.test_accuracy)}${c.preset === "tiny" ? ", quick" : ""}`, "Use"),
+    newModel("classifier", "Train a classifier", known.catalog.classifiers, "Architecture", "Train",
       (architecture, preset) => train("classifier", { dataset: state.dataset, architecture, preset })),
   ].filter(Boolean);
 }
 
-function explainerChoices(wanted) {
+function explainerChoices(expanded) {
   const cards = jobCards("explainer", state.classifier);
-  if (!wanted || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
+  if (!expanded || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
   return [
     ...cards,
-    having("explainer", "Fitted already", explainersHere(), (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""} (${e.id.slice(-6)})`, "Use"),
-    training("explainer", "Fit an explainer", known.catalog.explainers, "Method", "Fit",
+    existing("explainer", "Already fitted", currentExplainers(), (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""} (${e.id.slice(-6)})`, "Use"),
+    newModel("explainer", "Fit an explainer", known.catalog.explainers, "Method", "Fit",
       (method, preset) => train("explainer", { classifier: state.classifier, method, preset })),
   ].filter(Boolean);
 }

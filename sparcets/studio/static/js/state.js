@@ -1,4 +1,4 @@
-// What is on the screen, kept in the address: a reload shows the same, and so does the address sent to a colleague.
+// State of the page, stored in the fragment of the URL: a reload or a shared link shows the same.
 
 const EMPTY = {
   dataset: null, classifier: null, explainer: null, row: null,
@@ -8,10 +8,10 @@ const EMPTY = {
 
 export const state = structuredClone(EMPTY);
 
-// What is known about what was chosen: records of the API, the recording's values.
+// Data about the selected items: records of the API, values of the recording.
 export const known = { status: null, catalog: null, dataset: null, classifier: null, explainer: null, query: null, series: null };
 
-export function readAddress() {
+export function readUrl() {
   const text = location.hash.slice(1);
   Object.assign(state, structuredClone(EMPTY));
   if (!text) return;
@@ -19,27 +19,27 @@ export function readAddress() {
     const given = JSON.parse(decodeURIComponent(text));
     for (const name of Object.keys(EMPTY)) if (name in given) state[name] = given[name];
   } catch {
-    // An address that was cut short: begin anew rather than half.
+    // An incomplete URL: start with an empty state.
   }
 }
 
-export function writeAddress() {
-  const said = Object.entries(state).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(EMPTY[name]));
-  const text = said.length ? `#${encodeURIComponent(JSON.stringify(Object.fromEntries(said)))}` : "";
+export function writeUrl() {
+  const entries = Object.entries(state).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(EMPTY[name]));
+  const text = entries.length ? `#${encodeURIComponent(JSON.stringify(Object.fromEntries(entries)))}` : "";
   history.replaceState(null, "", location.pathname + text);
 }
 
 export function set(changes) {
   Object.assign(state, changes);
-  writeAddress();
+  writeUrl();
 }
 
 export function clearLimits() {
   set({ immutable: [], frozen: [], ranges: {}, direction: {} });
 }
 
-// The question as the API takes it.
-export function question(explainer = state.explainer) {
+// The request to the API for the current state.
+export function explainRequest(explainer = state.explainer) {
   return {
     explainer,
     rows: [state.row],

@@ -1,0 +1,1 @@
+"""Constraints: what an answer may not do, and how answers obey."""

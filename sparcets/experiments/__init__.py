@@ -1,0 +1,1 @@
+"""Experiments: the benchmark, and the reproduction of the paper."""

@@ -1,0 +1,168 @@
+"""Run a plan, in parallel if requested; finished cells are skipped, so that a stopped run can be resumed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sparcets.engines.local import map_unordered
+from sparcets.experiments.benchmark.cell import RunContext, cell_fields, cuda_works, failure, prepare, run_cell
+from sparcets.experiments.benchmark.plan import Cell, Plan, file_digest
+from sparcets.experiments.benchmark.store import RESULTS, ResultStore, format_row, to_plain
+from sparcets.progress import progress_bar
+from sparcets.training.device import resolve_device
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+
+def run_plan(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    workers: int = 1,
+    device: str = "auto",
+    progress: bool | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Run the cells of a plan that have no result yet, failed, or whose data file has changed since.
+
+    Classifiers and judges are trained first, once for all cells that share them. A cell that fails becomes a row with
+    its error; the others continue. Several workers are separate processes, which may share one GPU.
+
+    Parameters
+    ----------
+    plan
+        The cells; one that occurs twice is run once.
+    folder
+        Folder of the results: ``results.jsonl``, one row per cell, appended when the cell is finished; saved answers in
+        ``explanations``, trained networks in ``classifiers``. Judges are stored in the user's cache.
+    workers
+        Number of processes; 1 runs in this one. More need an importable main module (``if __name__ == "__main__"``).
+    device
+        Device of the networks: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    progress
+        Whether to show a progress bar; None shows it on a terminal.
+    on_row
+        Called with every new row.
+
+    Returns
+    -------
+    rows
+        One row per cell of the plan, in its order, both new and stored ones.
+    """
+    folder = Path(folder)
+    store = ResultStore(folder / RESULTS)
+    pending = pending_cells(plan, folder)
+    if pending:
+        resolve_device(device)  # else a wrong device would be an error of every cell
+    done = store.done()
+    for path in dict.fromkeys(cell.source or cell.dataset for cell in pending if cell.key in done):
+        log.warning("%s has changed since its results were stored; its cells are run again", path)
+    groups = _by_data(pending)
+    started: dict[str, float] = {}  # time at which the preparation of a group began, by the key of its first cell
+    with progress_bar("benchmark", len(groups) + len(pending), show=progress) as bar:
+
+        def finish(row: Row) -> None:
+            row = to_plain({**row, "workers": workers})
+            store.append(row)
+            if on_row is not None:
+                on_row(row)
+            bar.advance(1, format_row(row))
+
+        def begin(item: Cell | list[Cell]) -> None:
+            if isinstance(item, list):
+                started[item[0].key] = time.perf_counter()
+                log.info("%s: preparing classifier and judges", item[0].dataset)
+
+        # The cells of a group join the queue once their classifiers and judges are trained.
+        queue: deque[Cell | list[Cell]] = deque(groups)
+        work = partial(_work, RunContext(folder, device))
+        for item, result in map_unordered(work, queue, workers=workers, on_start=begin):
+            if isinstance(item, Cell):
+                finish({**cell_fields(item), **failure(result)} if isinstance(result, Exception) else result)
+                continue
+            bar.advance(1, f"{item[0].dataset}: classifier and judges")
+            errors = dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result
+            if len(errors) < len(item):
+                seconds = time.perf_counter() - started[item[0].key]
+                log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
+            for cell in item:
+                if cell.key in errors:
+                    finish({**cell_fields(cell), **failure(errors[cell.key])})
+            queue.extend(cell for cell in item if cell.key not in errors)
+    return collect(plan, folder)
+
+
+def pending_cells(plan: Plan, folder: str | os.PathLike[str]) -> list[Cell]:
+    """Return the cells of a plan that :func:`run_plan` would run, each once."""
+    rows = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
+    digests: dict[str, str | None] = {}  # by path, so that each file is read once
+    pending: dict[str, Cell] = {}
+    for cell in plan.cells:
+        row = rows.get(cell.key)
+        if row is None or "error" in row:
+            pending[cell.key] = cell
+        elif before := row.get("data", {}).get("digest"):  # data sets known by name have none
+            path = cell.source or cell.dataset
+            if path not in digests:
+                digests[path] = file_digest(cell)
+            if digests[path] not in (None, before):  # None: the file no longer exists; its results stay
+                pending[cell.key] = cell
+    return list(pending.values())
+
+
+def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:
+    """Return the stored rows of a plan's cells, in its order and with its labels; cells without a row are left out."""
+    stored = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
+    return [
+        {**stored[cell.key], "label": cell.label, "experiment": cell.experiment}
+        for cell in plan.cells
+        if cell.key in stored
+    ]
+
+
+def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Group the cells by data set: one process trains what the cells of a group share."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(repr((cell.source or cell.dataset, sorted(cell.options.items()))), []).append(cell)
+    return list(groups.values())
+
+
+def _work(context: RunContext, item: Cell | list[Cell]) -> dict[str, Any]:
+    """Run a cell, or train what a group of cells shares; called in the worker."""
+    return _run(context, item) if isinstance(item, Cell) else _prepare(context, item)
+
+
+def _prepare(context: RunContext, cells: list[Cell]) -> dict[str, Exception]:
+    """Train the classifiers and judges of the cells, each once; return the errors by the key of the cell."""
+    outcome: dict[str, Exception | None] = {}
+    for cell in cells:
+        needs = _needs(cell)
+        if needs not in outcome:
+            try:
+                prepare(cell, context)
+                outcome[needs] = None
+            except Exception as error:
+                outcome[needs] = error
+    failed = ((cell.key, outcome[_needs(cell)]) for cell in cells)
+    return {key: error for key, error in failed if error is not None}
+
+
+def _needs(cell: Cell) -> str:
+    return repr((cell.classifier, sorted(cell.classifier_config.items()), cell.stability))
+
+
+def _run(context: RunContext, cell: Cell) -> Row:
+    row = run_cell(cell, context)
+    if "error" in row and not cuda_works():
+        raise RuntimeError(row["error"])  # ends this process, which cannot use CUDA any more; the engine starts another
+    return row

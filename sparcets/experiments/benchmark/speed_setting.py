@@ -1,0 +1,148 @@
+"""Setup of the speed benchmark: its sizes, and the data, classifier and explainer that its parts share."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedSizes:
+    """How much is measured."""
+
+    n_series: int = 1200  # training series; enough to use a GPU well
+    shape: tuple[int, int] = (50, 50)  # steps, features
+    classifier_steps: int = 200
+    epochs: int = 4  # of the explainer; the timing does not depend on its quality
+    steps: int = 20  # training steps that are timed
+    batches: tuple[int, ...] = (32, 256)  # batch sizes of the training
+    queries: int = 1024  # explained to measure a rate
+    explained: tuple[int, ...] = (1, 32, 256, 1024)  # queries per call of explain
+    singles: int = 200  # queries explained one at a time
+    stream: int = 10_000  # queries from a memory map
+    decades: tuple[int, ...] = (5, 16, 50, 160, 500)  # sizes over which the exponent of the growth is fitted
+
+    @classmethod
+    def quick(cls) -> SpeedSizes:
+        """Return sizes that take seconds, to check that everything runs."""
+        return cls(
+            n_series=60,
+            shape=(10, 4),
+            classifier_steps=100,
+            epochs=2,
+            steps=2,
+            batches=(8,),
+            queries=16,
+            explained=(1, 8),
+            singles=5,
+            stream=200,
+            decades=(4, 8, 16),
+        )
+
+
+class Bench:
+    """Data, a classifier and an explainer, created once and shared by the parts of the benchmark."""
+
+    def __init__(self, *, device: str, sizes: SpeedSizes, seed: int) -> None:
+        from sparcets.training.device import resolve_device
+
+        self.device, self.sizes, self.seed = resolve_device(device), sizes, seed
+        self.X, self.y = series(sizes.n_series, *sizes.shape, seed=seed)
+        self._created: dict[str, Any] = {}
+
+    def machine(self) -> dict[str, Any]:
+        """Return the row that describes the machine, the versions and the data."""
+        import torch
+
+        from sparcets import __version__
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else None
+        return {
+            "name": gpu or platform.processor() or platform.machine(),
+            "device": self.device.type,
+            "cores": cores,
+            "threads": torch.get_num_threads(),
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "torch": torch.__version__,
+            "sparcets": __version__,
+            "steps": self.sizes.shape[0],
+            "features": self.sizes.shape[1],
+            "series": self.sizes.n_series,
+        }
+
+    def classifier(self) -> Any:
+        """Return the classifier to explain: a bi-LSTM of the default size."""
+        if "classifier" not in self._created:
+            self._created["classifier"] = train_classifier(self, self.X, self.y)
+        return self._created["classifier"]
+
+    def explainer(self) -> Any:
+        """Return an explainer with default settings, trained for a few epochs."""
+        if "explainer" not in self._created:
+            self._created["explainer"] = fit_explainer(self, self.classifier(), self.X, self.y)
+        return self._created["explainer"]
+
+    def queries(self, n: int) -> FloatArray:
+        """Return ``n`` series (n, time, features) that the classifier puts into class 0."""
+        found = self.X[self.classifier().predict(self.X) == 0]
+        return np.ascontiguousarray(np.resize(found if len(found) else self.X, (n, *self.X.shape[1:])))
+
+    @contextmanager
+    def timer(self) -> Iterator[Callable[[], float]]:
+        """Yield a function that returns the seconds since the start, after waiting for the device."""
+        import torch
+
+        def wait() -> None:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+
+        def seconds() -> float:
+            wait()
+            return time.perf_counter() - start
+
+        wait()
+        start = time.perf_counter()
+        yield seconds
+
+
+def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatArray, Any]:
+    """Return noise (n, time, features) and labels of two classes; in class 1, half of the features are shifted by 1.
+
+    The classes are learnt in seconds, so that the benchmark times the generator and not the search that replaces it
+    where it fails.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_steps, n_features)).astype(np.float32)
+    y = np.arange(n) % 2
+    X[y == 1, :, : (n_features + 1) // 2] += 1.0
+    return X, y
+
+
+def train_classifier(bench: Bench, X: FloatArray, y: Any) -> Any:
+    """Return a bi-LSTM of the default size, trained for a few steps."""
+    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.config.models import ClassifierConfig
+
+    epochs = -(-32 * bench.sizes.classifier_steps // len(X))
+    config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(bench.device), seed=bench.seed)
+    return TorchClassifier("bilstm", config).fit(X, y, progress=False)
+
+
+def fit_explainer(bench: Bench, classifier: Any, X: FloatArray, y: Any) -> Any:
+    """Return an explainer with default settings, trained for a few epochs."""
+    from sparcets.config.explainers import ExplainerConfig
+    from sparcets.explainers.sparcets.explainer import Explainer
+
+    short = (f"train.epochs={bench.sizes.epochs}", "weights.sparsity=0.3", "prototypes=never")
+    config = ExplainerConfig().override(*short, f"device={bench.device}", f"seed={bench.seed}")
+    return Explainer(classifier, config).fit(X, y, progress=False)

@@ -1,0 +1,1 @@
+"""Reproduction of the paper: its tables and figures from our own runs, compared with its numbers."""

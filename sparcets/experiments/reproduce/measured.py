@@ -1,0 +1,134 @@
+"""Stored rows grouped by experiment, and their means compared with the numbers of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from sparcets.experiments.benchmark.published import DATASETS, METHODS, TABLE1, Reported
+from sparcets.report.tables import MISSING as MISSING
+from sparcets.report.tables import number as number
+
+# The paper's four measures -> their names in a row: the index distance, and means over all queries.
+ROW_MEASURES = {
+    "precision": "precision_index",
+    "similarity": "similarity_all",
+    "sparsity": "sparsity_all",
+    "smoothness": "smoothness_all",
+}
+# Measures that are not in the paper -> their columns.
+OTHER_MEASURES = {
+    "valid": "valid",
+    "transfer": "transfer",
+    "oracle": "oracle",
+    "universality": "universality",
+    "knn_ratio": "5-NN ratio",
+}
+
+DENSE = ("ics", "gan", "countergan")  # methods that change every entry by construction
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """The rows of one experiment with different seeds."""
+
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def finished(self) -> tuple[Row, ...]:
+        """Rows of the runs without an error."""
+        return tuple(row for row in self.rows if not row.get("error"))
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """Error messages, one per failed run."""
+        return tuple(f"seed {row['seed']}: {row['error']}" for row in self.rows if row.get("error"))
+
+    def values(self, name: str) -> list[float]:
+        """Return a measure, or a field such as ``fit_s``, of every finished run that has it."""
+        found = [row.get("measures", {}).get(name, row.get(name)) for row in self.finished]
+        return [float(value) for value in found if value is not None and math.isfinite(value)]
+
+
+class Runs:
+    """All rows by data set, label and target; of rows with the same key, the last one is used."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._groups: dict[tuple[str, str, str], list[Row]] = {}
+        for row in {row["key"]: row for row in rows}.values():
+            self._groups.setdefault((row["dataset"], row["label"], str(row["target"])), []).append(row)
+
+    def finished(self, dataset: str) -> list[Row]:
+        """Return the rows of a data set without an error."""
+        return [
+            row
+            for (name, _, _), rows in self._groups.items()
+            if name == dataset
+            for row in rows
+            if not row.get("error")
+        ]
+
+    def of(self, dataset: str, label: str, target: str | None = None) -> Repetitions:
+        """Return the repetitions of an experiment, by seed; ``target`` is the paper's by default."""
+        group = self._groups.get((dataset, label, target or DATASETS[dataset].target), [])
+        return Repetitions(tuple(sorted(group, key=lambda row: int(row["seed"]))))
+
+
+def reported(value: Reported | None) -> str:
+    """Format a number of the paper with the digits it prints.
+
+    >>> reported(Reported(0.4, 0.06)), reported(Reported(0.52)), reported(None)
+    ('0.40 ± 0.06', '0.52', '–')
+    """
+    if value is None:
+        return MISSING
+    return f"{value.mean:.2f}" if value.std is None else f"{value.mean:.2f} ± {value.std:.2f}"
+
+
+def with_published(values: Sequence[float], published: Reported | None) -> str:
+    """Format ours / the paper's; ours is in bold if they do not agree, see :meth:`Reported.agrees`.
+
+    >>> published = Reported(0.4, 0.06)
+    >>> with_published([0.2, 0.24], published), with_published([0.3], published), with_published([0.3], None)
+    ('**0.22 ± 0.03** / 0.40 ± 0.06', '0.30 / 0.40 ± 0.06', '0.30')
+    """
+    ours = number(values)
+    if published is None:
+        return ours
+    differs = values and agrees(values, published) is False
+    return f"{f'**{ours}**' if differs else ours} / {reported(published)}"
+
+
+def agrees(values: Sequence[float], published: Reported) -> bool | None:
+    """Return whether our repetitions agree with a number of the paper; None if it gives no standard deviation."""
+    return published.agrees(fmean(values), stdev(values) if len(values) > 1 else 0.0)
+
+
+class Comparison(NamedTuple):
+    """One of our numbers and the paper's."""
+
+    method: str
+    measure: str
+    ours: str
+    papers: str
+    agrees: bool
+
+
+def compare(runs: Runs, dataset: str) -> list[Comparison]:
+    """Compare our Table 1 with the paper's for one data set, without missing numbers and those 1 by construction."""
+    found = []
+    for method, title in METHODS.items():
+        group = runs.of(dataset, title)
+        for measure, published in TABLE1[dataset][method].items():
+            values = group.values(ROW_MEASURES[measure])
+            if not values or (measure == "sparsity" and method in DENSE):
+                continue
+            agreement = agrees(values, published)
+            if agreement is not None:
+                found.append(Comparison(title, measure, number(values), reported(published), agreement))
+    return found

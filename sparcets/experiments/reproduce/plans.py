@@ -1,0 +1,171 @@
+"""The runs behind each table and figure, at the paper's scale and at a small one for two cores.
+
+A run that several tables need has the same key in each of them, so it is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparcets.errors import ConfigError
+from sparcets.experiments.benchmark.plan import Cell, Plan
+from sparcets.experiments.benchmark.published import DATASETS, METHODS, TERMS
+from sparcets.registry import unknown_name
+
+PARTS = ("table1", "targets", "ablation", "figures", "timing", "all")
+KEPT = 200  # answers of the first repetition that are saved for the figures
+
+_NO_SPARSITY, _NO_SMOOTHNESS, _TRAINS = "weights.sparsity=0", "weights.smoothness=0", "trains_sparsity=true"
+BARE = "SPARCE, λ4,5 = 0"
+# Name in tables -> method, and settings that differ from the paper's preset.
+VARIANTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **{title: (method, ()) for method, title in METHODS.items()},
+    BARE: ("sparce", (_NO_SPARSITY, _NO_SMOOTHNESS)),
+    "SPARCE, λ5 = 0": ("sparce", (_NO_SMOOTHNESS,)),
+    "SPARCE, λ4 = 0": ("sparce", (_NO_SPARSITY,)),
+    "SPARCE, λ4 trains, λ5 = 0": ("sparce", (_TRAINS, _NO_SMOOTHNESS)),
+    "SPARCE, λ4 trains": ("sparce", (_TRAINS,)),
+}
+# The rows of the ablation: the paper's four, then two whose sparsity term has a gradient, unlike the paper's.
+ABLATED = dict(zip(TERMS, (BARE, "SPARCE, λ5 = 0", "SPARCE, λ4 = 0", "SPARCE"), strict=True))
+TRAINED = {"+λ4, with a gradient": "SPARCE, λ4 trains, λ5 = 0", "both, with a gradient": "SPARCE, λ4 trains"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much is run.
+
+    Attributes
+    ----------
+    repetitions
+        Default number of seeds per run.
+    options
+        Options of each data set.
+    classifier
+        Settings of the classifier that differ from its defaults.
+    settings
+        Settings of each method that differ from the paper's preset.
+    epochs
+        Epochs of the three adversarial methods on each data set; None for the paper's 100.
+    queries
+        Largest number of test queries.
+    """
+
+    repetitions: int
+    options: Mapping[str, Mapping[str, Any]]
+    classifier: Mapping[str, Any]
+    settings: Mapping[str, tuple[str, ...]]
+    epochs: Mapping[str, int] | None = None
+    queries: int | None = None
+
+
+# Few training steps need a larger learning rate, and a narrow generator cannot do without 40 % of its units.
+_SMALL_GAN = ("generator.hidden=32", "generator.dropout=0.1", "train.lr=0.003")
+SCALES: Mapping[str, Scale] = {
+    "full": Scale(
+        repetitions=5,
+        options={name: {} for name in DATASETS},
+        classifier={},
+        settings=dict.fromkeys(METHODS, ()),
+    ),
+    # A large test part makes the training part, which determines the time, small.
+    "small": Scale(
+        repetitions=2,
+        options={"catching": {}, "motionsense": {"test_size": 0.8}, "moving_box": {"n_per_combination": 100}},
+        classifier={"epochs": 20, "patience": 5, "lr": 0.003},
+        settings={"ics": ("steps=50", "raises=5"), **dict.fromkeys(("gan", "countergan", "sparce"), _SMALL_GAN)},
+        epochs={"catching": 20, "motionsense": 20, "moving_box": 15},
+        queries=150,
+    ),
+}
+
+
+def plan(
+    part: str,
+    scale: str,
+    repetitions: int | None = None,
+    *,
+    datasets: Iterable[str] = tuple(DATASETS),
+    sources: Mapping[str, str] | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return the runs for a table, for the figures, or for everything.
+
+    Parameters
+    ----------
+    part
+        One of :data:`PARTS`.
+    scale
+        ``"full"``, the paper's scale, or ``"small"``.
+    repetitions
+        Number of seeds, from ``seed`` on; None for the default of the scale.
+    datasets
+        The available data sets.
+    sources
+        Files to load data sets from, by name.
+    seed
+        The first seed.
+
+    Examples
+    --------
+    >>> [cell.label for cell in plan("table1", "small", 1, datasets=["catching"]).cells]
+    ['ICS', 'GAN', 'CounteRGAN', 'SPARCE']
+    """
+    if part not in PARTS:
+        raise unknown_name("part of the paper", part, PARTS)
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    repetitions = SCALES[scale].repetitions if repetitions is None else repetitions
+    if repetitions < 1:
+        raise ConfigError(f"repetitions must be >= 1, got {repetitions}.")
+    parts = ("table1", "targets", "ablation", "figures") if part == "all" else (part,)
+    cells: dict[str, Cell] = {}
+    for each in parts:
+        for name in datasets:
+            for label, target in _runs(each, name):
+                for number in range(repetitions):
+                    cell = _cell(
+                        SCALES[scale],
+                        name,
+                        label,
+                        source=(sources or {}).get(name),
+                        target=target,
+                        seed=seed + number,
+                        experiment="table1" if each == "timing" else each,
+                        keep=KEPT if number == 0 else 0,
+                    )
+                    cells.setdefault(cell.key, cell)
+    return Plan(cells=tuple(cells.values()))
+
+
+def _runs(part: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield label and target of the runs that a part needs on a data set."""
+    published = DATASETS[name]
+    if part in ("table1", "timing", "figures"):
+        yield from ((title, published.target) for title in METHODS.values())
+    if part == "targets":
+        yield from (("SPARCE", target) for target in published.classes if target not in published.left_out)
+    if part == "ablation":
+        yield from ((label, published.target) for label in (*ABLATED.values(), *TRAINED.values()))
+    if part == "figures" and name == "moving_box":  # the ROC curves: both targets, all methods, and λ4 = λ5 = 0
+        yield from ((label, target) for target in published.classes for label in (*METHODS.values(), BARE))
+
+
+def _cell(scale: Scale, name: str, label: str, *, source: str | None, **fields: Any) -> Cell:
+    method, extra = VARIANTS[label]
+    epochs = () if scale.epochs is None or method == "ics" else (f"train.epochs={scale.epochs[name]}",)
+    return Cell(
+        dataset=name,
+        options={} if source else scale.options[name],
+        source=source,
+        classifier_config=scale.classifier,
+        method=method,
+        preset="paper",
+        settings=(*scale.settings[method], *epochs, *extra),
+        label=label,
+        queries=scale.queries,
+        curve=name == "moving_box",
+        **fields,
+    )

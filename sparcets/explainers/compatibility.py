@@ -1,0 +1,85 @@
+"""Checks that a model and the data of an explainer have the same classes and series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.classifiers.base import Classifier
+from sparcets.datasets.base import Dataset
+from sparcets.errors import FeatureMismatchError, LabelError
+from sparcets.explanation.series_info import SeriesInfo
+
+
+def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:
+    """Return the class names for a fit: those of the data set, of the model, or of the labels.
+
+    Parameters
+    ----------
+    model
+        The classifier.
+    X, y
+        Checked training series, and labels that are not checked yet.
+    source
+        The data set they come from, if any.
+    """
+    model.proba_unchecked(X[:1])  # a wrapped model may know its number of classes only after a prediction
+    if source is None:
+        return model.class_names if model.named else _names_from_labels(model, y)
+    if model.n_classes != source.n_classes:
+        raise LabelError(
+            f"{model.name} tells {model.n_classes} classes apart ({', '.join(model.class_names)}), "
+            f"the data set has {source.n_classes} ({', '.join(source.class_names)})."
+        )
+    if model.named and model.class_names != source.class_names:
+        raise LabelError(
+            f"the classes of {model.name} ({', '.join(model.class_names)}) and of the data set "
+            f"({', '.join(source.class_names)}) must be the same, in the same order."
+        )
+    return source.class_names
+
+
+def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
+    """Return class names from string labels, in alphabetical order, for a model whose classes are only numbered."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not all(isinstance(v, str) for v in labels.tolist()):
+        return model.class_names
+    names = tuple(str(v) for v in np.unique(labels.astype(str)))
+    if set(names) <= set(model.class_names):
+        return model.class_names  # the numbers themselves, as text: "10" does not stand before "2"
+    if len(names) != model.n_classes:
+        raise LabelError(
+            f"{model.name} tells {model.n_classes} classes apart, y names {len(names)} ({', '.join(names[:8])})."
+        )
+    return names
+
+
+def check_compatibility(model: Classifier, info: SeriesInfo, owner: str) -> None:
+    """Raise unless a model takes the series and has the classes that an explainer was fitted for.
+
+    Parameters
+    ----------
+    model
+        The classifier; sizes and names that it does not know yet are not compared.
+    info
+        The series and classes of the fit.
+    owner
+        Name of the explainer, for the message.
+    """
+    for what, known, fitted in (
+        ("features", model.n_features, info.n_features),
+        ("steps", model.n_steps, info.n_steps),
+    ):
+        if known not in (None, fitted):
+            raise FeatureMismatchError(
+                f"{owner} was fitted on series of {fitted} {what}, {model.name} takes {known}. "
+                "Pass the classifier it was fitted with, or fit it again."
+            )
+    names = model.class_names if model.n_classes_known else None
+    if names is not None and (len(names) != info.n_classes or (model.named and names != info.class_names)):
+        raise LabelError(
+            f"{owner} was fitted for the classes {', '.join(info.class_names)}, {model.name} knows {', '.join(names)}. "
+            "Pass the classifier it was fitted with, or fit it again."
+        )

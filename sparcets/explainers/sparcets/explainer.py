@@ -1,0 +1,333 @@
+"""Explainer: our own method. This file holds the order of fit and explain; each step has a file beside it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import IntArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.config.explainers import ExplainerConfig
+from sparcets.datasets.splits import stratified_split
+from sparcets.errors import NotFittedError
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.gan_training import (
+    FEW_VALID,
+    GanTraining,
+    build_checkpoint,
+    fit_with_restart,
+    training_identity,
+)
+from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
+from sparcets.explainers.sparcets.critic import Critic
+from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
+from sparcets.explainers.sparcets.files import model_from_arrays, model_to_arrays
+from sparcets.explainers.sparcets.generator import GatedGenerator
+from sparcets.explainers.sparcets.gpu import explain_in_one_pass, fill_in, stays_on_gpu
+from sparcets.explainers.sparcets.model import FittedModel, build_generator
+from sparcets.explainers.sparcets.operating_point import (
+    SCALES,
+    OperatingPoint,
+    best_point,
+    log_weights,
+    measure_trade_off,
+    summarise,
+    trade_off_history,
+)
+from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.search import answer
+from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
+from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
+from sparcets.explanation.result import Explanation, join
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.progress import Bar
+from sparcets.seeding import generator as random_generator
+from sparcets.seeding import spawn
+from sparcets.training.callbacks import Callback, History, TensorBoard
+from sparcets.training.device import seeded
+from sparcets.training.divergence import DivergenceCheck, TrainingFailure
+from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.pairing import Pairing
+from sparcets.training.projection import Projection
+
+log = logging.getLogger(__name__)
+FEW_SERIES = 400  # with fewer, a generator with prototypes is tried beside one without
+VERY_FEW_SERIES = 100  # with fewer, only the one with prototypes: residuals take more data to learn
+HELD_OUT = 0.15  # share of the training series that the operating point is chosen by
+MAX_HELD_OUT = 512  # queries of them, at most
+GOOD = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
+# Names in the seeds; older words, kept so that the same seed gives the same result.
+SEED_WITH_PROTOTYPES, SEED_WITHOUT, SEED_HELD_OUT = "guided", "free", "watched"
+ADVICE = (
+    "To do better: train longer (train.epochs), allow more changes (weights.sparsity), or look at the classifier and "
+    "the data: auxiliary classifiers that disagree with it have learnt something else from the same series."
+)
+
+
+class Explainer(BaseExplainer[ExplainerConfig]):
+    """Counterfactuals that several kinds of models believe: one fit for every target, then one forward pass.
+
+    A generator proposes sparse residuals. They must convince, besides the explained classifier, auxiliary classifiers
+    of other architectures under noise, and a critic that judges how real they look. Where the generator does not reach
+    the target of a query, a short gradient descent does, or a real series, or the answer says why nothing did.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain; a black box is replaced by a surrogate in training, and decides what is valid.
+    config
+        Settings.
+    domain_losses
+        Loss terms of your own for the generator's objective, by name.
+
+    Attributes
+    ----------
+    history_
+        Every loss term by name, by epoch; also the trade-off, in columns ``trade_off_…``.
+    trade_off_
+        Operating points between few changed entries and agreement, measured on held-out training series.
+    silent_features_
+        Mutable features that the generator never changes on held-out queries.
+    """
+
+    config_class = ExplainerConfig
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        config: ExplainerConfig | None = None,
+        *,
+        domain_losses: Mapping[str, LossTerm] | None = None,
+    ) -> None:
+        super().__init__(classifier, config)
+        self.domain_losses = dict(domain_losses or {})
+        self.trade_off_: tuple[OperatingPoint, ...] = ()
+        self.silent_features_: tuple[str, ...] = ()
+        self._model: FittedModel | None = None
+
+    @property
+    def method(self) -> str:
+        """The method's name in the registry."""
+        return "sparcets"
+
+    # Fit: an ensemble, then a generator (with prototypes, without, or both), then the operating point.
+
+    def _fit(self, job: FitJob) -> None:
+        fit_with_restart(job, lambda attempt: self._train(job, attempt), lambda attempt: self._identity(job, attempt))
+
+    def _identity(self, job: FitJob, attempt: int) -> str:
+        return training_identity(self.method, self.config, self.domain_losses, job, attempt)
+
+    def _train(self, job: FitJob, attempt: int) -> None:
+        seed = spawn(self.config.seed, f"attempt {attempt}")
+        rows, held_out = _split(job.y, spawn(seed, "held out"))
+        ensemble = train_ensemble(job, rows, self.classifier, self.config, seed)
+        prototypes = Prototypes.choose(job, self.classifier, seed)
+        queries, target = _held_out_queries(job, held_out, self.classifier, seed)
+        tried: list[tuple[FittedModel, list[OperatingPoint], History]] = []
+        for uses_prototype in self._kinds_tried(len(job.X), len(prototypes)):
+            generator, history = self._train_generator(job, attempt, rows, ensemble, uses_prototype)
+            model = FittedModel(
+                generator=generator,
+                ensemble=ensemble,
+                prototypes=prototypes,
+                sparsity_weights=log_weights(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
+                scales=SCALES[:1] if uses_prototype else SCALES,  # real series are not scaled
+                min_agreement=self.config.agreement,
+            )
+            n_mutable = int(job.constraints.mutable.sum())
+            points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
+            tried.append((model, points, history))
+            with_or_without = "with" if uses_prototype else "without"
+            log.info("%s prototypes: %s", with_or_without, summarise(points, best_point(points)))
+        model, points, history = max(tried, key=lambda one: best_point(one[1]).score)
+        self._model, self.trade_off_ = model, tuple(points)
+        self.history_ = {**history.values, **trade_off_history(points)}
+        self._check_model(job, model, queries, target)
+
+    def _kinds_tried(self, n_series: int, n_prototypes: int) -> tuple[bool, ...]:
+        """Return whether the generators that are trained use prototypes; a wrong classifier may leave none."""
+        if self.config.prototypes == "never" or not n_prototypes:
+            return (False,)
+        if self.config.prototypes == "always" or n_series < VERY_FEW_SERIES:
+            return (True,)
+        return (False, True) if n_series < FEW_SERIES else (False,)
+
+    def _train_generator(
+        self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble, uses_prototype: bool
+    ) -> tuple[GatedGenerator, History]:
+        config, info, device = self.config, job.info, ensemble.device
+        name = SEED_WITH_PROTOTYPES if uses_prototype else SEED_WITHOUT
+        seed = spawn(spawn(config.seed, f"attempt {attempt}"), name)
+        sizes = configured_sizes(config, len(rows), info.n_features, on_gpu=device.type == "cuda")
+        pairing = Pairing(
+            job.y[rows],
+            target=job.target,
+            batch_size=sizes.batch_size,
+            balance=False,
+            seed=spawn(seed, "pairs"),
+            device=device,
+            at_least=MIN_BATCHES,
+        )
+        epochs = config.train.epochs or -(-sizes.steps // len(pairing))
+        with seeded(spawn(seed, "weights"), device):
+            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            generator = build_generator(
+                config, info, mutable, hidden=sizes.hidden, layers=sizes.layers, uses_prototype=uses_prototype
+            )
+            critic = Critic(
+                n_features=info.n_features,
+                n_targets=info.n_classes,
+                hidden=config.critic.hidden,
+                layers=config.critic.layers,
+            )
+        step = ExplainerStep(
+            generator.to(device),
+            critic.to(device),
+            Projection(job.constraints, info.scaler).to(device),
+            Objective(
+                # Real series need no critic.
+                replace(config.weights, adversarial=0.0) if uses_prototype else config.weights,
+                n_mutable=int(job.constraints.mutable.sum()),
+                trains_sparsity=True,
+                domain_losses=self.domain_losses,
+                hinge=True,
+            ),
+            [_on_device(member, device) for member in ensemble.members],
+            x=torch.tensor(info.scaler.transform(job.X[rows]), dtype=torch.float32, device=device),
+            center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
+            scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
+            lr=config.train.lr,
+            betas=(config.train.beta1, config.train.beta2),
+            noise=config.noise,
+            sparsity_weights=(config.min_sparsity_weight, config.max_sparsity_weight),
+            ramp=config.ramp,
+            n_steps=epochs * len(pairing),
+        )
+        history = History()
+        callbacks: list[Callback] = [history, DivergenceCheck()]
+        start = 0
+        if job.checkpoint is not None:
+            second = uses_prototype and config.prototypes == "auto"  # the checkpoint of the first is kept
+            folder = job.checkpoint / SEED_WITH_PROTOTYPES if second else job.checkpoint
+            identity = self._identity(job, attempt)
+            checkpoint = build_checkpoint(folder, step, history, identity=identity, job=job, classifier=self.classifier)
+            start = checkpoint.resume()
+            callbacks += [checkpoint, TensorBoard(folder / "tensorboard")]
+        callbacks.append(Schedule(step, epochs, start))
+        training = GanTraining(
+            step=step,
+            pairing=pairing,
+            epochs=epochs,
+            start=start,
+            seed=spawn(seed, "noise"),
+            callbacks=callbacks,
+            check_every=config.train.check_every,
+        )
+        self._run_training(training, job.progress)
+        return step.average, history
+
+    def _run_training(self, training: GanTraining, progress: bool | None) -> None:
+        training.run(f"training {self.method}", progress)
+
+    def _check_model(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
+        """Detect a generator that changes nothing, features that it never changes, and one that reaches few targets."""
+        x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=model.device)
+        prototype = model.first_prototypes(x, target)
+        targets = torch.as_tensor(target, device=model.device)
+        delta = model.propose(x, targets, model.sparsity_weights[0], prototype)
+        moved = (delta != 0).any(0).any(0).cpu().numpy()
+        if not moved.any():
+            raise TrainingFailure("the generator is dead: it changes nothing at all")
+        self.silent_features_ = tuple(np.array(job.info.feature_names)[job.constraints.mutable & ~moved].tolist())
+        chosen = best_point(self.trade_off_)
+        if chosen.valid < FEW_VALID:
+            log.warning("%s %s", summarise(self.trade_off_, chosen), ADVICE)
+
+    # Explain: one pass on the GPU where that is enough, the search everywhere else.
+
+    def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
+        model, info = self._fitted_model(), self._fitted()
+        if block.lengths is not None or not stays_on_gpu(options, model, self.classifier):
+            yield from super()._explain_block(block, options, bar)
+            return
+        began = time.perf_counter()
+        explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), info)
+        left = np.flatnonzero(explanation.status == "not_found")
+        bar.advance(len(explanation) - len(left))
+        if len(left):  # the few that one pass does not answer
+            rest = replace(block, X=block.X[left], target=explanation.target[left])
+            explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, options, bar))))
+        config, seconds = self.config.to_dict(), time.perf_counter() - began
+        yield replace(explanation, method=self.method, config=config, seed=self.config.seed, seconds=seconds)
+
+    def _explain(self, request: Request) -> Answers:
+        return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+
+    def summary(self) -> str:
+        """Say in a few lines what was trained, how good it is, and what to change if it is not."""
+        if self._model is None or self.info_ is None:
+            return super().summary()
+        model, chosen = self._model, best_point(self.trade_off_)
+        kind = "moves towards real series" if model.generator.uses_prototype else "makes residuals of its own"
+        others = len(model.ensemble.members) - 1
+        lines = [
+            super().summary(),
+            f"A generator that {kind}, trained with {others} auxiliary classifier{'s' * (others != 1)} for "
+            f"{len(self.history_.get('generator', []))} epochs.",
+            summarise(self.trade_off_, chosen),
+        ]
+        if model.generator.uses_prototype:
+            lines.append("That is with the nearest real series; of several, the best one for a query is taken.")
+        if not isinstance(self.classifier, DifferentiableClassifier):
+            lines.append("The classifier is a black box: a surrogate took its place in the training, not in the check.")
+        if self.silent_features_:
+            lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
+        if min(chosen.valid, chosen.transfer) < GOOD:
+            lines.append(ADVICE)
+        return "\n".join(lines)
+
+    def _fitted_model(self) -> FittedModel:
+        if self._model is None:
+            raise NotFittedError("this Explainer has no model yet. Call fit first.")
+        return self._model
+
+    def _state(self) -> dict[str, Any]:
+        return model_to_arrays(self._fitted_model(), self.classifier, self.trade_off_, self.silent_features_)
+
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        stored = model_from_arrays(state, self.classifier, info, self.config)
+        self._model, self.trade_off_, self.silent_features_ = stored
+
+
+def _split(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
+    """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
+    if len(y) < VERY_FEW_SERIES or np.bincount(y).min() < 4:
+        rows = np.arange(len(y), dtype=np.int64)
+        return rows, rows
+    return stratified_split(y, test_size=HELD_OUT, seed=seed)
+
+
+def _held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
+    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
+    rows = random_generator(seed, SEED_HELD_OUT).permutation(rows)[:MAX_HELD_OUT]
+    K = job.info.n_classes
+    if job.target is None:
+        target = (job.y[rows] + 1 + np.arange(len(rows)) % (K - 1)) % K
+    else:
+        rows = rows[job.y[rows] != job.target]
+        target = np.full(len(rows), job.target)
+    # Queries that are predicted as their target already would count as answers that change nothing.
+    there = classifier.predict_unchecked(job.X[rows]) == target
+    return (rows, target) if there.all() else (rows[~there], target[~there])
+
+
+def _on_device(model: DifferentiableClassifier, device: torch.device) -> Callable[[Tensor], Tensor]:
+    return lambda raw: model.log_proba(raw.to(model.device)).to(device)

@@ -1,0 +1,139 @@
+"""GatedGenerator: which features change, at which steps, and by how much; for any target class and sparsity weight."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from sparcets.explainers.sparcets.gates import SHORT_WINDOW, gate_openness, hard_concrete, window_mean
+from sparcets.explainers.sparcets.mixer import Mixer, PerStep
+from sparcets.networks.backbones import build_backbone
+from sparcets.networks.sparsity_layer import SparsityLayer
+
+EMBEDDING = 8  # size of the embedding of the target class
+PER_ENTRY = 8  # channels per entry that the states of a recurrent backbone are projected to
+FINE_FROM = 4.0  # sparsity weight above which gates may open for short windows: fewer entries, in more pieces
+OPEN = 1.0  # initial logits of the gates: gates that start shut learn slowly
+
+
+class GatedGenerator(nn.Module):
+    """Many-to-many: query, target class and sparsity weight to residuals of the mutable features.
+
+    A gate per feature, computed from the states of all steps, decides which features may change at all, so that few
+    features change. A gate per entry decides at which steps. Its logits are averaged over neighbouring steps, so that
+    whole windows open and shut rather than single points. What passes the gates is a residual of the generator's own,
+    or, with prototypes, the difference between the prototype and the query.
+
+    Parameters
+    ----------
+    n_features
+        Features of the query.
+    mutable
+        Indices of the features it may change; the rest of the residual is exactly 0.
+    n_targets
+        Number of classes.
+    backbone
+        ``"mixer"``, or one of :func:`~sparcets.networks.backbones.build_backbone`.
+    hidden, layers
+        Its size.
+    gate
+        ``"stretch"``: gates per feature and entry; ``"feature"``: the paper's sparsity layer behind gates per feature;
+        ``"none"``: the sparsity layer alone.
+    uses_prototype
+        Whether it is given a real series of the target class, and only learns where to move towards it.
+    """
+
+    mutable: Tensor
+
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        mutable: list[int],
+        n_targets: int,
+        backbone: str,
+        hidden: int,
+        layers: int,
+        gate: str,
+        uses_prototype: bool,
+    ) -> None:
+        super().__init__()
+        self.uses_prototype, self.hidden, self.layers = uses_prototype, hidden, layers
+        self.target_embedding = nn.Embedding(n_targets, EMBEDDING)
+        n_series, condition_size = 2 if uses_prototype else 1, EMBEDDING + 1
+        self.states: nn.Module
+        if backbone == "mixer":
+            C = hidden
+            self.states = Mixer(
+                n_series=n_series, n_features=n_features, condition_size=condition_size, channels=C, blocks=layers
+            )
+        else:
+            C = PER_ENTRY
+            steps = build_backbone(backbone, n_series * n_features + condition_size, hidden, layers, dropout=0.0)
+            self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
+        self.amount: nn.Module | None = None
+        if not uses_prototype:
+            self.amount = nn.Linear(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
+        self.entries = _initially_open(nn.Linear(C, 1)) if uses_prototype or gate == "stretch" else None
+        self.features = None
+        if gate != "none":
+            self.features = nn.Sequential(nn.Linear(2 * C, C), nn.ReLU(), _initially_open(nn.Linear(C, 1)))
+        may_change = torch.zeros(n_features)
+        may_change[mutable] = 1.0
+        self.register_buffer("mutable", may_change)
+
+    def forward(self, x: Tensor, target: Tensor, log_weight: Tensor, prototype: Tensor | None = None) -> Tensor:
+        """Return residuals (batch, time, features), standardised; see :meth:`with_openness`."""
+        return self.with_openness(x, target, log_weight, prototype)[0]
+
+    def with_openness(
+        self, x: Tensor, target: Tensor, log_weight: Tensor, prototype: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return residuals (batch, time, features), standardised, and the probability that each gate is open.
+
+        Parameters
+        ----------
+        x
+            Queries (batch, time, features).
+        target
+            Target classes (batch,).
+        log_weight
+            Logarithm of the weight of the sparsity term (batch,).
+        prototype
+            Real series of the target classes (batch, time, features), if it was built for them.
+        """
+        series = [x, prototype] if prototype is not None and self.uses_prototype else [x]
+        condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
+        h = self.states(torch.stack(series, dim=1), condition)  # (B, T, F, C)
+        out = self._amount(h, x, prototype)
+        logits = []
+        if self.features is not None:
+            logits.append(self.features(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
+        if self.entries is not None:
+            logits.append(_smooth_logits(self.entries(h)[..., 0], log_weight))  # (B, T, F)
+        if not logits:
+            return out * self.mutable, None
+        summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
+        return out * hard_concrete(summed, self.training) * self.mutable, gate_openness(summed) * self.mutable
+
+    def _amount(self, h: Tensor, x: Tensor, prototype: Tensor | None) -> Tensor:
+        """Return the residual of each entry if its gate is open (batch, time, features)."""
+        if self.amount is not None:
+            amount: Tensor = self.amount(h)[..., 0].to(x.dtype)
+            return amount
+        if prototype is None:
+            raise ValueError("this generator was built for prototypes, and was given none")
+        return prototype - x
+
+
+def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:
+    """Return logits (batch, time, features) averaged over windows; the larger the sparsity weight, the shorter."""
+    fine = torch.sigmoid(4 * (log_weight - math.log(FINE_FROM)))[:, None, None]
+    return torch.lerp(window_mean(logits), window_mean(logits, SHORT_WINDOW), fine.to(logits.dtype))
+
+
+def _initially_open(layer: nn.Linear) -> nn.Linear:
+    nn.init.constant_(layer.bias, OPEN)
+    return layer

@@ -1,0 +1,73 @@
+"""Prototypes: real training series of each class, which answers may move towards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier
+from sparcets.explainers.request import FitJob
+from sparcets.seeding import generator
+
+PER_CLASS = 200  # prototypes kept per class
+NEAREST = 5  # prototypes tried per query
+SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """Training series that are labelled and predicted as their class.
+
+    Attributes
+    ----------
+    series, classes
+        Series (n, time, features), standardised, and their classes (n,).
+    """
+
+    series: FloatArray
+    classes: IntArray
+
+    @classmethod
+    def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
+        """Return some series of each class, at random."""
+        rng = generator(seed, SEED)
+        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X) == job.y))
+        rows = np.sort(np.concatenate([right[job.y[right] == k][:PER_CLASS] for k in range(job.info.n_classes)]))
+        return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows])
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def nearest(self, x: Tensor, target: IntArray, n: int) -> IntArray:
+        """Return the rows of the ``n`` nearest prototypes of each query's target (batch, n); -1 if there are no more.
+
+        Parameters
+        ----------
+        x, target
+            Standardised queries (batch, time, features) and target classes (batch,).
+        n
+            How many.
+        """
+        rows = np.full((len(x), n), -1, dtype=np.int64)
+        series = x.reshape(len(x), -1)
+        for k in np.unique(target):
+            of_class = np.flatnonzero(self.classes == k)
+            queries = np.flatnonzero(target == k)
+            if not len(of_class):
+                continue
+            prototypes = torch.as_tensor(self.series[of_class], device=x.device).reshape(len(of_class), -1)
+            distance = torch.cdist(series[torch.as_tensor(queries, device=x.device)].double(), prototypes.double())
+            order = distance.argsort(dim=1, stable=True)[:, :n].cpu().numpy()
+            rows[queries[:, None], np.arange(order.shape[1])[None]] = of_class[order]
+        return rows
+
+    def select(self, rows: IntArray, x: Tensor) -> Tensor:
+        """Return prototypes by their rows (batch, time, features); the query itself where the row is -1."""
+        if not len(self.series):  # a classifier that is wrong about every series leaves no prototypes
+            return x
+        found = torch.as_tensor(self.series[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
+        return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)

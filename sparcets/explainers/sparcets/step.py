@@ -1,0 +1,164 @@
+"""One training step of our own method: the paper's, with an ensemble instead of one classifier, noise and gates."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from sparcets.explainers.sparcets.critic import Critic
+from sparcets.explainers.sparcets.generator import GatedGenerator
+from sparcets.networks.pooling import spread_over_time
+from sparcets.training.callbacks import Callback
+from sparcets.training.cuda import side_by_side
+from sparcets.training.gan_step import GanStep
+from sparcets.training.objective import Candidate, Objective
+from sparcets.training.projection import Projection
+
+MIN_LR = 0.05  # of the learning rate, at the end
+MAX_SHIFT = 20  # series are shifted in time by up to 1/20 of their length
+AVERAGED = 0.02  # share of the training over which the generator is averaged
+
+
+class ExplainerStep(GanStep):
+    """Trains a generator whose changes convince the whole ensemble, under noise, for a range of sparsity weights.
+
+    Noise and shifts on the inputs of the ensemble prevent adversarial perturbations. The sparsity weight is drawn anew
+    for every query, so that one generator learns the whole trade-off between changed entries and agreement. The result
+    is an exponential moving average of the generator. On a GPU the generator computes in bfloat16, since memory traffic
+    dominates the time of a step.
+
+    Parameters
+    ----------
+    generator, critic, projection, objective
+        As in :class:`~sparcets.training.gan_step.GanStep`.
+    members
+        Of the ensemble, the explained classifier first: series in the data's own units to log-probabilities.
+    x, center, scale, lr, betas
+        As in :class:`~sparcets.training.gan_step.GanStep`.
+    noise
+        Largest standard deviation of the noise on the inputs of the ensemble, in standard deviations of each series.
+    sparsity_weights
+        The smallest and the largest factor of the sparsity term.
+    ramp
+        Share of the training over which the sparsity term is phased in.
+    n_steps
+        Of the whole training.
+    """
+
+    generator: GatedGenerator
+
+    def __init__(
+        self,
+        generator: GatedGenerator,
+        critic: Critic,
+        projection: Projection,
+        objective: Objective,
+        members: Sequence[Callable[[Tensor], Tensor]],
+        *,
+        x: Tensor,
+        center: Tensor,
+        scale: Tensor,
+        lr: float,
+        betas: tuple[float, float],
+        noise: float,
+        sparsity_weights: tuple[float, float],
+        ramp: float,
+        n_steps: int,
+    ) -> None:
+        super().__init__(
+            generator,
+            critic,
+            projection,
+            objective,
+            self._ensemble_log_proba,
+            x=x,
+            center=center,
+            scale=scale,
+            lr=lr,
+            betas=betas,
+            conditional=True,
+        )
+        self.members, self.noise, self.ramp_share, self.lr = tuple(members), noise, ramp, lr
+        self.low, self.high = math.log(sparsity_weights[0]), math.log(sparsity_weights[1])
+        self.ramp = torch.ones((), device=x.device)
+        self.average = copy.deepcopy(generator).eval().requires_grad_(False)
+        self.networks["average"] = self.average
+        self.ema_weight = 1 / max(1.0, AVERAGED * n_steps)
+        self._log_weight = torch.zeros(0)
+        self._openness: Tensor | None = None
+
+    def set_progress(self, share: float) -> None:
+        """Set ramp and learning rate by the share of the training that is done."""
+        self.ramp.fill_(min(1.0, share / self.ramp_share) if self.ramp_share else 1.0)
+        lr = self.lr * max(MIN_LR, min(1.0, 2 * (1 - share)))
+        for optimiser in self.optimisers.values():
+            for group in optimiser.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(lr)  # in place: a captured graph refers to this tensor
+                else:
+                    group["lr"] = lr
+
+    def _residual(self, query: Tensor, condition: Tensor, real: Tensor) -> Tensor:
+        self._log_weight = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
+        with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
+            residual, openness = self.generator.with_openness(query, condition, self._log_weight, real)
+        # With a prototype the residual is given: only gates that shut make it sparser.
+        self._openness = openness if self.generator.uses_prototype else None
+        return residual
+
+    def _ensemble_log_proba(self, raw: Tensor) -> Tensor:
+        """Return log-probabilities (members, batch, classes)."""
+        return torch.stack(side_by_side([partial(self._member_log_proba, m, raw) for m in self.members], raw.device))
+
+    def _member_log_proba(self, member: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
+        return member(self._augmented(raw)).float()
+
+    def _augmented(self, raw: Tensor) -> Tensor:
+        """Return series (batch, time, features) with a random shift in time and noise, drawn anew for each member.
+
+        The size of the noise is uniform between 0 and its largest: some members were trained with noise, some without,
+        and judges will see series without it.
+        """
+        if not self.noise:
+            return raw
+        B, T, _ = raw.shape
+        reach = max(1, T // MAX_SHIFT)
+        shift = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)
+        steps = (torch.arange(T, device=raw.device) + shift).clamp(0, T - 1)  # the first and last step fill the gap
+        shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
+        size = self.noise * torch.rand(B, 1, 1, device=raw.device)
+        spread = spread_over_time(raw.detach(), None)[:, None]  # relative to each series: small signals survive
+        return shifted + size * spread * torch.randn_like(raw)
+
+    def _candidate(
+        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
+    ) -> Candidate:
+        candidate = super()._candidate(query, counterfactual, delta, target, condition)
+        return replace(candidate, sparsity_weight=self.ramp * self._log_weight.exp(), openness=self._openness)
+
+    def _after_step(self) -> None:
+        self.update_ema()
+
+    @torch.no_grad()
+    def update_ema(self) -> None:
+        """Update the average of the generator."""
+        for average, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+            average.lerp_(new, self.ema_weight)
+
+
+class Schedule(Callback):
+    """Sets the progress of a step after every epoch."""
+
+    def __init__(self, step: ExplainerStep, epochs: int, start: int) -> None:
+        self.step, self.epochs = step, epochs
+        step.set_progress(start / epochs)
+
+    def on_epoch_end(self, epoch: int, logs: object) -> None:
+        """Set the progress."""
+        self.step.set_progress((epoch + 1) / self.epochs)

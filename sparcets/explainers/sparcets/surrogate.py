@@ -1,0 +1,127 @@
+"""A surrogate: a network trained to match the probabilities of a black box, which has no gradients."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import BATCH, Classifier
+from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.config.models import ClassifierConfig
+from sparcets.progress import progress_bar
+from sparcets.seeding import generator, spawn
+
+log = logging.getLogger(__name__)
+
+ARCHITECTURE = "fcn"  # matches forests and nearest neighbours as well as the other architectures, in the least time
+SURROGATE_CONFIG = ClassifierConfig(hidden=32, dropout=0.0, batch_size=128, lr=2e-3, epochs=60, patience=4)
+STEPS = 3000  # of optimisation, at most: there is more to learn from probabilities of 20,000 series than from labels
+COPIES = 5  # perturbed series per given one
+MAX_SERIES = 20_000  # series that the black box predicts, at most
+NOISES = (0.1, 0.3, 1.0)  # standard deviations of the noise, in standard deviations of each feature
+SEED = "student"  # name in the seeds; an older word, kept so that the same seed gives the same network
+
+
+def distill(
+    classifier: Classifier,
+    X: FloatArray,
+    *,
+    class_names: tuple[str, ...],
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> TorchClassifier:
+    """Train a differentiable surrogate on the probabilities of a black box for series and perturbed series.
+
+    A surrogate provides gradients; whether an answer is valid is decided by the black box. On validation series,
+    perturbed like the training series, the two agree in a share of ``1 - min(history_["validation_error"])``; on series
+    unlike the training ones they may agree less.
+
+    Parameters
+    ----------
+    classifier
+        The black box; it predicts six times as many series as given, at most about 20,000.
+    X
+        Checked series (batch, time, features) in the data's own units; no labels are needed.
+    class_names
+        Names of the classes by index.
+    seed, device
+        Same seed and device, same surrogate.
+    progress
+        Whether to draw progress bars; None draws them on a terminal.
+
+    Examples
+    --------
+    >>> from sparcets.classifiers.wrap import wrap
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, _ = make_series(30)
+    >>> black_box = wrap(mean_proba)
+    >>> surrogate = distill(black_box, X, class_names=("a", "b", "c"))
+    >>> float((surrogate.predict(X) == black_box.predict(X)).mean())
+    1.0
+    """
+    rng = generator(seed, SEED)
+    rows = rng.permutation(len(X))[: MAX_SERIES // 2]
+    parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
+    series = np.concatenate([X[rows], perturb(X, parents, rng)])
+    proba = _predict(classifier, series, progress)
+    never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
+    if never:
+        log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
+    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    surrogate = TorchClassifier(ARCHITECTURE, config)
+    surrogate.fit_unchecked(series, proba, None, class_names, named=True, progress=progress)
+    log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
+    return surrogate
+
+
+def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return a perturbed copy of each parent (parents, time, features): x + z (g - x) + noise, g being another series.
+
+    In turn they get noise only (z = 0), are mixed (z a number in [0, 1]), take a window of steps of some features
+    from g (z = 1 there), or are rotated in time (g is x rotated, z = 1), since many models depend on the position of
+    patterns more than one would expect.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features).
+    parents
+        Rows of ``X`` to perturb.
+    rng
+        Random generator.
+    """
+    (_, T, F), n = X.shape, len(parents)
+    noisy, mixed, crossed, rotated = (np.arange(n) % 4 == kind for kind in range(4))  # each (n,)
+    spread = X.reshape(-1, F).std(0, dtype=np.float64)  # (features,); 0 for a constant feature: it gets no noise
+
+    partners = np.where(rotated, parents, rng.integers(len(X), size=n))
+    shift = np.where(rotated, rng.integers(T, size=n), 0)
+    steps = (np.arange(T) + shift[:, None]) % T  # (n, T)
+    own, other = X[parents], X[partners[:, None], steps]
+
+    start, end = np.sort(rng.integers(T + 1, size=(2, n)), axis=0)[..., None]  # each (n, 1)
+    window = (np.arange(T) >= start) & (np.arange(T) < end)  # (n, T)
+    chosen = rng.random((n, F)) < rng.random((n, 1))  # (n, F); from few features to nearly all
+    share = np.where(mixed, rng.random(n), rotated)  # (n,)
+    z = share[:, None, None] + (crossed[:, None] & window)[..., None] * chosen[:, None]  # (n, T, F)
+    size = np.where(noisy, rng.choice(NOISES, size=n), 0.0)[:, None, None]
+
+    change = z * (other - own)
+    change += size * spread * rng.standard_normal((n, T, F))
+    return np.asarray(own + change, dtype=X.dtype)
+
+
+def _predict(classifier: Classifier, X: FloatArray, progress: bool | None) -> FloatArray:
+    """Return the probabilities of the black box (batch, classes), float32; each row is at least 0 and sums to 1."""
+    parts = []
+    with progress_bar(f"predicting with {classifier.name}", len(X), show=progress) as bar:
+        for start in range(0, len(X), BATCH):
+            parts.append(classifier.proba_unchecked(X[start : start + BATCH]))
+            bar.advance(len(parts[-1]))
+    proba = np.concatenate(parts).clip(0.0, None)
+    return np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)

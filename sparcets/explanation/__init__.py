@@ -1,0 +1,1 @@
+"""Explanations: the result object, and its parts."""

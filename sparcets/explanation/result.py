@@ -1,0 +1,284 @@
+"""Explanation: queries and counterfactuals, with all that is needed to describe, score and plot them."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, steps_within
+from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.explanation.segments import find_segments
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.storage import atomic_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from sparcets.narrate.quality import Scored
+
+SCHEMA = 1  # incremented whenever the file layout changes
+STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
+PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """Counterfactuals for a set of queries: one answer per query, or several consecutive ones.
+
+    Attributes
+    ----------
+    query, counterfactual
+        Series (answers, time, features) in the data's own units.
+    target
+        Target class of each answer.
+    status
+        ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
+    reason
+        Why no counterfactual was found; empty for other answers.
+    query_index
+        Index of the query among those passed to ``explain``.
+    proba_before, proba_after
+        The classifier's probabilities (answers, classes) for query and counterfactual.
+    info
+        Names, units and scale of the data.
+    mutable
+        Features that were allowed to change in this call.
+    lengths
+        True lengths of padded series, or None.
+    method, config, constraints, seed, seconds
+        Method, its configuration, the constraints given to ``fit`` and to ``explain``, the seed, and the total
+        computation time.
+    """
+
+    query: FloatArray
+    counterfactual: FloatArray
+    target: IntArray
+    status: StrArray
+    reason: StrArray
+    query_index: IntArray
+    proba_before: FloatArray
+    proba_after: FloatArray
+    info: SeriesInfo
+    mutable: BoolArray
+    lengths: IntArray | None = None
+    method: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        sizes = {name: len(getattr(self, name)) for name in PER_ANSWER}
+        if self.lengths is not None:
+            sizes["lengths"] = len(self.lengths)
+        if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
+            raise ShapeError(
+                f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
+                f"got {self.query.shape} and {self.counterfactual.shape}, rows {sizes}."
+            )
+
+    @property
+    def delta(self) -> FloatArray:
+        """Counterfactual minus query (answers, time, features)."""
+        delta: FloatArray = self.counterfactual - self.query
+        return delta
+
+    @property
+    def changed(self) -> BoolArray:
+        """Entries where query and counterfactual differ (answers, time, features)."""
+        return np.asarray(self.counterfactual != self.query)
+
+    @property
+    def valid(self) -> BoolArray:
+        """Whether the explained classifier assigns its largest probability to the target."""
+        return np.asarray(self.proba_after.argmax(1) == self.target)
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of the target after the change."""
+        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
+
+    @property
+    def predicted(self) -> IntArray:
+        """Class predicted for each query."""
+        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.info.feature_names
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.info.class_names
+
+    @property
+    def share_changed(self) -> FloatArray:
+        """Share of the mutable entries that changed, per answer, not counting padding."""
+        inside = steps_within(self.lengths, len(self), self.query.shape[1]).sum(1)
+        return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Select answers by index, slice, mask or list of indices; return an Explanation."""
+        rows = chosen_rows(rows, len(self))
+        arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
+        return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **arrays)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
+        return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {self.valid.sum()} valid)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a tidy table of the changed segments.
+
+        Columns: ``query`` (index among the queries), ``feature``, ``start`` and ``end`` (half-open, in steps),
+        ``mean_change``, ``units``; ``answer`` (index among the answers, which distinguishes several answers to one
+        query) and ``valid``.
+        """
+        import pandas as pd
+
+        found = find_segments(self.changed)
+        delta = self.counterfactual.astype(np.float64) - self.query
+        # One sum per segment, without a loop: reduceat sums from each edge to the next.
+        flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
+        row = (found.series * self.info.n_features + found.feature) * self.query.shape[1]
+        edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
+        change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
+        units = np.array(self.info.units or [""] * self.info.n_features, dtype=object)
+        frame: pd.DataFrame = pd.DataFrame(
+            {
+                "query": self.query_index[found.series],
+                "feature": np.array(self.feature_names, dtype=object)[found.feature],
+                "start": found.start,
+                "end": found.end,
+                "mean_change": change / (found.end - found.start),
+                "units": units[found.feature],
+                "answer": found.series,
+                "valid": self.valid[found.series],
+            }
+        )
+        return frame
+
+    def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
+        """Describe in sentences what answer ``i`` changes, and how reliable it is.
+
+        Parameters
+        ----------
+        i
+            Index of the answer.
+        short
+            One or two sentences instead of the long form.
+        scores
+            Result of :func:`sparcets.evaluate` for this explanation; adds what the judges predict.
+        """
+        from sparcets.narrate.quality import measures_of
+        from sparcets.narrate.text import narrate
+
+        return narrate(self[i], short=short, measures=None if scores is None else measures_of(scores, self)[i])
+
+    def plot(self, i: int = 0) -> Figure:
+        """Plot query and counterfactual of answer ``i``; needs ``sparcets[plots]``."""
+        from sparcets.plots.series import plot_answer
+
+        return plot_answer(self[i])
+
+    def save(self, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+        """Write everything atomically to one ``.npz`` file; read it with :func:`load_explanation`.
+
+        ``compress=False`` writes a larger file in a tenth of the time.
+        """
+        arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
+        if self.lengths is not None:
+            arrays["lengths"] = self.lengths
+        header = {
+            "schema": SCHEMA,
+            "info": self.info.to_dict(),
+            "method": self.method,
+            "config": dict(self.config),
+            "constraints": dict(self.constraints),
+            "seed": self.seed,
+            "seconds": self.seconds,
+        }
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            write = np.savez_compressed if compress else np.savez
+            write(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def chosen_rows(rows: Any, n: int) -> Any:
+    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
+    if isinstance(rows, slice):
+        return rows
+    chosen = np.atleast_1d(rows)
+    if chosen.size == 0:
+        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
+    if chosen.dtype == bool:
+        if len(chosen) != n:
+            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
+        return chosen
+    bad = chosen[(chosen < -n) | (chosen >= n)]
+    if len(bad):
+        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
+    return chosen
+
+
+def load_explanation(path: str | os.PathLike[str]) -> Explanation:
+    """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle."""
+    file = Path(path)
+    if file.is_dir():
+        from sparcets.explanation.shards import ExplanationFolder
+
+        return ExplanationFolder(file)
+    if not file.is_file():
+        raise FileFormatError(f"no file {file}. Pass an .npz file written by Explanation.save.")
+    if not zipfile.is_zipfile(file):
+        raise FileFormatError(f"{file} is not an explanation, or it is truncated: it is not a complete .npz file.")
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            if "header" not in stored:
+                raise FileFormatError(
+                    f"{file} is not an explanation: it has no header. Was it written by Explanation.save?"
+                )
+            header = json.loads(str(stored["header"]))
+            if header["schema"] != SCHEMA:
+                raise FileFormatError(
+                    f"{file} has layout {header['schema']}, this version of sparcets reads layout {SCHEMA}. "
+                    "Use the version that wrote it, or explain again."
+                )
+            arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
+        rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
+        return Explanation(info=SeriesInfo.from_dict(header["info"]), **arrays, **rest)
+    except FileFormatError:
+        raise
+    except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
+        raise FileFormatError(
+            f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}"
+        ) from error
+
+
+def join(parts: list[Explanation]) -> Explanation:
+    """Concatenate explanations of the same call."""
+    if not parts:
+        raise DataError("no explanations to join; pass at least one.")
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
+    lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
+    return replace(first, lengths=lengths, seconds=sum(p.seconds for p in parts), **arrays)

@@ -1,0 +1,110 @@
+"""SeriesInfo: metadata and statistics of the training series, part of every explanation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.scaling import Scaler
+from sparcets.validation import default_feature_names, feature_index
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesInfo:
+    """Names, units and statistics of training series of shape (batch, time, features).
+
+    Attributes
+    ----------
+    feature_names, class_names
+        Names by index.
+    units
+        Unit of each feature, or None.
+    sampling_rate
+        In Hz, or None.
+    mutable
+        Per feature, whether it may change.
+    n_steps
+        Number of steps of the (padded) series.
+    scaler
+        Mean and standard deviation per feature on the training series.
+    span
+        Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
+    """
+
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    units: tuple[str, ...] | None
+    sampling_rate: float | None
+    mutable: BoolArray
+    n_steps: int
+    scaler: Scaler
+    span: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def feature_index(self, feature: int | str) -> int:
+        """Return the index of a feature given by index or name."""
+        return feature_index(feature, self.feature_names, self.n_features)
+
+    @classmethod
+    def measure(
+        cls,
+        X: FloatArray,
+        class_names: tuple[str, ...],
+        *,
+        lengths: IntArray | None = None,
+        source: Dataset | None = None,
+    ) -> SeriesInfo:
+        """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
+        inside = X[steps_within(lengths, len(X), X.shape[1])]  # (steps, features)
+        names = source.feature_names if source is not None else None
+        mutable = source.mutable if source is not None else None
+        return cls(
+            feature_names=names or tuple(default_feature_names(X.shape[2])),
+            class_names=class_names,
+            units=source.units if source is not None else None,
+            sampling_rate=source.sampling_rate if source is not None else None,
+            mutable=np.ones(X.shape[2], dtype=bool) if mutable is None else mutable,
+            n_steps=X.shape[1],
+            scaler=Scaler.fit(X, lengths),
+            span=inside.max(0).astype(np.float64) - inside.min(0),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "feature_names": list(self.feature_names),
+            "class_names": list(self.class_names),
+            "units": None if self.units is None else list(self.units),
+            "sampling_rate": self.sampling_rate,
+            "mutable": self.mutable.tolist(),
+            "n_steps": self.n_steps,
+            "scaler": self.scaler.to_dict(),
+            "span": self.span.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
+        """Build from :meth:`to_dict`'s output."""
+        return cls(
+            feature_names=tuple(data["feature_names"]),
+            class_names=tuple(data["class_names"]),
+            units=None if data["units"] is None else tuple(data["units"]),
+            sampling_rate=data["sampling_rate"],
+            mutable=np.asarray(data["mutable"], dtype=bool),
+            n_steps=int(data["n_steps"]),
+            scaler=Scaler.from_dict(data["scaler"]),
+            span=np.asarray(data["span"], dtype=np.float64),
+        )

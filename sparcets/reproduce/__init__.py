@@ -1,1 +1,0 @@
-"""The paper again: its tables and figures from our own runs, beside its numbers and beside the truth."""

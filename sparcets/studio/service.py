@@ -1,0 +1,192 @@
+"""Loads models into memory and runs all requests that need them, one after the other in a single thread.
+
+A single thread, because ``explain`` changes the mode and gradients of the classifier and the random state for a while
+and restores them: two calls at once would interfere. Training jobs run in processes of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.studio import results
+from sparcets.studio.cache import LruCache
+from sparcets.studio.data import load
+from sparcets.studio.errors import ApiError
+from sparcets.studio.limits import Limits
+from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainResponse
+from sparcets.studio.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.constraints.spec import Constraints
+    from sparcets.datasets.base import Dataset
+    from sparcets.explainers.base import BaseExplainer
+    from sparcets.explanation.result import Explanation
+
+T = TypeVar("T")
+
+
+class StudioService:
+    """Explains test series with the models of a workspace.
+
+    Parameters
+    ----------
+    workspace
+        Folder of data sets, classifiers and explainers.
+    limits
+        Time limit and number of queued requests, cache sizes.
+    device
+        Device of the models.
+    """
+
+    def __init__(self, workspace: Workspace, limits: Limits, device: str = "auto") -> None:
+        self.workspace, self.limits, self.device = workspace, limits, device
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="service")
+        self._queued = 0
+        self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
+        self._classifiers: LruCache[TorchClassifier] = LruCache(limits.cached_models)
+        self._explainers: LruCache[BaseExplainer[Any]] = LruCache(limits.cached_models)
+        self._proba: LruCache[FloatArray] = LruCache(limits.cached_models)
+        self._responses: LruCache[ExplainResponse] = LruCache(limits.cached_responses)
+
+    def warm_up(self) -> None:
+        """Start to import the heavy packages in the background."""
+        self._thread.submit(_import_heavy)
+
+    def close(self) -> None:
+        """Cancel queued requests and accept no more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function in the service's thread; raise a 4xx error if the queue is full or the time is up."""
+        if self._queued >= self.limits.queued_requests:
+            raise ApiError(429, "busy", f"the queue is full ({self._queued} requests). Try again in a moment.")
+        self._queued += 1
+        deadline = time.monotonic() + self.limits.seconds
+
+        def run_in_time() -> T:
+            if time.monotonic() > deadline:  # the client has already received an error
+                raise too_slow(self.limits.seconds)
+            return work()
+
+        future = asyncio.get_running_loop().run_in_executor(self._thread, run_in_time)
+        future.add_done_callback(self._dequeue)
+        try:
+            # Shielded: a running function cannot be interrupted, and the models it loads stay in the cache.
+            return await asyncio.wait_for(asyncio.shield(future), self.limits.seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise too_slow(self.limits.seconds) from None
+
+    def _dequeue(self, future: asyncio.Future[Any]) -> None:
+        self._queued -= 1
+        if not future.cancelled():
+            future.exception()  # retrieved, so that asyncio does not warn about it after a timeout
+
+    def put(self, name: str, dataset: Dataset) -> None:
+        """Store a data set that was just opened in the cache."""
+        self._datasets.put(name, dataset)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set of the workspace."""
+        record = self.workspace.dataset(name)
+        return self._datasets.get(name, lambda: load(self.workspace, record))
+
+    def classifier(self, name: str) -> TorchClassifier:
+        """Return a classifier of the workspace."""
+        from sparcets.classifiers.torch_classifier import load_classifier
+
+        path = self.workspace.path("classifiers", name)
+        return self._classifiers.get(name, lambda: load_classifier(path, device=self.device))
+
+    def explainer(self, name: str) -> BaseExplainer[Any]:
+        """Return an explainer of the workspace."""
+        from sparcets.explainers.files import load as load_explainer
+
+        path, record = self.workspace.path("explainers", name), self.workspace.explainer(name)
+        return self._explainers.get(name, lambda: load_explainer(path, classifier=self.classifier(record.classifier)))
+
+    def proba(self, name: str) -> FloatArray:
+        """Return a classifier's predicted probabilities for the test series of its data set, (series, classes)."""
+        record = self.workspace.classifier(name)
+
+        def predict() -> FloatArray:
+            dataset = self.dataset(record.dataset)
+            return self.classifier(name).predict_proba(dataset.X_test, dataset.lengths_test)
+
+        return self._proba.get(name, predict)
+
+    def respond(self, request: ExplainRequest) -> ExplainResponse:
+        """Return the response to a request; responses to single queries are cached."""
+        self.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
+
+        def compute() -> ExplainResponse:
+            return results.to_response(self.explain(request), request.rows)
+
+        # Batches are not cached: they may be large and are rarely repeated.
+        return compute() if len(request.rows) > 1 else self._responses.get(request.model_dump_json(), compute)
+
+    def explain(self, request: ExplainRequest) -> Explanation:
+        """Compute the explanation of a request."""
+        check_size(request, self.limits)
+        explainer = self.explainer(request.explainer)
+        dataset = self.dataset(self.workspace.explainer(request.explainer).dataset)
+        rows = np.array(request.rows)
+        if rows.max() >= len(dataset.X_test):
+            raise ApiError(
+                422, "no_such_row", f"no test series {rows.max()}: there are {len(dataset.X_test)}, numbered from 0."
+            )
+        return explainer.explain(
+            dataset.X_test[rows],
+            target=request.target,
+            constraints=to_constraints(request.constraints),
+            sparsity=request.sparsity,
+            n=request.answers,
+            lengths=None if dataset.lengths_test is None else dataset.lengths_test[rows],
+            progress=False,
+        )
+
+
+def to_constraints(rules: ConstraintsRequest) -> Constraints:
+    """Return the constraints of a request as ``sp.Constraints``.
+
+    >>> to_constraints(ConstraintsRequest(ranges={"pulse": (40, None)})).ranges
+    {'pulse': (40.0, inf)}
+    """
+    from sparcets.constraints.spec import Constraints
+
+    ranges = {
+        f: (-np.inf if low is None else low, np.inf if high is None else high)
+        for f, (low, high) in rules.ranges.items()
+    }
+    return Constraints(**{**rules.model_dump(), "ranges": ranges})
+
+
+def check_size(request: ExplainRequest, limits: Limits) -> None:
+    """Raise an error for too many queries or too many counterfactuals per query."""
+    if len(request.rows) > limits.rows:
+        raise ApiError(
+            413, "too_many_rows", f"{len(request.rows)} queries in one request; at most {limits.rows}. Split them."
+        )
+    if request.answers > limits.answers:
+        raise ApiError(413, "too_many_answers", f"{request.answers} answers to one query; at most {limits.answers}.")
+
+
+def too_slow(seconds: float) -> ApiError:
+    """Return the error for a request above the time limit."""
+    message = f"the request took longer than {seconds:g} s. Use fewer series, or a faster method."
+    return ApiError(408, "too_slow", message)
+
+
+def _import_heavy() -> None:
+    import pandas  # noqa: F401 - for tables of changes
+    import torch
+
+    # Single queries through small networks: several threads would cost more than they save.
+    torch.set_num_threads(1)

@@ -1,0 +1,229 @@
+"""Whole plans: killed and started again, with cells that fail and workers that die."""
+
+import json
+import logging
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.errors import SparcetsError
+from sparcets.experiments.benchmark import cell as cells
+from sparcets.experiments.benchmark.plan import Cell, Plan
+from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan
+from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+from sparcets.testing.data import make_series
+
+TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 10, "lr": 0.01}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Cell:
+    X, y = make_series(45, n_steps=10)
+    path = tmp_path_factory.mktemp("data") / "own.npz"
+    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    common: dict[str, Any] = {"classifier_config": TINY, "preset": "tiny", "target": "brisk", "queries": 4}
+    return Cell(dataset="own", source=str(path), **common)
+
+
+@pytest.fixture(scope="module")
+def plan(base: Cell) -> Plan:
+    # A quick cell first; the long second one is at work when the process is killed.
+    long = replace(base, method="sparce", settings=("train.epochs=60",))
+    return Plan(
+        cells=(replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1))
+    )
+
+
+@pytest.fixture(scope="module")
+def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing happened to; what it trained serves the others."""
+    folder = tmp_path_factory.mktemp("straight")
+    rows = run_plan(plan, folder, device="cpu")
+    assert [row["key"] for row in rows] == [cell.key for cell in plan.cells]
+    assert not [row["error"] for row in rows if "error" in row]
+    return folder
+
+
+def with_networks_of(folder: Path, new: Path) -> Path:
+    shutil.copytree(folder / "classifiers", new / "classifiers")
+    return new
+
+
+def results(row: dict[str, Any]) -> dict[str, Any]:
+    """What of a row does not depend on the clock."""
+    measures = {name: value for name, value in row["measures"].items() if name != "seconds"}
+    return {**{name: row[name] for name in ("key", "statuses", "accuracy", "judges", "history")}, "measures": measures}
+
+
+def test_a_killed_run_goes_on_where_it_was(plan: Plan, straight: Path, tmp_path: Path) -> None:
+    folder = with_networks_of(straight, tmp_path / "runs")
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()), encoding="utf-8")
+    command = ["benchmark", "run", "--plan", str(tmp_path / "plan.json"), "--out", str(folder), "--device", "cpu"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparcets", *command, "--workers", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 60
+    while not ResultStore(folder / RESULTS).rows():
+        assert process.poll() is None and time.monotonic() < end, "no row came"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = ResultStore(folder / RESULTS).rows()
+    assert 1 <= len(before) < len(plan.cells)
+    with (folder / RESULTS).open("a") as file:
+        file.write('{"key": "torn')  # as if it had been killed while it wrote
+
+    seen: list[str] = []
+    rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
+    lines = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
+    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
+    assert lines[: len(before)] == before  # down to the time they were started
+    assert set(seen) == {cell.key for cell in plan.cells} - {row["key"] for row in before}
+    assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
+
+
+def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "load_dataset", None)
+    content = (straight / RESULTS).read_bytes()
+    assert len(run_plan(plan, straight)) == len(plan.cells)
+    assert (straight / RESULTS).read_bytes() == content
+
+
+def test_a_cell_under_two_names_is_run_once(plan: Plan, straight: Path, tmp_path: Path) -> None:
+    folder = with_networks_of(straight, tmp_path)
+    first = plan.cells[0]
+    twice = Plan(cells=(replace(first, label="A", experiment="x"), replace(first, label="B", experiment="y")))
+    rows = run_plan(twice, folder, device="cpu")
+    assert [(row["label"], row["experiment"]) for row in rows] == [("A", "x"), ("B", "y")]
+    assert len((folder / RESULTS).read_text(encoding="utf-8").splitlines()) == 1
+
+
+METHODS = """
+import os
+from sparcets.explainers.nearest import Nearest
+
+class Killer(Nearest):
+    def _fit(self, job):
+        os.kill(os.getpid(), 9)
+
+class Raiser(Nearest):
+    def _fit(self, job):
+        raise ZeroDivisionError("on purpose")
+"""
+
+
+def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
+    base: Cell, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A package of somebody else, installed where the workers look.
+    (tmp_path / "odd_methods.py").write_text(METHODS)
+    package = tmp_path / "odd_methods-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-methods\nVersion: 1.0\n")
+    points = "killer = odd_methods:Killer\nraiser = odd_methods:Raiser\n"
+    (package / "entry_points.txt").write_text(f"[sparcets.explainers]\n{points}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    folder = with_networks_of(straight, tmp_path / "runs")
+    names = ("killer", "nearest", "raiser", "ics")
+    plan = Plan(cells=tuple(replace(base, method=name) for name in names))
+    rows = {row["method"]: row for row in run_plan(plan, folder, workers=2, device="cpu")}
+    assert "ChildProcessError: the worker process was killed (SIGKILL)" in rows["killer"]["error"]
+    assert rows["raiser"]["error"] == "ZeroDivisionError: on purpose" and "_fit" in rows["raiser"]["trace"]
+    assert rows["killer"]["asked"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
+    for row in collect(Plan(cells=(replace(base, method="nearest"), replace(base, method="ics"))), straight):
+        assert results(rows[row["method"]]) == results(row)  # as if nothing had happened with_published them
+
+
+def test_what_failed_is_tried_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+    good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
+    wrong = replace(good, classifier_config={**TINY, "lr": -1})
+    plan = Plan(cells=(missing, wrong, good))
+    rows = run_plan(plan, tmp_path / "runs", device="cpu")
+    assert rows[0]["error"].startswith("DataNotFoundError") and "'lr' must be > 0" in rows[1]["error"]
+    assert "error" not in rows[2]  # though it shares its data with one that failed
+    retried = run_plan(plan, tmp_path / "runs", device="cpu")
+    assert [a["started"] == b["started"] for a, b in zip(retried, rows, strict=True)] == [False, False, True]
+
+
+def test_a_file_that_has_changed_is_measured_again(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+    own, other = tmp_path / "own.npz", tmp_path / "other.npz"
+    for path in (own, other):
+        shutil.copy(str(base.source), path)
+    plan = Plan(cells=tuple(replace(base, method="nearest", source=str(path)) for path in (own, other)))
+    first = run_plan(plan, tmp_path / "runs", device="cpu")
+    with np.load(own) as stored:
+        parts = dict(stored)
+    np.savez(own, **{**parts, "X": parts["X"] * np.linspace(0.8, 1.2, 10)[:, None]})
+    assert [cell.source for cell in pending_cells(plan, tmp_path / "runs")] == [str(own)]
+    second = run_plan(plan, tmp_path / "runs", device="cpu")
+    # Another test may have let the command line tell more than warnings.
+    told = [
+        r for r in caplog.records if r.name == "sparcets.experiments.benchmark.runner" and r.levelno >= logging.WARNING
+    ]
+    assert [record.getMessage() for record in told] == [
+        f"{own} has changed since it was measured; its runs are done again"
+    ]
+    assert [a["started"] == b["started"] for a, b in zip(first, second, strict=True)] == [False, True]
+    assert first[0]["measures"]["l2"] != second[0]["measures"]["l2"]  # of the new data, not of those in memory
+    assert pending_cells(plan, tmp_path / "runs") == []
+    own.unlink()  # what is gone has not changed
+    assert pending_cells(plan, tmp_path / "runs") == []
+
+
+def test_results_from_before_there_was_a_digest_stay(base: Cell, tmp_path: Path) -> None:
+    cell = replace(base, method="nearest")
+    ResultStore(tmp_path / RESULTS).append({"key": cell.key, "data": {"name": "own"}})
+    assert pending_cells(Plan(cells=(cell,)), tmp_path) == []
+
+
+def test_a_device_that_is_not_there_is_told_before_any_work(base: Cell, tmp_path: Path) -> None:
+    with pytest.raises(SparcetsError, match="no device 'tpu9'"):
+        run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_preparation_is_logged(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+    caplog.set_level("INFO", logger="sparcets.experiments.benchmark")
+    cell, gone = replace(base, method="nearest"), replace(base, dataset="gone", source="/no/such/file.npz")
+    run_plan(Plan(cells=(cell, replace(cell, seed=1), gone)), tmp_path, device="cpu")
+    told = [record.getMessage() for record in caplog.records if record.name == "sparcets.experiments.benchmark.runner"]
+    assert told[0] == "own: preparing classifier and judges" and told[2] == "gone: preparing classifier and judges"
+    assert told[1].startswith("own: classifier and judges are ready after ") and len(told) == 3
+
+
+def test_networks_are_trained_before_the_cells_and_once(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: told.append("judges") or {})
+    fit = cells.TorchClassifier.fit
+
+    def train(self: Any, *arguments: Any, **named: Any) -> Any:
+        told.append(f"train {self.architecture}")
+        return fit(self, *arguments, **named)
+
+    monkeypatch.setattr(cells.TorchClassifier, "fit", train)
+    pairs = [("nearest", "fcn"), ("nearest", "bilstm"), ("ics", "fcn")]
+    plan = Plan(cells=tuple(replace(base, method=m, classifier=c) for m, c in pairs))
+    run_plan(plan, tmp_path, device="cpu", on_row=lambda row: told.append(f"row {row['method']}"))
+    assert told[:4] == ["train fcn", "judges", "train bilstm", "judges"]
+    assert sorted(told[4:]) == ["judges"] * 3 + ["row ics", "row nearest", "row nearest"]

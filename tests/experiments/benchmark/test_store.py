@@ -1,0 +1,202 @@
+"""Results on disk: nothing finished is lost, whoever is killed, whenever."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparcets.errors import FileFormatError, StorageError
+from sparcets.experiments.benchmark.cell import cell_fields
+from sparcets.experiments.benchmark.plan import Cell
+from sparcets.experiments.benchmark.store import ResultStore, format_row, locked, to_plain, variant
+
+ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ResultStore:
+    return ResultStore(tmp_path / "deep" / "results.jsonl")
+
+
+def test_rows_come_back(store: ResultStore) -> None:
+    assert store.rows() == [] and store.done() == set()
+    store.append(ROW)
+    store.append({"key": "b"})
+    assert store.rows() == [ROW, {"key": "b"}] and store.done() == {"a", "b"}
+
+
+def test_lines_are_json_without_nan(store: ResultStore) -> None:
+    odd = {"key": "a", "x": np.float32(0.5), "nan": float("nan"), "inf": [np.inf], "n": np.int64(3), "y": np.arange(2)}
+    store.append(odd)
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    line = json.loads(store.path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert line == {"key": "a", "x": 0.5, "nan": None, "inf": [None], "n": 3, "y": [0, 1]}
+
+
+def test_a_cell_that_was_run_again_counts_once(store: ResultStore) -> None:
+    for row in ({"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}):
+        store.append(row)
+    assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}]
+    assert store.done() == {"a"}
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+rows_of_any_kind = st.lists(st.dictionaries(texts, texts, max_size=3), min_size=1, max_size=4)
+
+
+@given(contents=rows_of_any_kind, cut=st.integers(0, 10_000))
+@settings(max_examples=150, deadline=None)
+def test_a_file_cut_at_any_byte_loses_the_unfinished_row_alone(contents: list[dict[str, str]], cut: int) -> None:
+    rows: list[dict[str, Any]] = [{"key": str(i), "content": content} for i, content in enumerate(contents)]
+    with tempfile.TemporaryDirectory() as folder:
+        store = ResultStore(Path(folder, "results.jsonl"))
+        ends = []
+        for row in rows:
+            store.append(row)
+            ends.append(store.path.stat().st_size)
+        cut %= ends[-1] + 1
+        os.truncate(store.path, cut)
+        # A row is finished if all but its line break is there.
+        finished = [row for row, end in zip(rows, ends, strict=True) if end - 1 <= cut]
+        assert store.rows() == finished
+        store.append({"key": "new"})
+        assert store.rows() == [*finished, {"key": "new"}]
+        assert len(store.path.read_bytes().split(b"\n")) == len(finished) + 2  # nothing torn is left
+
+
+def test_a_long_torn_line_is_cut_off(store: ResultStore) -> None:
+    store.append(ROW)
+    with store.path.open("a") as file:
+        file.write('{"key": "b", "curve": [' + "0.25," * 50_000)
+    store.append({"key": "c"})
+    assert store.path.read_text(encoding="utf-8").count("\n") == 2
+    assert store.done() == {"a", "c"}
+
+
+@pytest.mark.parametrize("middle", ["{", "[1]", '{"value": 1}', ""])
+def test_a_damaged_line_in_the_middle_is_told(store: ResultStore, middle: str) -> None:
+    store.append(ROW)
+    with store.path.open("a") as file:
+        file.write(f'{middle}\n{{"key": "b"}}\n')
+    with pytest.raises(FileFormatError, match=r"line 2 of .*results.jsonl is no result"):
+        store.rows()
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.append(ROW)
+    before, write = store.path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[: len(data) // 2]))
+    with pytest.raises(StorageError, match="The results before are safe"):
+        store.append({"key": "b"})
+    monkeypatch.undo()
+    assert store.path.read_bytes() == before
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="cannot write to"):
+        ResultStore(tmp_path / "file" / "results.jsonl").append(ROW)
+
+
+def test_several_processes_append_at_once(store: ResultStore) -> None:
+    code = (
+        "import sys; from sparcets.experiments.benchmark.store import ResultStore\n"
+        "store = ResultStore(sys.argv[1]); sys.stdin.read()\n"
+        "for i in range(60): store.append({'key': f'{sys.argv[2]}-{i}', 'content': sys.argv[2] * 5000})"
+    )
+    command = [sys.executable, "-c", code, str(store.path)]
+    writers = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE) for n in range(4)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()  # now
+    assert [writer.wait() for writer in writers] == [0] * 4
+    rows = store.rows()
+    assert {row["key"] for row in rows} == {f"{n}-{i}" for n in range(4) for i in range(60)}
+    assert all(row["content"] == row["key"][0] * 5000 for row in rows)
+
+
+def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        with locked(tmp_path / "a.lock"):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+            inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib; from sparcets.experiments.benchmark.store import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])): print('in', flush=True); time.sleep(100)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a.lock")], stdout=subprocess.PIPE)
+    assert owner.stdout is not None and owner.stdout.readline() == b"in\n"
+    entered = threading.Event()
+
+    def enter() -> None:
+        with locked(tmp_path / "a.lock"):
+            entered.set()
+
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    assert not entered.wait(0.3)
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    assert entered.wait(10)
+    thread.join()
+
+
+def test_a_row_in_a_line() -> None:
+    row = {"dataset": "catching", "label": "Sparce", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
+    measures = {"valid": 1.0, "transfer": None, "sparsity": 0.25}
+    assert format_row({**row, "measures": measures}) == (
+        "catching Sparce → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
+    )
+    assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching Sparce, seed 3: DataError: no"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"options": {"n": 3, "m": 2}}, ("m=2", "n=3")),
+        ({"source": "copy.npz"}, ("source=copy.npz",)),
+        ({"classifier_config": {"epochs": 3}}, ("classifier.epochs=3",)),
+        ({"preset": "tiny", "settings": ("a=1", "b=2")}, ("preset=tiny", "a=1", "b=2")),
+        ({"queries": 5, "seconds_per_query": 1.5}, ("queries=5", "seconds_per_query=1.5")),
+        ({"curve": True, "stability": True}, ("curve=True", "stability=True")),
+        ({"method": "ics"}, ()),  # its label says so
+        ({"method": "ics", "label": "A"}, ("method=ics",)),
+        ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, or nothing that matters
+    ],
+)
+def test_what_tells_a_measurement_from_others_of_its_name(changes: dict[str, Any], words: tuple[str, ...]) -> None:
+    row = to_plain({**cell_fields(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
+    assert variant(row) == words
+
+
+def test_plain_values_stay() -> None:
+    assert to_plain({1: (None, True, "x", 2, 2.5)}) == {"1": [None, True, "x", 2, 2.5]}

@@ -1,0 +1,74 @@
+"""Numbers of repeated runs, by hand."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.experiments.benchmark.published import Reported
+from sparcets.experiments.reproduce.measured import Runs, compare, number, reported, with_published
+
+
+def test_repetitions_are_found_by_what_they_repeat(make_row) -> None:
+    rows = [
+        make_row(seed=1, valid=0.5),
+        make_row(seed=0, valid=0.7),
+        make_row(label="GAN", valid=0.1),
+        make_row(target="Autism", valid=0.2),
+        make_row(dataset="moving_box", valid=0.3),
+    ]
+    runs = Runs(rows)
+    assert runs.of("catching", "SPARCE").values("valid") == [0.7, 0.5]  # by seed
+    assert runs.of("catching", "SPARCE", "Autism").values("valid") == [0.2]
+    assert runs.of("moving_box", "SPARCE").values("valid") == [0.3]  # the paper's target is 1
+    assert runs.of("moving_box", "SPARCE", "0").rows == ()
+
+
+def test_of_two_rows_with_one_key_the_last_counts(make_row) -> None:
+    runs = Runs([make_row(error="RuntimeError: no"), make_row(valid=0.5)])
+    assert runs.of("catching", "SPARCE").values("valid") == [0.5]
+    assert runs.of("catching", "SPARCE").errors == ()
+
+
+def test_values_leave_out_what_is_not_there(make_row) -> None:
+    rows = [make_row(valid=None), make_row(seed=1, valid=math.nan), make_row(seed=2, error="E: x"), make_row(seed=3)]
+    group = Runs(rows).of("catching", "SPARCE")
+    assert group.values("valid") == []
+    assert group.values("fit_s") == [10.0, 10.0, 10.0]
+    assert group.errors == ("seed 2: E: x",)
+
+
+def test_numbers_by_hand() -> None:
+    assert number([0.20, 0.24, 0.22]) == "0.22 ± 0.02"
+    assert number([0.01, 0.03]) == "0.020 ± 0.014"  # std of two values: half their difference times sqrt 2
+    assert number([1.0]) == "1.00"
+    assert number([-0.02]) == "-0.020"
+    assert number([]) == "–"
+
+
+def test_bold_where_the_paper_is_missed() -> None:
+    assert with_published([0.53], Reported(0.40, 0.06)) == "**0.53** / 0.40 ± 0.06"
+    assert with_published([0.51], Reported(0.40, 0.06)) == "0.51 / 0.40 ± 0.06"
+    assert with_published([0.9], Reported(0.40)) == "0.90 / 0.40"  # no std, no verdict
+    assert with_published([], Reported(0.40, 0.06)) == "– / 0.40 ± 0.06"
+    assert with_published([0.003], Reported(0.0, 0.0)) == "0.003 / 0.00 ± 0.00"
+
+
+@given(st.floats(-5, 5), st.floats(0, 1), st.floats(-5, 5))
+def test_bold_and_verdict_are_one(mean: float, std: float, ours: float) -> None:
+    published = Reported(mean, std)
+    assert with_published([ours], published).startswith("**") is not published.agrees(ours)
+
+
+def test_reported_keeps_the_papers_digits() -> None:
+    assert reported(Reported(1, 0)) == "1.00 ± 0.00"
+
+
+def test_verdicts_by_hand(make_row) -> None:
+    rows = [make_row(label="GAN", precision_index=0.001, similarity_all=0.30, similarity=0.22, seed=s) for s in (0, 1)]
+    found = compare(Runs(rows), "catching")
+    assert [(v.method, v.measure, v.agrees) for v in found] == [
+        ("GAN", "precision", True),
+        ("GAN", "similarity", False),  # 0.30 over all queries against 0.22 ± 0.02; that over valid ones is no matter
+    ]
+    assert (found[1].ours, found[1].papers) == ("0.30 ± 0.00", "0.22 ± 0.02")

@@ -1,0 +1,121 @@
+"""reproduce as a whole, with a benchmark that only writes rows: resumed, joined with what is there, refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparcets.datasets.load import load_dataset
+from sparcets.errors import ConfigError, DataNotFoundError, UnknownNameError
+from sparcets.experiments.benchmark.plan import Plan
+from sparcets.experiments.benchmark.store import ResultStore
+from sparcets.experiments.reproduce import run as module
+from sparcets.experiments.reproduce.run import describe, reproduce
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Let runs take no time; return the keys of those that were run."""
+    keys: list[str] = []
+
+    def fake(plan: Plan, folder: Path, **other: Any) -> list[dict[str, Any]]:
+        store = ResultStore(folder / "results.jsonl")
+        done = store.done()
+        for cell in plan.cells:
+            if cell.key not in done:
+                keys.append(cell.key)
+                failed = {"error": "RuntimeError: once"} if cell.seed == 1 and len(keys) < 9 else {}
+                measures = {"valid": 0.9, "similarity_all": 0.1}
+                store.append(
+                    {**cell.to_dict(), "key": cell.key, "measures": measures, "fit_s": 1, "explain_s": 1, **failed}
+                )
+        return []
+
+    monkeypatch.setattr("sparcets.experiments.benchmark.runner.run_plan", fake)
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "none"))
+    monkeypatch.setattr(module, "draw_figures", lambda *given, **other: ([], {"figure1": "none kept."}))
+    return keys
+
+
+def test_a_second_call_does_what_is_missing(ran: list[str], tmp_path: Path) -> None:
+    notes: list[str] = []
+    made = reproduce("table1", out=tmp_path / "r", on_note=notes.append)
+    assert made.computed == len(ran) == 16  # two sets (MotionSense is not there), four methods, two seeds
+    assert len(notes) == 1 and notes[0].startswith("motionsense is left out: MotionSense is not in")
+    assert sum("error" in row for row in made.rows) == 4
+    assert sorted(p.name for p in (tmp_path / "r" / "tables").iterdir()) == [
+        f"{stem}.{kind}" for stem in ("datasets", "table1") for kind in ("csv", "md", "tex")
+    ]
+    again = reproduce("table1", out=tmp_path / "r")
+    assert again.computed == 4 and not any("error" in row for row in again.rows)  # those that failed
+    assert reproduce("table1", out=tmp_path / "r").computed == 0
+    assert reproduce("timing", out=tmp_path / "r").computed == 0  # the same runs
+
+
+def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Path) -> None:
+    reproduce("table1", out=tmp_path, repetitions=1)
+    made = reproduce("targets", out=tmp_path, repetitions=1)
+    page = made.page.read_text(encoding="utf-8")
+    assert list(made.tables) == ["datasets", "table1", "targets"]
+    assert "## The four methods" in page and "## Target classes" in page and "## Time" not in page
+    assert "**MotionSense is left out**" in page
+    stored = json.loads((tmp_path / "reproduction.json").read_text())
+    assert stored["asked"] == ["table1", "targets"] and stored["repetitions"] == 1
+    assert reproduce("table1", out=tmp_path, repetitions=2).computed == 8  # one more seed
+    assert "none kept" in reproduce("figures", out=tmp_path, repetitions=2).page.read_text(encoding="utf-8")
+
+
+def test_one_folder_holds_one_scale(ran: list[str], tmp_path: Path) -> None:
+    reproduce("table1", out=tmp_path, repetitions=1)
+    with pytest.raises(ConfigError, match="holds a reproduction at scale small, but scale full"):
+        reproduce("table1", scale="full", out=tmp_path)
+
+
+def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) -> None:
+    made = reproduce("table1", out=tmp_path, repetitions=1, sources={"motionsense": make_file})
+    assert "motionsense" not in made.left_out
+    assert {row["source"] for row in made.rows if row["dataset"] == "motionsense"} == {make_file}
+    assert made.tables["datasets"].rows[1][1] == "40 / 7,544"
+    again = reproduce("table1", out=tmp_path, repetitions=1)  # the runs that are there are about that file
+    assert again.computed == 0 and len(again.rows) == len(made.rows)
+
+
+def test_one_folder_holds_one_first_seed(ran: list[str], tmp_path: Path) -> None:
+    reproduce("table1", out=tmp_path, repetitions=1, seed=3)
+    with pytest.raises(ConfigError, match="holds runs from seed 3 on, but seed 0 was asked for"):
+        reproduce("table1", out=tmp_path, repetitions=1)
+
+
+@pytest.fixture
+def make_file(tmp_path: Path) -> str:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    path = tmp_path / "motion.npz"
+    np.savez(path, X=rng.normal(size=(40, 9, 3)), y=np.array(["dws", "jog", "ups", "wlk"] * 10))
+    return str(path)
+
+
+def test_mistakes_show_before_any_work(ran: list[str], tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="no data set of the paper 'catchin'"):
+        reproduce("table1", out=tmp_path, sources={"catchin": "x.npz"})
+    with pytest.raises(DataNotFoundError, match="no file"):
+        reproduce("table1", out=tmp_path, sources={"catching": "no/such.npz"})
+    with pytest.raises(UnknownNameError, match="no part of the paper 'figure'"):
+        reproduce("figure", out=tmp_path)
+    assert ran == [] and not (tmp_path / "reproduction.json").exists()
+
+
+def test_a_set_is_described() -> None:
+    facts = describe(load_dataset("catching"), "catching")
+    assert facts == {
+        "title": "Catching (simulated)",
+        "n_samples": 1975,
+        "n_train": 1580,
+        "n_test": 395,
+        "n_steps": 60,
+        "n_features": 20,
+        "n_mutable": 18,
+        "classes": {"Ataxia": 522, "Autism": 789, "Control": 664},
+    }

@@ -1,0 +1,181 @@
+"""Explanations: derived values, selecting answers, the table of changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparcets.errors import DataError, OutOfRangeError, ShapeError, SparcetsError
+from sparcets.explanation.result import Explanation, join
+from sparcets.explanation.series_info import SeriesInfo
+
+INFO = SeriesInfo.measure(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
+
+
+def explanation(**changes: Any) -> Explanation:
+    """Three answers to two queries of four steps and two features."""
+    query = np.zeros((3, 4, 2), dtype=np.float32)
+    counterfactual = query.copy()
+    counterfactual[0, :2, 0] = [1.0, 2.0]
+    counterfactual[0, 3, 0] = -4.0
+    counterfactual[0, 1:, 1] = 3.0
+    counterfactual[2, 3, 1] = 0.5
+    values: dict[str, Any] = {
+        "query": query,
+        "counterfactual": counterfactual,
+        "target": np.array([1, 0, 2]),
+        "status": np.array(["generated", "unchanged", "not_found"]),
+        "reason": np.array(["", "", "too little may change"]),
+        "query_index": np.array([0, 1, 1]),
+        "proba_before": np.array([[0.7, 0.2, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]]),
+        "proba_after": np.array([[0.3, 0.6, 0.1], [0.8, 0.1, 0.1], [0.1, 0.6, 0.3]]),
+        "info": INFO,
+        "mutable": np.array([True, True]),
+        "method": "nearest",
+    }
+    return Explanation(**{**values, **changes})
+
+
+def test_derived_values_by_hand() -> None:
+    e = explanation()
+    assert e.delta[0].tolist() == [[1, 0], [2, 3], [0, 3], [-4, 3]] and e.delta.dtype == np.float32
+    assert e.changed[0].astype(int).tolist() == [[1, 0], [1, 1], [0, 1], [1, 1]] and not e.changed[1].any()
+    assert e.valid.tolist() == [True, True, False], "the largest probability is on the target"
+    assert e.probability.tolist() == [0.6, 0.8, 0.3]
+    assert e.predicted.tolist() == [0, 0, 0]
+    assert e.share_changed.tolist() == [6 / 8, 0, 1 / 8]
+    assert e.feature_names == ("f0", "f1") and e.class_names == ("sick", "well", "dead")
+    assert repr(e) == "Explanation(3 by nearest: 1 unchanged, 1 generated, 1 not_found; 2 valid)"
+
+
+def test_share_changed_ignores_padding_and_immutable_features() -> None:
+    e = explanation(lengths=np.array([4, 4, 2]), mutable=np.array([False, True]))
+    assert e.share_changed.tolist() == [6 / 4, 0, 1 / 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (0, [0]),
+        (-1, [2]),
+        (np.int64(1), [1]),
+        (slice(1, None), [1, 2]),
+        (slice(None, None, -1), [2, 1, 0]),
+        (slice(5, 9), []),
+        ([2, 0, 2], [2, 0, 2]),
+        ([-1, -3], [2, 0]),
+        ([], []),
+        (np.array([True, False, True]), [0, 2]),
+        ([False, False, False], []),
+    ],
+)
+def test_selecting_answers(rows: Any, expected: list[int]) -> None:
+    e = explanation(lengths=np.array([4, 3, 2]))
+    part = e[rows]
+    assert isinstance(part, Explanation) and len(part) == len(expected)
+    for name in ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_after", "lengths"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(e, name)[expected], err_msg=name)
+    assert part.info is e.info and part.method == "nearest"
+    assert part.valid.tolist() == [[True, True, False][i] for i in expected]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (3, "no answer 3: this explanation holds 3, numbered from 0"),
+        (-4, "no answer -4"),
+        ([0, 7], "no answer 7"),
+        ([True, False], "a mask over 3 answers must have 3 flags, got 2"),
+        (True, None),
+        ([0.0, 1.0], "answers are selected by index, slice, mask or list of indices, got .0.0, 1.0."),
+        (1.5, None),
+        ("well", None),
+        (None, None),
+        ([[0], [1]], None),
+    ],
+)
+def test_invalid_selections(rows: Any, message: str | None) -> None:
+    with pytest.raises(OutOfRangeError, match=message) as caught:
+        explanation()[rows]
+    assert isinstance(caught.value, IndexError) and isinstance(caught.value, SparcetsError)
+
+
+def test_iterating_over_answers() -> None:
+    assert [(len(one), one.status[0]) for one in explanation()] == [
+        (1, "generated"),
+        (1, "unchanged"),
+        (1, "not_found"),
+    ]
+
+
+def test_empty_explanation() -> None:
+    none = explanation()[[]]
+    assert none.delta.shape == (0, 4, 2) and none.valid.tolist() == none.probability.tolist() == []
+    assert none.share_changed.tolist() == [] and repr(none) == "Explanation(0 by nearest; 0 valid)"
+    assert list(none) == [] and len(none.to_frame()) == 0
+    with pytest.raises(OutOfRangeError):
+        none.text(0)
+
+
+COLUMNS = ["query", "feature", "start", "end", "mean_change", "units", "answer", "valid"]
+
+
+def test_to_frame_by_hand() -> None:
+    info = replace(INFO, units=("m", ""))
+    table = explanation(info=info, query_index=np.array([5, 7, 7])).to_frame()
+    assert list(table.columns) == COLUMNS
+    assert table[COLUMNS[:-1]].to_numpy().tolist() == [
+        [5, "f0", 0, 2, 1.5, "m", 0],
+        [5, "f0", 3, 4, -4.0, "m", 0],
+        [5, "f1", 1, 4, 3.0, "", 0],
+        [7, "f1", 3, 4, 0.5, "", 2],
+    ]
+    valid = explanation().valid
+    assert table["valid"].tolist() == [valid[0], valid[0], valid[0], valid[2]]
+
+
+def test_to_frame_without_units_or_changes() -> None:
+    assert set(explanation().to_frame()["units"]) == {""}
+    empty = explanation()[1].to_frame()
+    assert len(empty) == 0 and list(empty.columns) == COLUMNS
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1))
+def test_to_frame_sums_the_changes(seed: int) -> None:
+    """Also if a huge change is next to a tiny one."""
+    rng = np.random.default_rng(seed)
+    shape = (3, 4, 2)
+    size = 10.0 ** rng.integers(-9, 9, shape)
+    query = np.zeros(shape)
+    counterfactual = np.where(rng.random(shape) < 0.6, size * rng.normal(size=shape), 0.0)
+    table = explanation(query=query, counterfactual=counterfactual, query_index=np.arange(3)).to_frame()
+    for row in table.itertuples():
+        segment = counterfactual[row.query, row.start : row.end, int(row.feature[1])]
+        assert (segment != 0).all()
+        np.testing.assert_allclose(row.mean_change, segment.mean(), rtol=1e-12, atol=1e-15 * np.abs(segment).max())
+    assert (table["end"] - table["start"]).sum() == (counterfactual != 0).sum()
+
+
+def test_inconsistent_arrays() -> None:
+    with pytest.raises(ShapeError, match=r"one row per answer in every array.*'target': 2"):
+        explanation(target=np.array([1, 0]))
+    with pytest.raises(ShapeError, match=r"got \(3, 4, 2\) and \(3, 4, 1\)"):
+        explanation(counterfactual=np.zeros((3, 4, 1)))
+    with pytest.raises(ShapeError, match="'lengths': 1"):
+        explanation(lengths=np.array([4]))
+
+
+def test_join() -> None:
+    e = explanation(lengths=np.array([4, 3, 2]), seconds=1.5)
+    whole = join([e[:1], e[1:]])
+    for name in ("counterfactual", "status", "lengths", "query_index"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(e, name))
+    assert whole.seconds == 3.0 and join([explanation()]).lengths is None
+    with pytest.raises(DataError, match="no explanations to join"):
+        join([])

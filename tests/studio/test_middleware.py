@@ -1,0 +1,106 @@
+"""Tokens, hosts, origins and sizes of requests; security headers of responses."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from sparcets.studio.app import STATIC, create_app
+from sparcets.studio.limits import Limits
+
+from .conftest import API, HOST, error, npz_bytes
+
+Start = Callable[..., TestClient]
+STATUS = f"{API}/status"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic secret"}, {"Authorization": "secret"},
+     {"Authorization": "Bearer "}, {"Authorization": "Bearer sécret".encode("latin-1")}],
+)  # fmt: skip
+def test_a_wrong_token_is_rejected(start: Start, headers: dict[str, str]) -> None:
+    client = start(token="secret")
+    response = client.get(STATUS, headers=headers)
+    assert error(response, 401)["code"] == "token_needed"
+    assert response.headers["www-authenticate"] == "Bearer"
+    error(client.get(f"{API}/openapi.json", headers=headers), 401)
+
+
+def test_the_token_protects_the_api_and_not_the_page(start: Start) -> None:
+    client = start(token="secret")
+    assert client.get(STATUS, headers={"Authorization": "Bearer secret"}).status_code == 200
+    assert client.get("/").status_code == 200
+    document = client.get(f"{API}/openapi.json", headers={"Authorization": "Bearer secret"}).json()
+    assert document["components"]["securitySchemes"]
+
+
+def test_other_hosts_and_origins_are_rejected(client: TestClient) -> None:
+    assert error(client.get(STATUS, headers={"Host": "evil.example"}), 403)["code"] == "foreign_host"
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+        assert error(client.get(STATUS, headers={"Origin": origin}), 403)["code"] == "foreign_origin"
+    for host in ("localhost:8765", "127.0.0.1", "[::1]:80"):
+        assert client.get(STATUS, headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
+
+
+def test_an_oversized_upload_is_rejected_with_and_without_content_length(start: Start, tmp_path: Path) -> None:
+    client = start(limits=Limits(upload_bytes=5000))
+    data = npz_bytes(60)
+    assert len(data) > 5000
+    url = f"{API}/datasets/upload?filename=own.npz"
+
+    def pieces() -> Iterator[bytes]:
+        for i in range(0, len(data), 1000):
+            yield data[i : i + 1000]
+
+    for content in (data, pieces()):
+        problem = error(client.post(url, content=content), 413)
+        assert problem["code"] == "too_large" and "0.004768 MiB" in problem["message"]
+    assert [p.name for p in (tmp_path / "workspace" / "datasets").iterdir()] == ["own"]
+
+
+def test_other_requests_have_a_smaller_limit(start: Start) -> None:
+    client = start(limits=Limits(body_bytes=100))
+    big = b'{"name": "' + b"x" * 200 + b'"}'
+
+    def pieces() -> Iterator[bytes]:
+        yield big[:60]
+        yield big[60:]
+
+    for content in (big, pieces()):
+        error(client.post(f"{API}/datasets", content=content, headers={"Content-Type": "application/json"}), 413)
+
+
+def test_pages_load_local_resources_only(client: TestClient) -> None:
+    response = client.get("/")
+    assert "default-src 'self'" in response.headers["content-security-policy"]
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert client.get(STATUS).headers["cache-control"] == "no-store"
+    for file in STATIC.rglob("*.*"):
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text and "https://" not in text, file.name
+
+
+def test_plotly_is_served_from_its_package(client: TestClient) -> None:
+    response = client.get("/static/plotly.min.js")
+    assert response.headers["content-type"].startswith("text/javascript") and b"plotly.js" in response.content[:200]
+
+
+def test_api_only_serves_no_page(start: Start) -> None:
+    client = start(api_only=True)
+    assert client.get(STATUS).status_code == 200
+    error(client.get("/"), 404)
+    error(client.get("/static/style.css"), 404)
+
+
+def test_an_unexpected_error_shows_no_internals(tmp_path: Path) -> None:
+    app = create_app(tmp_path)
+
+    @app.get(f"{API}/broken")
+    def broken() -> None:
+        raise RuntimeError("internal detail")
+
+    with TestClient(app, base_url=HOST, raise_server_exceptions=False) as client:
+        problem = error(client.get(f"{API}/broken"), 500)
+    assert problem["code"] == "internal" and "detail" not in problem["message"]

@@ -1,0 +1,96 @@
+"""The service: one request at a time, a time limit, a limited queue, and cached responses."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparcets.studio.errors import ApiError
+from sparcets.studio.limits import Limits
+from sparcets.studio.models import ConstraintsRequest, ExplainRequest
+from sparcets.studio.service import StudioService
+from sparcets.studio.workspace import Workspace
+
+from .conftest import Sample
+
+
+def make_service(tmp_path: Path, **limits: Any) -> StudioService:
+    return StudioService(Workspace(tmp_path), Limits(**limits), "cpu")
+
+
+def test_the_time_limit(tmp_path: Path) -> None:
+    service, released = make_service(tmp_path, seconds=0.05), threading.Event()
+
+    async def run() -> None:
+        with pytest.raises(ApiError, match=r"longer than 0\.05 s") as raised:
+            await service.run(lambda: released.wait(10))
+        assert raised.value.status_code == 408 and raised.value.code == "too_slow"
+        released.set()
+
+    asyncio.run(run())
+    service.close()
+
+
+def test_the_queue_is_limited(tmp_path: Path) -> None:
+    service, released = make_service(tmp_path, queued_requests=2), threading.Event()
+
+    async def run() -> None:
+        queued = [asyncio.create_task(service.run(lambda: released.wait(10))) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError) as raised:
+            await service.run(lambda: True)
+        assert raised.value.status_code == 429 and raised.value.code == "busy"
+        released.set()
+        assert await asyncio.gather(*queued) == [True, True]
+        assert await service.run(lambda: True)
+
+    asyncio.run(run())
+    service.close()
+
+
+def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> None:
+    service, released, calls = make_service(tmp_path, seconds=0.2), threading.Event(), []
+
+    async def run() -> None:
+        first = asyncio.create_task(service.run(lambda: released.wait(10)))
+        second = asyncio.create_task(service.run(lambda: calls.append("second")))
+        errors = await asyncio.gather(first, second, return_exceptions=True)
+        assert all(isinstance(error, ApiError) for error in errors)
+        released.set()
+        await service.run(lambda: calls.append("third"))
+
+    asyncio.run(run())
+    assert calls == ["third"]
+    service.close()
+
+
+class CountingService(StudioService):
+    """Records the requests that were computed and not taken from the cache."""
+
+    computed: list[ExplainRequest]
+
+    def explain(self, request: ExplainRequest) -> Any:
+        self.computed.append(request)
+        return super().explain(request)
+
+
+def test_responses_are_cached(sample: Sample) -> None:
+    service = CountingService(Workspace(sample.folder), Limits(), "cpu")
+    service.computed = []
+    first = service.respond(ExplainRequest(explainer="nearest", rows=[0]))
+    assert service.respond(ExplainRequest(explainer="nearest", rows=[0])) is first
+    changes: list[dict[str, Any]] = [
+        {"sparsity": 0.5},
+        {"rows": [1]},
+        {"constraints": ConstraintsRequest(immutable=["left"])},
+        {"explainer": "ics"},
+    ]
+    for change in changes:
+        assert service.respond(ExplainRequest(**{"explainer": "nearest", "rows": [0], **change})) is not first
+    assert len(service.computed) == 5
+    service.workspace.remove("explainers", "nearest")
+    with pytest.raises(ApiError, match="no explainer 'nearest'"):
+        service.respond(ExplainRequest(explainer="nearest", rows=[0]))
+    service.close()
