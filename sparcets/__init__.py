@@ -25,7 +25,7 @@ _WHERE = {
     "GanConfig": "sparcets.config.explainers",
     "Ics": "sparcets.explainers.ics",
     "IcsConfig": "sparcets.config.explainers",
-    "LossTerm": "sparcets.training.objective",
+    "LossTerm": "sparcets.training.losses",
     "LossWeights": "sparcets.config.explainers",
     "Nearest": "sparcets.explainers.nearest",
     "NearestConfig": "sparcets.config.explainers",
@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from sparcets.explainers.sparce import Sparce
     from sparcets.explainers.sparcets.explainer import Explainer
     from sparcets.explanation.result import Explanation, load_explanation
-    from sparcets.training.objective import LossTerm
+    from sparcets.training.losses import LossTerm
 
 
 def __getattr__(name: str) -> Any:

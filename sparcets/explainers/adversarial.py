@@ -27,11 +27,10 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
 from sparcets.seeding import spawn
-from sparcets.training.callbacks import Callback, EarlyStopping, History, TensorBoard
+from sparcets.training.callbacks import Callback, DivergenceCheck, EarlyStopping, History, TensorBoard, TrainingFailure
 from sparcets.training.device import resolve_device, seeded
-from sparcets.training.divergence import DivergenceCheck, TrainingFailure
 from sparcets.training.gan_step import GanStep
-from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
 

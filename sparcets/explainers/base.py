@@ -65,7 +65,9 @@ class BaseExplainer(ABC, Generic[C]):
     config_class: ClassVar[type[MethodConfig]]
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
-    _defaults: CallOptions  # of a call of ``explain`` without arguments; set by ``fit``
+    # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
+    _defaults: CallOptions
+    _settings: dict[str, Any]
 
     def __init__(self, classifier: Classifier, config: C | None = None) -> None:
         self.classifier = classifier
@@ -333,7 +335,7 @@ class BaseExplainer(ABC, Generic[C]):
             mutable=request.constraints.mutable,
             lengths=repeated,
             method=self.method,
-            config=self.config.to_dict(),
+            config=self._settings,
             seed=self.config.seed,
         )
 
@@ -380,7 +382,7 @@ class BaseExplainer(ABC, Generic[C]):
         """Store what every fitted explainer has; also used when one is loaded."""
         self.info_, self.constraints_ = info, constraints
         self._target = self._own_target(info)
-        self._defaults = CallOptions.standing(constraints, info)
+        self._defaults, self._settings = CallOptions.standing(constraints, info), self.config.to_dict()
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
         """Return the target class of each query (batch,), or None for the runner-up of each."""

@@ -17,13 +17,12 @@ from sparcets.config.explainers import MethodConfig
 from sparcets.errors import TrainingError
 from sparcets.explainers.request import FitJob
 from sparcets.progress import progress_bar
-from sparcets.training.callbacks import Callback, History, Progress
+from sparcets.training.callbacks import Callback, History, Progress, TrainingFailure
 from sparcets.training.checkpoint import Checkpoint, forget, is_of
 from sparcets.training.cuda import CapturedStep
-from sparcets.training.divergence import TrainingFailure
 from sparcets.training.gan_step import GanStep
 from sparcets.training.loop import train
-from sparcets.training.objective import LossTerm
+from sparcets.training.losses import LossTerm
 from sparcets.training.pairing import Pairing
 
 log = logging.getLogger(__name__)

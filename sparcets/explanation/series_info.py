@@ -68,7 +68,8 @@ class SeriesInfo:
         source: Dataset | None = None,
     ) -> SeriesInfo:
         """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
-        inside = X[steps_within(lengths, len(X), X.shape[1])]  # (steps, features)
+        # Without padding a view is enough; a mask would copy all series.
+        inside = X.reshape(-1, X.shape[2]) if lengths is None else X[steps_within(lengths, len(X), X.shape[1])]
         names = source.feature_names if source is not None else None
         mutable = source.mutable if source is not None else None
         return cls(

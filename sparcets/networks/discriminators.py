@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sparcets.networks.backbones import build_backbone
-from sparcets.networks.pooling import last_step
+from sparcets.networks.temporal import last_step
 
 
 class Discriminator(nn.Module):

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.convolution import convolve
-from sparcets.networks.pooling import blank_padding, inside, mean_over_time
+from sparcets.networks.temporal import blank_padding, convolve, inside, mean_over_time
 
 
 class ConvBlock(nn.Module):

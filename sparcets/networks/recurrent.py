@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from sparcets.networks import fused
-from sparcets.networks.pooling import last_step
+from sparcets.networks.temporal import last_step
 
 WIDE = 256  # units, the paper's; narrower layers fit into one processor, and libraries have kernels for that
 FEW = 64  # series; for more, libraries' products fill a GPU

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.networks.fcn import ConvBlock
-from sparcets.networks.pooling import mean_over_time
+from sparcets.networks.temporal import mean_over_time
 
 
 class ResidualBlock(nn.Module):

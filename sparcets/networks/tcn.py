@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.convolution import convolve
-from sparcets.networks.pooling import blank_padding, mean_over_time
+from sparcets.networks.temporal import blank_padding, convolve, mean_over_time
 
 KERNEL = 5
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.pooling import blank_padding, inside, mean_over_time
+from sparcets.networks.temporal import blank_padding, inside, mean_over_time
 
 HEADS = 4
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.networks.pooling import blank_padding, spread_over_time
+from sparcets.networks.temporal import blank_padding, spread_over_time
 from sparcets.training.cuda import graph_adam
 from sparcets.training.loop import Batch
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sparcets.training import losses
 from sparcets.training.cuda import graph_adam, side_by_side
 from sparcets.training.loop import Batch
-from sparcets.training.objective import Candidate, Objective
+from sparcets.training.losses import Candidate, Objective
 from sparcets.training.projection import Projection
 
 

@@ -1,14 +1,22 @@
-"""The five terms of the paper's section 3: pure functions, each returning one value per query.
+"""The loss terms of the paper's section 3, as functions with one value per query, and their weighted sum.
 
 Residuals and series are (batch, time, features) in standardised units.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sparcets.config.explainers import LossWeights
+from sparcets.errors import ConfigError
+
+REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
+EXPLAINED = 0.25  # weight of the explained classifier in the classification term; the others share the rest
 SOFTNESS = 0.1  # of the smooth count: a change of this many standard deviations counts half
 
 
@@ -68,3 +76,143 @@ def discriminator(real: Tensor, fake: Tensor) -> Tensor:
 def hinge_discriminator(real: Tensor, fake: Tensor) -> Tensor:
     """max(0, 1 − D(target)) + max(0, 1 + D(x_cf)), from logits (batch,), per pair."""
     return F.relu(1 - real) + F.relu(1 + fake)
+
+
+@dataclass(frozen=True)
+class LossTerm:
+    """A loss term of the user's own, which encodes domain knowledge.
+
+    Attributes
+    ----------
+    weight
+        Its weight in the sum.
+    function
+        Takes queries and counterfactuals (batch, time, features) in the data's own units, returns one value per query.
+    """
+
+    weight: float
+    function: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A batch of counterfactuals with the outputs of the networks; in standardised units unless stated otherwise.
+
+    Attributes
+    ----------
+    delta
+        Residuals (batch, time, features).
+    target
+        Wanted classes (batch,).
+    log_proba
+        Log-probabilities of the classifier (batch, classes), or of an ensemble (members, batch, classes) whose first
+        member is the classifier; empty if no term needs them.
+    logit
+        Logits of the discriminator (batch,); empty if no term needs them.
+    query_raw, counterfactual_raw
+        In the data's own units, for the user's loss terms.
+    sparsity_weight
+        Factor of the sparsity term per query (batch,); None for a factor of 1.
+    openness
+        Probability that the gate of each entry is open (batch, time, features), where the sparsity term acts on gates;
+        None where it acts on the residuals.
+    """
+
+    delta: Tensor
+    target: Tensor
+    log_proba: Tensor
+    logit: Tensor
+    query_raw: Tensor
+    counterfactual_raw: Tensor
+    sparsity_weight: Tensor | None = None
+    openness: Tensor | None = None
+
+
+class Objective:
+    """Weighted sum of named terms; a weight of 0 leaves the term out altogether.
+
+    Parameters
+    ----------
+    weights
+        Of the paper's five terms.
+    n_mutable
+        Number of mutable features, for the sparsity term.
+    trains_sparsity
+        Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
+    domain_losses
+        The user's own loss terms by name.
+    hinge
+        Whether generator and discriminator are trained with the hinge loss instead of the paper's cross-entropy.
+    """
+
+    def __init__(
+        self,
+        weights: LossWeights,
+        *,
+        n_mutable: int,
+        trains_sparsity: bool,
+        domain_losses: Mapping[str, LossTerm] | None = None,
+        hinge: bool = False,
+    ) -> None:
+        own = dict(domain_losses or {})
+        for name, term in own.items():
+            if name in weights.to_dict():
+                raise ConfigError(f"the term {name!r} is one of the five already; give yours another name.")
+            if name in REPORTED:
+                raise ConfigError(f"{name!r} is the name of another value in the history; give your term another name.")
+            if not isinstance(term, LossTerm):
+                raise ConfigError(f"the term {name!r} must be a LossTerm(weight, function), got {type(term).__name__}.")
+        self.hinge = hinge
+        self.n_mutable = n_mutable
+        self.trains_sparsity = trains_sparsity
+        self.domain_losses = {name: term for name, term in own.items() if term.weight != 0}
+        self.weights = {name: w for name, w in weights.to_dict().items() if w != 0}
+        self.weights |= {name: term.weight for name, term in self.domain_losses.items()}
+        self.names = tuple(self.weights)
+
+    @property
+    def needs_classifier(self) -> bool:
+        """Whether any term uses the classifier."""
+        return "classification" in self.weights
+
+    @property
+    def needs_discriminator(self) -> bool:
+        """Whether any term uses the discriminator."""
+        return "adversarial" in self.weights
+
+    def __call__(self, candidate: Candidate) -> tuple[Tensor, Tensor]:
+        """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
+        values = {name: self._term(name, candidate) for name in self.names}
+        costs = dict(values)
+        if candidate.sparsity_weight is not None and "sparsity" in costs:
+            costs["sparsity"] = costs["sparsity"] * candidate.sparsity_weight
+        total = torch.stack([weight * costs[name].mean() for name, weight in self.weights.items()]).sum()
+        return total, torch.stack([value.detach().mean() for value in values.values()])
+
+    def discriminator(self, real: Tensor, fake: Tensor) -> Tensor:
+        """Return the discriminator's loss, from logits (batch,), averaged."""
+        return (hinge_discriminator if self.hinge else discriminator)(real, fake).mean()
+
+    def _term(self, name: str, c: Candidate) -> Tensor:
+        if name in self.domain_losses:
+            value = self.domain_losses[name].function(c.query_raw, c.counterfactual_raw)
+            if not isinstance(value, Tensor) or value.shape != c.target.shape:
+                came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise ConfigError(
+                    f"the term {name!r} must return one value per query, a tensor of {len(c.target)}, got {came}."
+                )
+            return value
+        if name == "adversarial":
+            return hinge_adversarial(c.logit) if self.hinge else adversarial(c.logit)
+        if name == "classification":
+            if c.log_proba.ndim == 2:
+                return classification(c.log_proba, c.target)
+            explained, *others = [classification(member, c.target) for member in c.log_proba]
+            return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED) if others else explained
+        if name == "similarity":
+            return similarity(c.delta)
+        if name == "smoothness":
+            return smoothness(c.delta)
+        if self.trains_sparsity:
+            return sparsity(c.delta, self.n_mutable, c.openness)
+        return count_changed(c.delta, self.n_mutable)

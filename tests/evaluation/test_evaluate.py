@@ -164,7 +164,7 @@ def test_queries_are_found_in_the_test_part():
     s = sp.evaluate(e, small_data(), judges={})
     assert s.per_query["row"].tolist() == [2, 2, 1, 0]
     assert mean(s, "oracle") == pytest.approx(1 / 3) and mean(s, "oracle_valid") == pytest.approx(1 / 2)
-    # Salient: the first entry of the first query (only it changed: 1; all changed alike: 0.5), the last two of the third.
+    # Salient: the first entry of the first query (only it changed: 1; all changed: 0.5), the last two of the third.
     assert s.per_query["saliency_auc"].tolist() == pytest.approx([1.0, 0.5, math.nan, 1.0], nan_ok=True)
     assert mean(s, "saliency_auc") == 1.0 and mean(s, "saliency_auc_all") == pytest.approx(2.5 / 3)
     assert mean(s, "saliency_auc_pooled") == 1.0

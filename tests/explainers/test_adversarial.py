@@ -9,7 +9,7 @@ import sparcets as sp
 from sparcets.errors import FeatureMismatchError, LabelError, TargetError, UnknownNameError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.objective import LossTerm
+from sparcets.training.losses import LossTerm
 from sparcets.training.domain_losses import limb_lengths
 
 METHODS = ["Sparce", "Gan", "CounterGan"]

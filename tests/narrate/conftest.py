@@ -19,15 +19,15 @@ INFO = replace(
 
 
 def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: Any) -> Explanation:
-    """One answer that moves the entries (step, feature) by these amounts; ``names``, ``units``, ``rate`` as given."""
+    """Return one answer that changes the entries (step, feature) by these amounts."""
     info = replace(INFO, units=other.pop("units", None), sampling_rate=other.pop("rate", None))
     if names := other.pop("names", None):
         scale = replace(info.scaler, center=np.zeros(len(names)), scale=np.ones(len(names)))
         info = replace(info, feature_names=names, scaler=scale)
     query = np.full((1, n_steps, info.n_features), 0.5)
     counterfactual = query.copy()
-    for place, change in changes.items():
-        counterfactual[0][place] += change
+    for entry, change in changes.items():
+        counterfactual[0][entry] += change
     values: dict[str, Any] = {
         "query": query,
         "counterfactual": counterfactual,

@@ -1,4 +1,4 @@
-"""A weak answer is told as one, in plain words; a good one is not talked down."""
+"""Warnings about weak answers; a good answer has none."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
 
 def test_far_from_real_data(answer: Make) -> None:
     (doubt,) = find_doubts(answer(SMALL), {"knn_ratio": 1.81})
-    assert "1.8 times as far from real well series" in doubt
+    assert "1.8 times as far from the training series of well as real series are" in doubt
 
 
-def test_values_that_training_series_hardly_hold(answer: Make) -> None:
+def test_values_that_are_rare_in_the_training_series(answer: Make) -> None:
     (doubt,) = find_doubts(answer({(3, 1): 20.0}), {})
     assert doubt.startswith("pressure is moved to 4.1 standard deviations"), "(0.5 + 20 - 4) / 4 = 4.125"
     far = answer({(3, 1): 20.0})
-    far.query[0, 0, 1] = far.counterfactual[0, 0, 1] = 30.0  # the query itself goes there, so the change does not
+    far.query[0, 0, 1] = far.counterfactual[0, 0, 1] = 30.0  # the query itself has such values
     assert find_doubts(far, {}) == []
 
 
-def test_the_model_is_hardly_convinced(answer: Make) -> None:
+def test_the_model_is_uncertain(answer: Make) -> None:
     (doubt,) = find_doubts(answer(SMALL, proba_after=np.array([[0.45, 0.55]])), {})
     assert "leads by 0.10 only" in doubt
     assert find_doubts(answer(SMALL, proba_after=np.array([[0.35, 0.65]])), {}) == []
@@ -58,9 +58,9 @@ def test_from_a_neighbour(answer: Make) -> None:
 
 def test_most_of_it_changes(answer: Make) -> None:
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
-    assert doubt.startswith("60 % of what may change does")
+    assert doubt.startswith("60 % of the values that may change do")
 
 
-def test_the_process_that_made_the_data_disagrees(answer: Make) -> None:
+def test_the_oracle_disagrees(answer: Make) -> None:
     (doubt,) = find_doubts(answer(SMALL), {"oracle": 0.0})
-    assert "does not call the result well" in doubt
+    assert "does not put the result into well" in doubt

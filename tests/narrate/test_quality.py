@@ -1,4 +1,4 @@
-"""Measures of a set in words: the numbers they say, and whether they are called good."""
+"""Measures of a set in words: numbers and grades."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from sparcets.narrate.quality import describe_quality
+from sparcets.narrate.quality import quality_findings
 
 
 def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan) -> dict[str, float]:
     return {"mean": mean, "std": math.nan, "low": low, "high": high, "n": n}
 
 
-def test_only_what_is_known_is_told() -> None:
-    told = describe_quality({"valid": line(1.0), "transfer": line(math.nan), "smoothness": line(0.2)})
-    assert [finding.name for finding in told] == ["They work"]
+def test_only_known_measures() -> None:
+    findings = quality_findings({"valid": line(1.0), "transfer": line(math.nan), "smoothness": line(0.2)})
+    assert [finding.name for finding in findings] == ["Validity"]
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,20 @@ def test_only_what_is_known_is_told() -> None:
     [
         ("valid", (0.96, 0.9, 0.5), "96 % of the 10 answers"),
         ("transfer", (0.85, 0.6, 0.3), "judges agree with 85 %"),
-        ("oracle", (0.85, 0.6, 0.3), "puts 85 % into the wanted class"),
+        ("oracle", (0.85, 0.6, 0.3), "puts 85 % into the target class"),
         ("sparsity", (0.1, 0.4, 0.9), "10 % of the values"),
-        ("knn_ratio", (1.1, 1.4, 2.0), "1.1 times as far"),
+        ("knn_ratio", (1.1, 1.4, 2.0), "1.1 times that of real series"),
         ("universality", (0.2, 0.6, 0.95), "Every series gets a change of its own"),
         ("limb_deviation", (0.02, 0.1, 0.4), "by 2 %"),
     ],
 )
-def test_each_measure_is_graded_and_said(measure: str, values: tuple[float, float, float], words: str) -> None:
-    findings = [describe_quality({measure: line(value)})[0] for value in values]
+def test_each_measure_has_a_grade_and_a_sentence(measure: str, values: tuple[float, float, float], words: str) -> None:
+    findings = [quality_findings({measure: line(value)})[0] for value in values]
     assert [finding.verdict for finding in findings] == ["good", "fair", "poor"]
     assert words in findings[0].sentence
 
 
-def test_intervals_stretches_and_time() -> None:
+def test_intervals_segments_and_time() -> None:
     summary = {
         "valid": line(0.5, low=0.4, high=0.62),
         "sparsity": line(0.123),
@@ -44,7 +44,7 @@ def test_intervals_stretches_and_time() -> None:
         "segment_length": line(9.0),
         "seconds": line(3.0, n=20),
     }
-    valid, sparsity, seconds = describe_quality(summary)
+    valid, sparsity, seconds = quality_findings(summary)
     assert valid.sentence.endswith("(95 % interval: 40 to 62 %).")
-    assert sparsity.sentence == "12 % of the values that may change do, in 7.2 stretches of 9.0 steps on average."
+    assert sparsity.sentence == "12 % of the values that may change do, in 7.2 segments of 9.0 steps on average."
     assert seconds.sentence == "Explaining took 3 s in all, 0.15 s per answer." and seconds.verdict == ""

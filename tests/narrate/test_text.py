@@ -1,4 +1,4 @@
-"""Sentences say what changes, where, by how much and in which units: hand-made answers, read by their meaning."""
+"""Descriptions of hand-made answers: what changes, when, by how much and in which units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparcets.narrate.text import narrate
 Make = Callable[..., Explanation]
 
 
-def test_the_long_form_whole(answer: Make) -> None:
+def test_the_long_form(answer: Make) -> None:
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
     assert text.splitlines() == [
         "The model says sick. For it to say well:",
@@ -26,7 +26,7 @@ def test_the_long_form_whole(answer: Make) -> None:
     ]
 
 
-def test_the_short_form_whole(answer: Make) -> None:
+def test_the_short_form(answer: Make) -> None:
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
     assert text == "well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4."
 
@@ -35,7 +35,7 @@ def test_a_single_step_and_a_lower_value(answer: Make) -> None:
     assert "  - lower pressure by 0.25 in step 9\n" in narrate(answer({(9, 1): -0.25}))
 
 
-def test_a_peak_well_above_the_mean_is_told_in_the_long_form(answer: Make) -> None:
+def test_a_peak_above_the_mean_is_in_the_long_form_only(answer: Make) -> None:
     peaked = answer({(2, 0): 1.0, (3, 0): 1.0, (4, 0): 4.0}, units=("rad", ""))
     assert "raise roll by 2 rad (at most 4 rad) in steps 2 to 4" in narrate(peaked)
     assert "raise roll by 2 rad in steps 2 to 4" in narrate(peaked, short=True)
@@ -51,7 +51,7 @@ def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
     assert text.index("by 1 in steps 0 to 4") < text.index("by 3 in step 8")
 
 
-def test_ups_and_downs_do_not_cancel_out(answer: Make) -> None:
+def test_rises_and_falls_do_not_cancel(answer: Make) -> None:
     text = narrate(answer({(2, 0): 3.0, (3, 0): -3.0}, units=("m", "")))
     assert "change roll both ways (−3 to +3 m) in steps 2 to 3" in text
 
@@ -67,7 +67,7 @@ def test_features_of_a_group_in_one_line(answer: Make) -> None:
     assert "  - lift: raise load by 2 and hand_y by 1 in step 3\n" in text
 
 
-def test_the_largest_five_are_told_and_the_rest_is_named(answer: Make) -> None:
+def test_the_largest_five_are_described_and_the_rest_is_listed(answer: Make) -> None:
     seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
     text = narrate(answer(seven, n_steps=20))
     assert text.count("  - raise roll") == 5 and "And 2 smaller changes (23 % of all change), in roll." in text
@@ -77,28 +77,28 @@ def test_the_largest_five_are_told_and_the_rest_is_named(answer: Make) -> None:
     assert short.count("raise") == 2 and short.endswith("; and 5 smaller changes.")
 
 
-def test_what_stayed_and_what_had_to(answer: Make) -> None:
+def test_unchanged_and_immutable_features(answer: Make) -> None:
     names = ("hand_x", "hand_y", "load", "ball_x", "ball_y")
     text = narrate(answer({(3, 2): 1.0}, names=names, mutable=np.array([True, True, True, False, False])))
     assert "Unchanged: hand. Not allowed to change: ball." in text, "by the name of the group"
     half = narrate(answer({(3, 0): 1.0}, names=names))
-    assert "Unchanged: hand_y, load and ball." in half, "a group that changed in part is told by its features"
+    assert "Unchanged: hand_y, load and ball." in half, "a group that changed in part is listed by its features"
     everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
     assert "Unchanged" not in narrate(answer(everywhere)) and "Nothing changes" not in narrate(answer(everywhere))
 
 
-def test_the_share_is_of_what_may_change_and_small_shares_are_not_none(answer: Make) -> None:
+def test_the_share_is_of_mutable_entries_without_padding(answer: Make) -> None:
     assert "50 % of" in narrate(answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False])))
     padded = narrate(answer({(0, 0): 1.0}, lengths=np.array([2])))
-    assert "25 % of" in padded and "after step 0" in padded, "padding is no calm end, and counts for nothing"
+    assert "25 % of" in padded and "after step 0" in padded, "padding does not count"
     assert "0.2 % of" in narrate(answer({(0, 0): 1.0}, n_steps=250))
 
 
-def test_judges_and_the_oracle_are_told_where_they_were_asked(answer: Make) -> None:
+def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
     measures = {"transfer": 0.67, "transfer_fcn": 1.0, "transfer_tcn": 0.0, "transfer_gru": 1.0, "oracle": 1.0}
     text = narrate(answer({(3, 0): 1.0}), measures=measures)
     assert "2 of 3 independent judges say well too (fcn yes, tcn no, gru yes)." in text
-    assert "The process that made the data agrees." in text and "Careful" not in text
+    assert "The process that generated the data agrees." in text and "Careful" not in text
     assert "judge" not in narrate(answer({(3, 0): 1.0}))
     assert "None of 2 independent judges say" in narrate(
         answer({(3, 0): 1.0}), measures={"transfer_a": 0.0, "transfer_b": 0.0, "transfer_c": np.nan}
@@ -114,7 +114,7 @@ def test_an_unchanged_answer(answer: Make) -> None:
 
 
 @pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
-def test_nothing_found_with_its_reason(answer: Make, reason: str) -> None:
+def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
     missed = {
         "status": np.array(["not_found"]),
         "reason": np.array([reason]),
@@ -125,24 +125,24 @@ def test_nothing_found_with_its_reason(answer: Make, reason: str) -> None:
     assert first == (
         "No change was found that makes the model say well instead of sick: the constraints undo every change."
     )
-    assert second.startswith("Careful: this is no answer") and "best attempt" in second
+    assert second.startswith("Careful: this is no valid answer") and "best attempt" in second
     assert narrate(answer({(0, 0): 1.0}, **missed), short=True) == first
     assert "nothing was changed" in narrate(answer({}, **missed))
 
 
-def test_nothing_found_without_a_reason_tells_how_near_it_came(answer: Make) -> None:
+def test_not_found_without_a_reason_has_the_best_probability(answer: Make) -> None:
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
     assert text.startswith("No change was found") and "the best attempt reached a probability of 0.30." in text
 
 
-def test_an_answer_that_is_missing_is_never_told_as_found(answer: Make) -> None:
-    """Of three answers asked for, the third may be missing; its place holds a copy of the first, which is valid."""
+def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
+    """Of three requested answers, the third may be missing and filled with a copy of the first, which is valid."""
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array(["only 2 different answers"])))
     assert text.startswith("No change was found") and "only 2 different answers" in text
-    assert "Careful: this is no answer of its own" in text
+    assert "Careful: this repeats another answer" in text
 
 
-def test_the_same_answer_the_same_words(answer: Make) -> None:
+def test_the_text_is_deterministic(answer: Make) -> None:
     moves = {(t, f): float((3 * t + f) % 5 - 2) for t in range(10) for f in range(2)}
     assert len({narrate(answer(moves)) for _ in range(3)}) == 1
 
@@ -160,7 +160,7 @@ def test_text_of_an_explanation_is_that_of_the_answer(answer: Make) -> None:
     assert both.text(1, short=True) == narrate(two, short=True)
 
 
-def test_scores_bring_the_judges_and_must_be_those_of_the_explanation(answer: Make) -> None:
+def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> None:
     import pandas as pd
 
     from sparcets.evaluation.scores import Scores

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from sparcets.networks import convolution
-from sparcets.networks.convolution import FEW, convolve
+from sparcets.networks import temporal
+from sparcets.networks.temporal import FEW, convolve
 from sparcets.networks.recurrent import BiGru, BiLstm, Recurrent
 
 

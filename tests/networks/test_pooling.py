@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from sparcets.networks.pooling import blank_padding, inside, last_step, mean_over_time
+from sparcets.networks.temporal import blank_padding, inside, last_step, mean_over_time
 
 H = torch.tensor([[[1.0, 10.0], [3.0, 30.0], [math.nan, math.inf]], [[2.0, 0.0], [4.0, 1.0], [9.0, 8.0]]])
 LENGTHS = torch.tensor([2, 3])

@@ -1,4 +1,4 @@
-"""Hand-made answers over ten steps, for pictures that are looked at by their axes, labels and data."""
+"""Hand-made answers over ten steps, for figures whose axes, labels and data are tested."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SCALE = 4.0  # every feature's standard deviation
 
 
 def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
-    """One answer over ten steps that moves the entries (step, feature) by these amounts."""
+    """Return one answer over ten steps that changes the entries (step, feature) by these amounts."""
     info = SeriesInfo.measure(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
     query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
     counterfactual = query.copy()
-    for place, change in changes.items():
-        counterfactual[0][place] += change
+    for entry, change in changes.items():
+        counterfactual[0][entry] += change
     values: dict[str, Any] = {
         "query": query,
         "counterfactual": counterfactual,

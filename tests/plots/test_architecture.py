@@ -1,4 +1,4 @@
-"""The drawing of the method: every size in it is read off the networks."""
+"""The drawing of the SPARCE architecture: its labels are the sizes of the networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparcets.errors import CapabilityError
 from sparcets.networks import ARCHITECTURES
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
-from sparcets.plots.architecture import count_parameters, describe, plot_architecture
+from sparcets.plots.architecture import count_parameters, layer_lines, plot_architecture
 
 CLASSIFIER = ARCHITECTURES.load("bilstm")(6, 3, 4, 2, 0.0)
 
@@ -46,13 +46,13 @@ def test_the_paper_s_method_with_its_sizes() -> None:
     figure = plot_architecture(generator(), discriminator(), CLASSIFIER, 20, 6)
     figure.savefig(io.BytesIO(), dpi=30)
     found = texts(figure)
-    for wanted in (
-        *("query\n20 × 6", "residual δ", "counterfactual", "real series of\nthe wanted class", "+", "−"),
+    for text in (
+        *("query\n20 × 6", "residual δ", "counterfactual", "real series of\nthe target class", "+", "−"),
         *("generator", "bi-LSTM\n2 layers\n6 → 2×8", "sparsity layer"),
         *("rise: dense\n16 → 5\nReLU", "fall: dense\n16 → 5\nReLU"),
         *("discriminator", "classifier (frozen)", "adversarial\n−log D", "classification\n−log C"),
     ):
-        assert wanted in found, wanted
+        assert text in found, text
     assert any("bi-LSTM, 6 → 2×4\ndense, 8 → 1" in text for text in found)
     assert any(all(word in text for word in ("similarity", "sparsity", "smoothness")) for text in found)
 
@@ -68,14 +68,14 @@ def test_the_number_of_parameters_is_counted() -> None:
 
 def test_other_generators_are_drawn_as_they_are() -> None:
     whole = texts(plot_architecture(generator(head="series"), discriminator(), CLASSIFIER))
-    assert "dense\n16 → 5\n\ntanh\nless the query" in whole and "sparsity layer" not in whole and "−" not in whole
+    assert "dense\n16 → 5\n\ntanh\nminus query" in whole and "sparsity layer" not in whole and "−" not in whole
     residual = texts(plot_architecture(generator(head="residual", backbone="gru"), discriminator(), CLASSIFIER))
     assert "dense\n16 → 5" in residual and "bi-GRU\n2 layers\n6 → 2×8" in residual
     for_all = texts(plot_architecture(generator(backbone="tcn", n_targets=3), discriminator(), CLASSIFIER))
-    assert "wanted class\n3 → 8" in for_all and "bi-convolution\n8 layers\n14 → 2×8" in for_all
+    assert "target class\n3 → 8" in for_all and "bi-convolution\n8 layers\n14 → 2×8" in for_all
 
 
-def test_steps_are_t_where_unknown_and_features_are_read_off() -> None:
+def test_default_sizes_of_the_series() -> None:
     assert "query\nT × 6" in texts(plot_architecture(generator(), discriminator("tcn"), CLASSIFIER))
 
 
@@ -92,15 +92,15 @@ def test_steps_are_t_where_unknown_and_features_are_read_off() -> None:
 )
 def test_every_architecture_is_described(name: str, lines: list[str]) -> None:
     network = ARCHITECTURES.load(name)(6, 3, 4, 2, 0.0)
-    assert describe(network) == lines
+    assert layer_lines(network) == lines
     plot_architecture(generator(), discriminator(n_targets=3), network).savefig(io.BytesIO(), dpi=30)
 
 
-def test_networks_of_others_are_described_too() -> None:
+def test_other_networks_are_described_too() -> None:
     stack = nn.Sequential(nn.LSTM(6, 7, num_layers=2), nn.utils.parametrizations.spectral_norm(nn.Linear(7, 2)))
-    assert describe(stack) == ["LSTM, 2 layers, 6 → 7", "dense, 7 → 2"] and describe(stack[1]) == ["dense, 7 → 2"]
-    assert describe(nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 2))) == ["dense, 2 layers, 6 → 2"]
-    assert describe(nn.TransformerEncoderLayer(6, 2)) == ["attention, 6 → 6"]
+    assert layer_lines(stack) == ["LSTM, 2 layers, 6 → 7", "dense, 7 → 2"] and layer_lines(stack[1]) == ["dense, 7 → 2"]
+    assert layer_lines(nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 2))) == ["dense, 2 layers, 6 → 2"]
+    assert layer_lines(nn.TransformerEncoderLayer(6, 2)) == ["attention, 6 → 6"]
 
 
 def test_a_network_of_unknown_layers_or_of_many_kinds_is_drawn_too() -> None:
@@ -110,7 +110,7 @@ def test_a_network_of_unknown_layers_or_of_many_kinds_is_drawn_too() -> None:
     assert any("LSTM, 6 → 6\n…\ndense, 7 → 2\nwhich class?" in text for text in found)
 
 
-def test_all_stays_within_the_canvas() -> None:
+def test_all_text_is_within_the_canvas() -> None:
     figure = plot_architecture(generator(n_targets=3), discriminator("tcn", 3), CLASSIFIER, 100)
     figure.canvas.draw()
     for text in figure.axes[0].texts:
@@ -118,6 +118,6 @@ def test_all_stays_within_the_canvas() -> None:
         assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
 
 
-def test_what_is_no_network_is_refused() -> None:
+def test_other_objects_than_networks_raise() -> None:
     with pytest.raises(CapabilityError, match=r"the classifier must be an nn.Module, got str. Pass the network"):
         plot_architecture(generator(), discriminator(), "bilstm")

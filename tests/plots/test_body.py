@@ -30,7 +30,7 @@ def test_points_limbs_and_what_moves(answer: Make) -> None:
     assert np.flatnonzero(body.changed["LeftElbow"]).tolist() == [4] and not body.changed["LeftWrist"].any()
 
 
-def test_the_ball_does_not_widen_the_frame(answer: Make) -> None:
+def test_the_ball_does_not_enlarge_the_frame(answer: Make) -> None:
     e = answer({}, n_features=8, info={"feature_names": FLAT})
     e.query[0, :, 6] = e.counterfactual[0, :, 6] = 1e6
     body = find_body(e)
@@ -39,7 +39,7 @@ def test_the_ball_does_not_widen_the_frame(answer: Make) -> None:
 
 def test_of_three_coordinates_the_two_that_move_most(answer: Make) -> None:
     e = answer({}, n_features=9, info={"feature_names": DEEP})
-    e.query[0, :, [1, 4, 7]] = e.counterfactual[0, :, [1, 4, 7]] = 0.0  # y stands still
+    e.query[0, :, [1, 4, 7]] = e.counterfactual[0, :, [1, 4, 7]] = 0.0  # y is constant
     body = find_body(e)
     assert body is not None and body.axes == ("x", "z")
 
@@ -56,7 +56,7 @@ def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) ->
     assert marked == [0, 0, 0, 0, 1, 0], "only the elbow at step 4, and only in the counterfactual"
 
 
-def test_without_a_body_the_error_says_what_is_needed(answer: Make) -> None:
+def test_features_without_a_body_raise(answer: Make) -> None:
     e = answer({(0, 0): 1.0})
     assert find_body(e) is None and body_figure(e) is None
     with pytest.raises(CapabilityError, match="LeftElbow_x"):
@@ -70,7 +70,7 @@ def test_the_moving_figure_has_one_frame_per_step_of_the_same_traces(answer: Mak
     figure = body_figure(e)
     assert figure is not None and [frame["name"] for frame in figure["frames"]] == [f"step {t}" for t in range(10)]
     assert {len(frame["data"]) for frame in figure["frames"]} == {len(figure["data"])}
-    assert figure["layout"]["sliders"][0]["active"] == 4, "it begins where most changes"
+    assert figure["layout"]["sliders"][0]["active"] == 4, "it starts at the step that changes most"
     points = [trace for trace in figure["frames"][4]["data"] if "marker" in trace]
     assert points[0]["marker"]["color"] == [style.BEFORE] * 3
     assert points[1]["marker"]["color"] == [style.AFTER, style.MARK, style.AFTER]

@@ -1,4 +1,4 @@
-"""Maps of queries, targets and counterfactuals: the layout keeps neighbours, the picture keeps kinds apart."""
+"""t-SNE maps of queries, targets and counterfactuals: neighbourhoods, settings and styles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES = RNG.normal(size=(30, 6, 2))
 TARGETS = QUERIES[:20] + np.array([50.0, 0.0])
 
 
-def test_counterfactuals_lie_where_they_belong() -> None:
+def test_counterfactuals_lie_beside_the_series_they_resemble() -> None:
     maps = embed(QUERIES, TARGETS, {"stays": QUERIES + 0.01, "moves": TARGETS + 0.01})
     assert {name: tuple(map(len, points)) for name, points in maps.items()} == {
         "stays": (30, 20, 30),
@@ -45,7 +45,7 @@ def test_the_paper_s_settings_on_standardised_series(monkeypatch: pytest.MonkeyP
             seen["flat"] = flat
             return flat[:, :2]
 
-    monkeypatch.setattr("sklearn.manifold.TSNE", Recorder)  # an older scikit-learn, which says n_iter
+    monkeypatch.setattr("sklearn.manifold.TSNE", Recorder)  # with the parameter name of scikit-learn < 1.5
     embed(QUERIES, TARGETS, {"GAN": QUERIES}, seed=3)
     flat = seen.pop("flat")
     assert seen == {"components": 2, "perplexity": 4.4, "seed": 3, "iterations": 300}
@@ -56,23 +56,31 @@ def test_the_paper_s_settings_on_standardised_series(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(flat[50:], flat[:30], err_msg="counterfactuals are scaled as the real series are")
 
 
-def test_few_are_drawn_by_the_seed_and_answers_stay_with_their_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_tsne", lambda flat, seed: flat[:, :2])
-    maps = embed(QUERIES, TARGETS, {"GAN": QUERIES}, at_most=10)
-    points = maps["GAN"]
+class IdentityTsne:
+    """Stands in for scikit-learn's: returns the series themselves, flattened and standardised."""
+
+    def __init__(self, max_iter: int, **settings: Any) -> None: ...
+
+    def fit_transform(self, flat: Any) -> Any:
+        return flat
+
+
+def test_subsampling_depends_on_the_seed_and_keeps_answers_with_their_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sklearn.manifold.TSNE", IdentityTsne)
+    points = embed(QUERIES, TARGETS, {"GAN": QUERIES}, at_most=10)["GAN"]
     assert tuple(map(len, points)) == (10, 10, 10)
     assert points.queries.tolist() == points.counterfactuals.tolist()
     again, other = (embed(QUERIES, TARGETS, {"GAN": QUERIES}, seed, at_most=10)["GAN"] for seed in (0, 1))
     assert again.queries.tolist() == points.queries.tolist() != other.queries.tolist()
 
 
-def test_a_constant_feature_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_tsne", lambda flat, seed: flat)
+def test_a_constant_feature_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sklearn.manifold.TSNE", IdentityTsne)
     flat = np.concatenate(embed(QUERIES * [1, 0], TARGETS * [1, 0], {"GAN": QUERIES * [1, 0]})["GAN"])
     assert np.isfinite(flat).all() and not flat[:, 1::2].any()
 
 
-def test_the_picture_has_a_panel_per_method_and_a_look_per_kind() -> None:
+def test_the_figure_has_a_panel_per_method_and_a_style_per_kind() -> None:
     points = Points(*(np.full((n, 2), float(n)) for n in (2, 3, 4)))
     figure = plot_embedding({f"method {i} $": points for i in range(5)})
     figure.savefig(io.BytesIO(), dpi=30)
@@ -80,17 +88,17 @@ def test_the_picture_has_a_panel_per_method_and_a_look_per_kind() -> None:
     for axes in figure.axes:
         assert [len(c.get_offsets()) for c in axes.collections] == [2, 3, 4]
         assert axes.get_xlabel() == "t-SNE 1 (no unit)" and not axes.get_xticks().size
-    hues = [colors.to_rgb(embedding.LOOKS[kind].colour) for kind in ("queries", "targets", "counterfactuals")]
+    hues = [colors.to_rgb(embedding.STYLES[kind].colour) for kind in ("queries", "targets", "counterfactuals")]
     assert [int(np.argmax(rgb)) for rgb in hues] == [0, 1, 2], "reddish, greenish, bluish"
-    assert len({look.marker for look in embedding.LOOKS.values()}) == 3
+    assert len({look.marker for look in embedding.STYLES.values()}) == 3
     (legend,) = figure.legends
     assert [t.get_text() for t in legend.get_texts()] == ["queries", "targets", "counterfactuals"]
 
 
-def test_what_cannot_be_laid_out_is_refused() -> None:
+def test_invalid_arguments_raise() -> None:
     with pytest.raises(ShapeError, match=r"GAN must be \(batch, time, features\).*got shape \(30, 5, 2\)"):
         embed(QUERIES, TARGETS, {"GAN": QUERIES[:, 1:]})
-    with pytest.raises(ShapeError, match="targets must be"):
+    with pytest.raises(ShapeError):
         embed(QUERIES, TARGETS[:0], {"GAN": QUERIES})
     with pytest.raises(ShapeError, match="at least 5 series, got 3"):
         embed(QUERIES[:1], TARGETS[:1], {"GAN": QUERIES[:1]})

@@ -25,7 +25,7 @@ def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles() -> None:
     medians = [line.get_ydata()[0] for line in axes.lines if colors.same_color(line.get_color(), "white")]
     assert medians == [50, 150]
     (reference,) = [line for line in axes.lines if line.get_linestyle() == ":"]
-    assert list(reference.get_ydata()) == [50, 50], "the median of the originals goes on"
+    assert list(reference.get_ydata()) == [50, 50], "the median of the originals"
 
 
 def test_one_panel_per_pair_of_points_four_in_a_row() -> None:
@@ -41,11 +41,11 @@ def test_one_panel_per_pair_of_points_four_in_a_row() -> None:
 
 def test_the_originals_are_grey_and_each_method_has_its_colour() -> None:
     (axes,) = plot_distances({"limb": {"originals": EVEN, "GAN": EVEN, "SPARCE": EVEN}}).axes
-    wanted = [style.BEFORE, style.METHODS["gan"].colour, style.METHODS["sparce"].colour]
-    assert [colors.to_hex(p.get_facecolor()) for p in axes.patches] == wanted
+    expected = [style.BEFORE, style.METHODS["gan"].colour, style.METHODS["sparce"].colour]
+    assert [colors.to_hex(p.get_facecolor()) for p in axes.patches] == expected
 
 
 @pytest.mark.parametrize("nothing", [{}, {"limb": {}}])
-def test_nothing_to_draw_is_refused(nothing: dict[str, dict[str, object]]) -> None:
+def test_nothing_to_draw_raises(nothing: dict[str, dict[str, object]]) -> None:
     with pytest.raises(ShapeError, match="no distance to draw"):
         plot_distances(nothing)

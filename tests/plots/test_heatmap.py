@@ -1,4 +1,4 @@
-"""Heat maps: where each number is drawn, on which scale, and what stays white."""
+"""Heat maps: position and colour scale of each value, and what is white."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MASK = np.zeros((T, F), dtype=bool)
 MASK[1:3, 2] = True
 
 
-def delta(places: dict[tuple[int, int], float]) -> np.ndarray:
+def delta(entries: dict[tuple[int, int], float]) -> np.ndarray:
     change = np.zeros((T, F))
-    for place, value in places.items():
-        change[place] = value
+    for entry, value in entries.items():
+        change[entry] = value
     return change
 
 
@@ -66,7 +66,7 @@ def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> No
     *maps, left, right, _ = figure.axes
     assert [line.get_ydata().tolist() for line in left.lines] == [QUERY[:, 1].tolist()]
     assert [line.get_ydata().tolist() for line in right.lines] == [QUERY[:, 1].tolist(), changed[:, 1].tolist()]
-    assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a mark over its column"
+    assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a marker above its column"
     assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "value\n(standard\ndeviations)"
     assert colors.same_color(right.lines[1].get_color(), style.METHODS["sparce"].colour)
 
@@ -85,7 +85,7 @@ def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
     assert drawn(gan)[1, 2] == 4.0 and drawn(gan)[0, 0] == 0.5 and np.isnan(drawn(gan)).sum() == T * F - 2
     assert drawn(sparce)[2, 2] == 2.0 and np.isnan(drawn(sparce)).sum() == T * F - 1
     shown = sparce.images[0].to_rgba(sparce.images[0].get_array())
-    assert shown[0, 0, 3] == 0.0, "nothing is painted over the white paper"
+    assert shown[0, 0, 3] == 0.0, "transparent, so white"
     smallest = np.array(gan.images[0].cmap(0.0))[:3]
     assert smallest.min() < 0.5, "and the smallest change is far from white"
     assert drawn(salient).tolist() == MASK.astype(float).tolist()
@@ -102,7 +102,7 @@ def test_each_row_has_one_scale_for_all_its_residuals() -> None:
     assert all(a.images[0].get_extent() == [-0.5, F - 0.5, T - 0.5, -0.5] for a in axes[:8])
 
 
-def test_titles_stand_over_the_first_row_and_labels_at_the_rim() -> None:
+def test_titles_are_above_the_first_row_and_labels_at_the_border() -> None:
     figure = plot_saliency([[*ROW, ("SPARCE, λ₄ = λ₅ = 0", QUERY)]] * 2)
     draw(figure)
     titles = [a.get_title(loc="left") for a in figure.axes[:10]]
@@ -120,7 +120,7 @@ def test_an_answer_that_changes_nothing_and_a_flat_query_are_drawn_too() -> None
     draw(plot_heatmaps([("query", flat)]))
 
 
-def test_pictures_leave_no_trace_and_are_as_sharp_as_pages_need() -> None:
+def test_figures_leave_the_global_style_as_it_was() -> None:
     before = dict(rcParams)
     figure = plot_saliency([ROW])
     assert dict(rcParams) == before and figure.dpi == 150
@@ -136,11 +136,11 @@ def test_pictures_leave_no_trace_and_are_as_sharp_as_pages_need() -> None:
         ([[("query", np.zeros(3))] * 3], r"must be \(time, features\) of one shape, got \(3,\)"),
     ],
 )
-def test_panels_that_do_not_fit_together_are_refused(rows: Any, message: str) -> None:
+def test_panels_of_different_shapes_raise(rows: Any, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         plot_saliency(rows)
 
 
-def test_a_curve_of_a_feature_that_does_not_exist_is_refused() -> None:
+def test_a_curve_of_an_unknown_feature_raises() -> None:
     with pytest.raises(ShapeError, match="index below 4, the number of features, got 4"):
         plot_heatmaps([("query", QUERY)], curve_feature=4)

@@ -1,4 +1,4 @@
-"""Figures for a page: plain values that JSON holds and plotly takes, with the same data as in print."""
+"""Interactive figures: JSON values that plotly accepts, with the same data as the matplotlib figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparcets.plots.interactive import answers_figure, curves_figure, frequency_
 Make = Callable[..., Explanation]
 
 
-def test_curves_with_marks_names_and_units(answer: Make) -> None:
+def test_curves_with_shading_names_and_units(answer: Make) -> None:
     e = answer({(3, 0): 1.0, (4, 0): 2.0, (0, 2): 5.0}, info={"units": ("m", "", "s"), "sampling_rate": 2.0})
     figure = curves_figure(e)
     after, before = figure["data"][:2]
@@ -52,7 +52,7 @@ def test_the_map_leaves_exact_zeros_empty(answer: Make) -> None:
 
 
 def test_a_long_map_keeps_the_largest_change_of_each_column(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interactive, "COLUMNS", 4)
+    monkeypatch.setattr(interactive, "MAX_COLUMNS", 4)
     trace = map_figure(answer({(3, 0): 4.0, (4, 0): -8.0, (9, 0): 4.0}))["data"][0]
     assert trace["z"][0] == [None, -2.0, None, 1.0] and trace["x"] == [0, 3, 6, 9]
 
@@ -69,14 +69,14 @@ def test_several_answers(answer: Make) -> None:
     assert second["name"].startswith("answer 2") and first["line"]["dash"] != second["line"]["dash"]
 
 
-def test_how_often_entries_change_over_valid_answers(answer: Make) -> None:
+def test_frequency_of_changes_over_valid_answers(answer: Make) -> None:
     missed: dict[str, Any] = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
     e = join([answer({(2, 0): 4.0}), answer({(2, 0): 1.0, (3, 0): 1.0}), answer({(9, 1): 9.0}, **missed)])
     trace = frequency_figure(e)["data"][0]
     assert trace["z"][0] == [None, None, 100.0, 50.0] + [None] * 6 and trace["z"][1] == [None] * 10
 
 
-def test_figures_are_json_and_plotly_takes_them(answer: Make) -> None:
+def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
     e = answer({(3, 0): 1.0})
     for figure in (curves_figure(e), map_figure(e), answers_figure(e), frequency_figure(e)):
         assert json.loads(json.dumps(figure, allow_nan=False)) == figure
@@ -88,5 +88,5 @@ def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     assert curves_figure(e)["layout"]["shapes"] == [] and map_figure(e)["data"][0]["zmax"] == 1.0
 
 
-def test_numbers_are_short() -> None:
+def test_numbers_are_rounded() -> None:
     assert rounded(np.array([1 / 3], dtype=np.float32)) == [0.33333]

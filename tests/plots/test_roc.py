@@ -1,4 +1,4 @@
-"""ROC curves: the mean, its band, its area and the diagonal of chance."""
+"""ROC curves: mean, band, area and the diagonal."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def test_the_legend_gives_the_area_under_the_mean_curve() -> None:
     assert axes.get_legend().get_title().get_text() == "area under the curve"
 
 
-def test_a_method_looks_the_same_in_all_panels_and_no_two_look_alike() -> None:
+def test_a_method_has_the_same_style_in_all_panels_and_no_other_has() -> None:
     names = ["ICS", "GAN", "CounteRGAN", "SPARCE", "SPARCE, λ₄ = λ₅ = 0"]
     curves = dict.fromkeys(names, (GRID, MEAN, STD))
     left, right = plot_roc({"0": dict(reversed(curves.items())), "1": curves}).axes
-    look = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in right.lines}
-    assert {line.get_label(): (line.get_color(), line.get_linestyle()) for line in left.lines} == look
-    assert len({colors.to_hex(colour) for colour, _ in look.values()}) == 6
-    assert look["SPARCE: 0.70"][0] == style.METHODS["sparce"].colour
+    styles = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in right.lines}
+    assert {line.get_label(): (line.get_color(), line.get_linestyle()) for line in left.lines} == styles
+    assert len({colors.to_hex(colour) for colour, _ in styles.values()}) == 6
+    assert styles["SPARCE: 0.70"][0] == style.METHODS["sparce"].colour
 
 
-def test_curves_on_no_common_grid_are_refused() -> None:
+def test_curves_without_a_common_grid_raise() -> None:
     with pytest.raises(ShapeError, match=r"curve of GAN must be three arrays .* got shapes \(3,\), \(2,\), \(3,\)"):
         plot_roc({"1": {"GAN": (GRID, MEAN[:2], STD)}})
     with pytest.raises(ShapeError, match="no curve to draw"):

@@ -1,4 +1,4 @@
-"""Pictures of one answer: axes, labels and the data drawn; no image is compared."""
+"""Figures of answers: axes, labels and data; no images are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spans(axes: Any) -> list[tuple[float, float]]:
     return [(p.get_x(), p.get_x() + p.get_width()) for p in axes.patches]
 
 
-def test_only_what_changed_is_drawn_as_curves_before_and_after(answer: Make) -> None:
+def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> None:
     e = answer({(3, 0): 1.0, (4, 0): 2.0, (8, 0): -1.0, (0, 2): 5.0})
     *curves, _, _ = plot_answer(e).axes
     assert [c.get_ylabel() for c in curves] == ["f0\n(no unit)", "f2\n(no unit)"], "in the order of the features"
@@ -48,7 +48,7 @@ def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_w
     drawn = np.ma.filled(image.get_array(), np.nan)  # (features, time)
     assert drawn.shape == (3, 10) and drawn[0, 3] == 0.5 and drawn[2, 0] == -2.0
     assert np.isnan(drawn).sum() == 28
-    assert image.get_clim() == (-2.0, 2.0), "no change lies in the middle of the colours"
+    assert image.get_clim() == (-2.0, 2.0), "symmetric about 0"
     assert [t.get_text() for t in grid.get_yticklabels()] == ["f0", "f1", "f2"]
     assert image.get_extent() == [-0.5, 9.5, 2.5, -0.5]
 
@@ -61,9 +61,11 @@ def test_units_seconds_and_title(answer: Make) -> None:
     assert curve.lines[0].get_xdata().tolist() == [t / 2 for t in range(10)]
     assert spans(curve) == [(1.75, 2.25)] and grid.images[0].get_extent()[:2] == [-0.25, 4.75]
     assert figure.get_suptitle() == "sick → well   p(well) 0.10 → 0.80   3.33 % changed   (nearest)"
+    saved_earlier = answer({(4, 1): 1.0}, method="sparce", config={"recipe": "true"})
+    assert plot_answer(saved_earlier).get_suptitle().endswith("(sparcets)")
 
 
-def test_at_most_five_curves_those_that_change_most(answer: Make) -> None:
+def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:
     e = answer({(0, f): float(1 + (f * 3) % 7) for f in range(7)}, n_features=7)  # 1 4 7 3 6 2 5
     *curves, _, _ = plot_answer(e).axes
     assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
@@ -82,7 +84,7 @@ def test_features_that_may_not_change_are_grey(answer: Make) -> None:
     assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(row.get_bbox().intervaly) == (0.5, 1.5)
 
 
-def test_many_features_are_named_now_and_then(answer: Make) -> None:
+def test_of_many_features_some_are_labelled(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, n_features=60)).axes
     assert [t.get_text() for t in grid.get_yticklabels()] == [f"f{i}" for i in range(0, 60, 2)]
 
@@ -92,7 +94,7 @@ def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     draw(figure)
     *curves, grid, _ = figure.axes
     assert len(curves) == 3 and not any(c.patches for c in curves) and grid.images[0].get_clim() == (-1.0, 1.0)
-    assert figure.get_suptitle().startswith("well, as wanted   p(well) 0.80 → 0.80   0 % changed")
+    assert figure.get_suptitle().startswith("well, already the target   p(well) 0.80 → 0.80   0 % changed")
 
 
 @pytest.mark.parametrize("changes", [{}, {(1, 1): 3.0}])
@@ -101,7 +103,7 @@ def test_an_answer_that_was_not_found_is_drawn_too(answer: Make, changes: dict[t
     figure = plot_answer(answer(changes, status=np.array(["not_found"]), proba_after=missed))
     draw(figure)
     assert figure.get_suptitle().startswith("sick → well, not reached   p(well) 0.10 → 0.30")
-    copy = answer(changes, status=np.array(["not_found"]))  # the place of a missing answer may hold a valid one
+    copy = answer(changes, status=np.array(["not_found"]))  # a missing answer may be filled with a valid one
     assert "not reached" in plot_answer(copy).get_suptitle()
 
 
@@ -111,7 +113,7 @@ def test_names_are_not_read_as_formulas(answer: Make) -> None:
     draw(figure)
 
 
-def test_pictures_leave_no_trace(answer: Make) -> None:
+def test_figures_leave_the_global_state_as_it_was(answer: Make) -> None:
     import matplotlib.pyplot as plt
 
     before = dict(rcParams)
@@ -132,20 +134,20 @@ def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
     (image,) = grid.images
     colours = image.cmap(image.norm(image.get_array()))  # (features, time, 4)
     assert colours[1, 5].tolist() == [1, 1, 1, 1], "exactly no change is white"
-    for place in ((0, 3), (0, 4)):
-        assert min(colours[place][:3]) < 0.8
+    for entry in ((0, 3), (0, 4)):
+        assert min(colours[entry][:3]) < 0.8
     assert colours[0, 3, 0] > colours[0, 3, 2] and colours[0, 4, 2] > colours[0, 4, 0], "red rises, blue falls"
     assert bar.get_ylabel() == "change (standard deviations)"
 
 
-def test_a_picture_of_one_answer_is_not_drawn_of_two(answer: Make) -> None:
+def test_several_answers_in_a_figure_of_one_raise(answer: Make) -> None:
     one = answer({(0, 0): 1.0})
     with pytest.raises(ShapeError, match="one answer, got 2"):
         plot_answer(one[[0, 0]])
 
 
 def several(answer: Make, *status: str) -> Explanation:
-    """Answers to one query: the first moves f0 in steps 2 and 3, the second f2 in step 7, and so on."""
+    """Return answers to one query: the first changes f0 in steps 2 and 3, the others f2 in step 7."""
     parts = [
         answer({(2, 0): 4.0, (3, 0): 4.0} if i == 0 else {(7, 2): 8.0 + i}, status=np.array([s]))
         for i, s in enumerate(status)
@@ -178,7 +180,7 @@ def test_answers_that_were_not_found_are_left_out(answer: Make) -> None:
     assert none.get_suptitle().endswith("0 answers to one query")
 
 
-def test_answers_to_two_queries_are_refused(answer: Make) -> None:
+def test_answers_to_two_queries_raise(answer: Make) -> None:
     both = join([answer({(0, 0): 1.0}), answer({(0, 0): 1.0}, query_index=np.array([1]))])
     with pytest.raises(ShapeError, match="those to 2"):
         plot_answers(both)

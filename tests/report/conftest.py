@@ -1,4 +1,4 @@
-"""An explanation of every kind, and a browser where there is one."""
+"""An explanation with answers of every status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def explanation() -> Explanation:
         proba_after=np.stack([1 - p, p], axis=1),
         info=SeriesInfo(**{**info.__dict__, "feature_names": NAMES, "units": ("m",) * 4 + ("kg",)}),
         mutable=np.array([True, True, True, True, True]),
-        method="sparce",
+        method="sparcets",
         config={"seed": 3, "train": {"epochs": 7}},
         constraints={"fit": {"groups": {}}, "explain": {"frozen": [[0, 2]], "groups": {}}},
         seed=3,

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws what comes into view, sorts, fits a telephone, and asks nobody for anything."""
+"""The page in a real browser: it draws figures on scrolling, sorts, fits a phone, and loads nothing."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def opened(browser: Any, explanation: Explanation, tmp_path: Path) -> Iterator[Any]:
-    """Return a long report in a window; at the end nothing may have gone wrong, and nothing been loaded."""
+    """Open a long report; at the end, check that there were no errors and no requests."""
     many = join([explanation] * 5)
     path = write_report(many, tmp_path / "report.html")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or wrong.append(request.url))
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    local = ("file:", "data:", "blob:")
+    page.on("request", lambda request: request.url.startswith(local) or problems.append(request.url))
     page.goto(path.as_uri())
     yield page
     page.close()
-    assert wrong == []
+    assert problems == []
 
 
 def wait_until(page: Any, expression: str) -> None:
-    """Ask again and again; wait_for_function does so inside the page, whose policy forbids to evaluate strings."""
+    """Poll; wait_for_function would do so inside the page, whose policy forbids evaluating strings."""
     for _ in range(200):
         if page.evaluate(expression):
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"never came true: {expression}")
+    raise AssertionError(f"still false: {expression}")
 
 
 def drawn(page: Any, i: int) -> int:
     return int(page.locator(f"#pictures-{i} .plot.js-plotly-plot").count())
 
 
-def test_pictures_are_drawn_when_they_come_into_view_and_forgotten_when_far(opened: Any) -> None:
+def test_figures_are_drawn_when_scrolled_into_view_and_removed_when_far(opened: Any) -> None:
     opened.wait_for_selector("#set .main-svg")
     last = 29
-    assert drawn(opened, last) == 0, "nobody has been there"
+    assert drawn(opened, last) == 0
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 [data-name=answers] .main-svg")
     assert drawn(opened, 0) == 4
@@ -61,13 +62,13 @@ def test_pictures_are_drawn_when_they_come_into_view_and_forgotten_when_far(open
 def test_the_stick_figure_moves(opened: Any) -> None:
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 [data-name=body] .slider-container")
-    places = "document.querySelector('#pictures-0 [data-name=body]').data.map((t) => String(t.x)).join('|')"
-    before = opened.evaluate(places)
+    positions = "document.querySelector('#pictures-0 [data-name=body]').data.map((t) => String(t.x)).join('|')"
+    before = opened.evaluate(positions)
     opened.locator("#pictures-0 [data-name=body] .updatemenu-button").click()
-    wait_until(opened, f"{places} !== {before!r}")
+    wait_until(opened, f"{positions} !== {before!r}")
 
 
-def test_the_table_sorts_both_ways_and_leads_to_the_answer(opened: Any) -> None:
+def test_the_table_sorts_both_ways_and_links_to_the_answer(opened: Any) -> None:
     column = "[...document.querySelectorAll('#answers tbody tr')].map((r) => Number(r.children[5].dataset.value))"
     header = opened.locator("#answers th", has_text="probability")
     header.locator("button").click()
@@ -79,13 +80,13 @@ def test_the_table_sorts_both_ways_and_leads_to_the_answer(opened: Any) -> None:
     assert opened.evaluate("location.hash") == "#answer-17"
 
 
-def test_numbers_that_are_damaged_are_told_in_words(opened: Any) -> None:
+def test_damaged_data_show_a_message(opened: Any) -> None:
     opened.evaluate("document.getElementById('pictures-9-numbers').textContent = 'AAAA'")
     opened.locator("#heading-9").scroll_into_view_if_needed()
-    opened.wait_for_selector("#pictures-9 >> text=This picture cannot be drawn")
+    opened.wait_for_selector("#pictures-9 >> text=This figure cannot be drawn")
 
 
-def test_it_fits_a_telephone(opened: Any) -> None:
+def test_it_fits_a_phone(opened: Any) -> None:
     opened.set_viewport_size({"width": 390, "height": 800})
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 .main-svg")

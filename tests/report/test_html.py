@@ -1,4 +1,4 @@
-"""The page: what it says, that it holds everything, and that nothing in the data can break out of it."""
+"""The report: its text, that it is self-contained, and that markup in the data is escaped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(e: Explanation, folder: Path, **options: Any) -> str:
 
 
 def words(page: str) -> str:
-    """Return what a reader sees of a page, as one line."""
+    """Return the visible text of a page as one line."""
     text: list[str] = []
     parser = HTMLParser()
     parser.handle_data = text.append  # type: ignore[method-assign]
@@ -45,22 +45,22 @@ def numbers(page: str, name: str) -> dict[str, Any]:
     return figures
 
 
-def test_every_answer_is_told_as_text_does(explanation: Explanation, tmp_path: Path) -> None:
+def test_every_answer_has_its_text(explanation: Explanation, tmp_path: Path) -> None:
     seen = words(made(explanation, tmp_path))
     for i in range(len(explanation)):
         for line in explanation.text(i).splitlines():
             assert " ".join(line.strip().removeprefix("- ").removeprefix("Careful: ").split()) in seen
-    assert "6 answers to 5 queries by sparce ; 4 of the 5 that were asked for are valid." in seen
+    assert "6 answers to 5 queries by sparcets ; 4 of the 5 that needed a change are valid." in seen
     assert "6 explanations towards well & <fit>" in seen
 
 
-def test_pictures_are_drawn_from_the_numbers_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
+def test_figures_are_drawn_from_the_data_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
     page = made(explanation, tmp_path)
     figures = numbers(page, "pictures-2")
     assert set(figures) == {"curves", "map", "body"}
     recorded = figures["curves"]["data"][1]["y"]
     np.testing.assert_allclose(recorded, explanation.query[2, :, 2], rtol=1e-4)
-    assert set(numbers(page, "pictures-0")) == {"curves", "map", "body", "answers"}, "told with the first of two"
+    assert set(numbers(page, "pictures-0")) == {"curves", "map", "body", "answers"}, "once, with the first of two"
     assert "answers" not in numbers(page, "pictures-1")
     assert set(numbers(page, "set")) == {"frequency"}
     for key in figures:
@@ -72,14 +72,14 @@ def test_the_table_can_be_sorted_by_numbers(explanation: Explanation, tmp_path: 
     head, body = re.search(r'<table id="answers"><thead>(.*?)</thead><tbody>(.*?)</tbody>', page, re.S).groups()  # type: ignore[union-attr]
     names = re.findall(r"<button[^>]*>(.*?)</button>", head)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)]
-    assert names[:6] == ["answer", "query", "model says", "wanted", "status", "probability"]
-    assert names[6:] == ["changed, %", "stretches", "doubts"]
+    assert names[:6] == ["answer", "query", "predicted", "target", "status", "probability"]
+    assert names[6:] == ["changed, %", "segments", "doubts"]
     assert len(rows) == 6 and all(len(row) == len(names) for row in rows)
     assert rows[0][5] == "0.90" and rows[0][6] == "5" and rows[3][4] == "not_found"
-    assert [row[-1] for row in rows] == ["0", "0", "1", "1", "0", "0"], "as many as are told"
+    assert [row[-1] for row in rows] == ["0", "0", "1", "1", "0", "0"]
 
 
-def test_names_and_reasons_cannot_break_out(explanation: Explanation, tmp_path: Path) -> None:
+def test_names_and_reasons_are_escaped(explanation: Explanation, tmp_path: Path) -> None:
     page = made(explanation, tmp_path, title="<script>alert(1)</script>")
     outside = SCRIPT.sub("", page)
     assert "<script>alert" not in page and "<i>load" not in outside and "<impossible>" not in outside
@@ -92,13 +92,13 @@ def test_nothing_is_loaded_from_elsewhere(explanation: Explanation, tmp_path: Pa
     assert "Content-Security-Policy\" content=\"default-src 'none'" in outside
 
 
-def test_scores_are_told_in_words(explanation: Explanation, tmp_path: Path) -> None:
+def test_scores_in_words(explanation: Explanation, tmp_path: Path) -> None:
     without = words(made(explanation, tmp_path))
-    assert "How good they are" not in without and "No independent judges were asked" in without
+    assert "Quality" not in without and "No independent judges were used" in without
     plain = evaluate(explanation, progress=False)
     measured = words(made(explanation, tmp_path, scores=plain))
-    assert "80 % of the 5 answers make the model say the wanted class" in measured
-    assert "No independent judges were asked" in measured, "measures alone are no judges"
+    assert "80 % of the 5 answers make the model predict the target class" in measured
+    assert "No independent judges were used" in measured, "there are no judges without transfer"
     frame = plain.per_query.assign(transfer=1.0, transfer_fcn=[1.0, 1, 0, 0, np.nan, 1], transfer_tcn=0.0)
     judged = replace(plain, per_query=frame, summary={**plain.summary, "transfer": plain.summary["valid"]})
     seen = words(made(explanation, tmp_path, scores=judged))
@@ -107,9 +107,7 @@ def test_scores_are_told_in_words(explanation: Explanation, tmp_path: Path) -> N
     assert "judges" in seen and "1 of 2" in seen and "none of 2 independent judges agrees" in seen
 
 
-def test_scores_of_another_explanation_are_refused_and_nothing_is_written(
-    explanation: Explanation, tmp_path: Path
-) -> None:
+def test_scores_of_another_explanation_raise_and_nothing_is_written(explanation: Explanation, tmp_path: Path) -> None:
     scores: Scores = evaluate(explanation[:2], progress=False)
     with pytest.raises(DataError, match="not those of this explanation"):
         write_report(explanation, tmp_path / "r.html", scores=scores)
@@ -122,11 +120,17 @@ def test_settings(explanation: Explanation, tmp_path: Path) -> None:
     assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
 
 
-def test_the_same_explanation_the_same_page(explanation: Explanation, tmp_path: Path) -> None:
+def test_explanations_saved_before_the_method_had_its_own_name(explanation: Explanation, tmp_path: Path) -> None:
+    seen = words(made(replace(explanation, method="sparce", config={"recipe": "true"}), tmp_path))
+    assert "queries by sparcets ;" in seen and "method sparcets seed" in seen
+    assert "queries by sparce ;" in words(made(replace(explanation, method="sparce"), tmp_path))
+
+
+def test_the_page_is_deterministic(explanation: Explanation, tmp_path: Path) -> None:
     assert made(explanation, tmp_path) == made(explanation, tmp_path)
 
 
-def test_only_unchanged_answers_make_a_page_too(explanation: Explanation, tmp_path: Path) -> None:
+def test_a_page_of_only_unchanged_answers(explanation: Explanation, tmp_path: Path) -> None:
     page = made(explanation[explanation.status == "unchanged"], tmp_path)
     assert "nothing has to change" in words(page) and 'id="set"' not in page
 
@@ -136,13 +140,13 @@ def test_padded_series(explanation: Explanation, tmp_path: Path) -> None:
     assert len(numbers(made(padded, tmp_path), "pictures-0")["curves"]["data"][0]["x"]) == 9
 
 
-def test_of_very_many_the_first_are_told_and_the_page_says_so(
+def test_of_very_many_answers_the_first_are_shown(
     explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html, "MOST", 4)
+    monkeypatch.setattr(html, "MAX_ANSWERS", 4)
     page = made(explanation, tmp_path)
     assert page.count("<article") == 4 and "2 more are left out" in words(page)
-    assert "6 answers to 5 queries" in words(page), "the summary is of all"
+    assert "6 answers to 5 queries" in words(page), "the summary covers all"
     assert "left out" not in words(made(explanation[:4], tmp_path))
 
 

@@ -1,4 +1,4 @@
-"""Tables say the same in three formats, and are written whole."""
+"""Tables in Markdown, CSV and LaTeX."""
 
 import csv
 import io
@@ -74,6 +74,6 @@ def test_save_writes_the_three(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "tables").iterdir()) == ["runs.csv", "runs.md", "runs.tex"]
 
 
-def test_a_row_of_another_width_is_refused() -> None:
+def test_a_row_of_another_width_raises() -> None:
     with pytest.raises(ShapeError, match="2 columns, but a row of 1 cells"):
         Table("t", ("a", "b"), (("only",),))

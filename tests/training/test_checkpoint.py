@@ -14,7 +14,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.checkpoint import FILE
-from sparcets.training.objective import LossTerm
+from sparcets.training.losses import LossTerm
 
 X, Y = make_series(24, n_steps=8)
 # Two layers, so that dropout acts; three steps in an epoch.

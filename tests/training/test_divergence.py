@@ -11,8 +11,8 @@ from sparcets.explainers import adversarial
 from sparcets.networks.generators import Generator
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.divergence import DEAD_CHECKS, LOST_CHECKS, Health, TrainingFailure
-from sparcets.training.objective import LossTerm
+from sparcets.training.callbacks import DEAD_CHECKS, LOST_CHECKS, Health, TrainingFailure
+from sparcets.training.losses import LossTerm
 
 FINE = {"generator": 1.0, "discriminator": 0.7, "valid": 0.5, "changed": 0.1}
 LOST = FINE | {"discriminator": 1e-4, "valid": 0.0}

@@ -13,7 +13,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.gan_step import GanStep
-from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.projection import Projection
 
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}

@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.config.explainers import LossWeights
 from sparcets.datasets.catching import FEATURES
 from sparcets.errors import ConfigError, UnknownNameError
-from sparcets.training.objective import EXPLAINED, Candidate, LossTerm, Objective
+from sparcets.training.losses import EXPLAINED, Candidate, LossTerm, Objective
 from sparcets.training.domain_losses import CATCHING_ARMS, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])

@@ -50,10 +50,9 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
-from sparcets.training.callbacks import Callback, History, TensorBoard
+from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
 from sparcets.training.device import seeded
-from sparcets.training.divergence import DivergenceCheck, TrainingFailure
-from sparcets.training.objective import LossTerm, Objective
+from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
 
@@ -265,8 +264,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         if len(left):  # the few that one pass does not answer
             rest = replace(block, X=block.X[left], target=explanation.target[left])
             explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, options, bar))))
-        config, seconds = self.config.to_dict(), time.perf_counter() - began
-        yield replace(explanation, method=self.method, config=config, seed=self.config.seed, seconds=seconds)
+        settings, seconds = self._settings, time.perf_counter() - began
+        yield replace(explanation, method=self.method, config=settings, seed=self.config.seed, seconds=seconds)
 
     def _explain(self, request: Request) -> Answers:
         return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.explainers.sparcets.gates import SHORT_WINDOW, gate_openness, hard_concrete, window_mean
 from sparcets.explainers.sparcets.mixer import Mixer, PerStep
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.sparsity_layer import SparsityLayer
@@ -16,6 +16,10 @@ EMBEDDING = 8  # size of the embedding of the target class
 PER_ENTRY = 8  # channels per entry that the states of a recurrent backbone are projected to
 FINE_FROM = 4.0  # sparsity weight above which gates may open for short windows: fewer entries, in more pieces
 OPEN = 1.0  # initial logits of the gates: gates that start shut learn slowly
+TEMPERATURE = 0.5  # of the hard-concrete distribution (Louizos et al. 2018), whose gates can be exactly 0 or 1
+LOW, HIGH = -0.1, 1.1  # its sigmoid is stretched to this range and clipped to [0, 1], which gives exact zeros
+WINDOW = 5  # windows have 1/5 of the length of a series
+SHORT_WINDOW = 40  # and 1/40 where few entries may change
 
 
 class GatedGenerator(nn.Module):
@@ -137,3 +141,35 @@ def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:
 def _initially_open(layer: nn.Linear) -> nn.Linear:
     nn.init.constant_(layer.bias, OPEN)
     return layer
+
+
+def hard_concrete(logits: Tensor, training: bool) -> Tensor:
+    """Return gates in [0, 1], shaped as their logits; with noise in training, without afterwards.
+
+    >>> hard_concrete(torch.tensor([-9.0, 0.0, 9.0]), training=False)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if training:
+        u = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
+        logits = (torch.log(u) - torch.log1p(-u) + logits) / TEMPERATURE
+    return (torch.sigmoid(logits) * (HIGH - LOW) + LOW).clamp(0, 1)
+
+
+def gate_openness(logits: Tensor) -> Tensor:
+    """Return the probability that a noisy gate is not exactly shut, shaped as the logits; it has a gradient everywhere.
+
+    >>> gate_openness(torch.tensor([-9.0, 0.0, 9.0])).round(decimals=2)
+    tensor([0.0000, 0.7700, 1.0000])
+    """
+    return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))
+
+
+def window_mean(values: Tensor, fraction: int = WINDOW) -> Tensor:
+    """Return values (batch, time, features) averaged over a window around each step, of 1/fraction of the series.
+
+    >>> window_mean(torch.tensor([0.0, 0.0, 3.0, 0.0, 0.0]).reshape(1, 5, 1)).flatten()
+    tensor([0., 1., 1., 1., 0.])
+    """
+    width = max(3, values.shape[1] // fraction) | 1  # odd
+    pad = (width // 2, 0)
+    return F.avg_pool2d(values[:, None], (width, 1), stride=1, padding=pad, count_include_pad=False)[:, 0]

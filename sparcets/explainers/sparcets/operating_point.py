@@ -13,7 +13,7 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.sparcets.ensemble import target_log_proba
-from sparcets.explainers.sparcets.gates import SHORT_WINDOW
+from sparcets.explainers.sparcets.generator import SHORT_WINDOW
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sparcets.explainers.sparcets.gates import WINDOW, window_mean
+from sparcets.explainers.sparcets.generator import WINDOW, window_mean
 
 HALVINGS = 7  # of the bisection over the number of changes
 PARTS = 2**HALVINGS  # the number of changes is found to 1/128

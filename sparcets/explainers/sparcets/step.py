@@ -13,11 +13,11 @@ from torch import Tensor
 
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.generator import GatedGenerator
-from sparcets.networks.pooling import spread_over_time
+from sparcets.networks.temporal import spread_over_time
 from sparcets.training.callbacks import Callback
 from sparcets.training.cuda import side_by_side
 from sparcets.training.gan_step import GanStep
-from sparcets.training.objective import Candidate, Objective
+from sparcets.training.losses import Candidate, Objective
 from sparcets.training.projection import Projection
 
 MIN_LR = 0.05  # of the learning rate, at the end

@@ -1,4 +1,4 @@
-"""Whole plans: killed and started again, with cells that fail and workers that die."""
+"""Whole plans: killed and resumed, with cells that fail and workers that die."""
 
 import json
 import logging
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.errors import SparcetsError
-from sparcets.experiments.benchmark import cell as cells
 from sparcets.experiments.benchmark.plan import Cell, Plan
 from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore
@@ -35,8 +35,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Cell:
 
 @pytest.fixture(scope="module")
 def plan(base: Cell) -> Plan:
-    # A quick cell first; the long second one is at work when the process is killed.
-    long = replace(base, method="sparce", settings=("train.epochs=60",))
+    # A quick cell first; the long second one is running when the process is killed.
+    long = replace(base, method="sparcets", settings=("train.epochs=60",))
     return Plan(
         cells=(replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1))
     )
@@ -44,7 +44,7 @@ def plan(base: Cell) -> Plan:
 
 @pytest.fixture(scope="module")
 def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing happened to; what it trained serves the others."""
+    """Return the folder of an undisturbed run, whose networks the other tests use."""
     folder = tmp_path_factory.mktemp("straight")
     rows = run_plan(plan, folder, device="cpu")
     assert [row["key"] for row in rows] == [cell.key for cell in plan.cells]
@@ -58,12 +58,12 @@ def with_networks_of(folder: Path, new: Path) -> Path:
 
 
 def results(row: dict[str, Any]) -> dict[str, Any]:
-    """What of a row does not depend on the clock."""
+    """Return the part of a row that does not depend on the time."""
     measures = {name: value for name, value in row["measures"].items() if name != "seconds"}
     return {**{name: row[name] for name in ("key", "statuses", "accuracy", "judges", "history")}, "measures": measures}
 
 
-def test_a_killed_run_goes_on_where_it_was(plan: Plan, straight: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> None:
     folder = with_networks_of(straight, tmp_path / "runs")
     (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()), encoding="utf-8")
     command = ["benchmark", "run", "--plan", str(tmp_path / "plan.json"), "--out", str(folder), "--device", "cpu"]
@@ -81,7 +81,7 @@ def test_a_killed_run_goes_on_where_it_was(plan: Plan, straight: Path, tmp_path:
     before = ResultStore(folder / RESULTS).rows()
     assert 1 <= len(before) < len(plan.cells)
     with (folder / RESULTS).open("a") as file:
-        file.write('{"key": "torn')  # as if it had been killed while it wrote
+        file.write('{"key": "torn')  # as if it had been killed while writing
 
     seen: list[str] = []
     rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
@@ -92,10 +92,9 @@ def test_a_killed_run_goes_on_where_it_was(plan: Plan, straight: Path, tmp_path:
     assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
 
 
-def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "load_dataset", None)
+def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path) -> None:
     content = (straight / RESULTS).read_bytes()
-    assert len(run_plan(plan, straight)) == len(plan.cells)
+    assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan.cells)
     assert (straight / RESULTS).read_bytes() == content
 
 
@@ -125,7 +124,7 @@ class Raiser(Nearest):
 def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
     base: Cell, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A package of somebody else, installed where the workers look.
+    # An installed package with methods as entry points, which the worker processes find.
     (tmp_path / "odd_methods.py").write_text(METHODS)
     package = tmp_path / "odd_methods-1.0.dist-info"
     package.mkdir()
@@ -140,13 +139,13 @@ def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
     rows = {row["method"]: row for row in run_plan(plan, folder, workers=2, device="cpu")}
     assert "ChildProcessError: the worker process was killed (SIGKILL)" in rows["killer"]["error"]
     assert rows["raiser"]["error"] == "ZeroDivisionError: on purpose" and "_fit" in rows["raiser"]["trace"]
-    assert rows["killer"]["asked"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
+    assert rows["killer"]["request"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
     for row in collect(Plan(cells=(replace(base, method="nearest"), replace(base, method="ics"))), straight):
-        assert results(rows[row["method"]]) == results(row)  # as if nothing had happened with_published them
+        assert results(rows[row["method"]]) == results(row)  # not affected by the others
 
 
-def test_what_failed_is_tried_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+@pytest.mark.usefixtures("no_judges")
+def test_failed_cells_are_run_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
     good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
     wrong = replace(good, classifier_config={**TINY, "lr": -1})
@@ -158,10 +157,8 @@ def test_what_failed_is_tried_again(base: Cell, tmp_path: Path, monkeypatch: pyt
     assert [a["started"] == b["started"] for a, b in zip(retried, rows, strict=True)] == [False, False, True]
 
 
-def test_a_file_that_has_changed_is_measured_again(
-    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+@pytest.mark.usefixtures("no_judges")
+def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     own, other = tmp_path / "own.npz", tmp_path / "other.npz"
     for path in (own, other):
         shutil.copy(str(base.source), path)
@@ -172,58 +169,59 @@ def test_a_file_that_has_changed_is_measured_again(
     np.savez(own, **{**parts, "X": parts["X"] * np.linspace(0.8, 1.2, 10)[:, None]})
     assert [cell.source for cell in pending_cells(plan, tmp_path / "runs")] == [str(own)]
     second = run_plan(plan, tmp_path / "runs", device="cpu")
-    # Another test may have let the command line tell more than warnings.
-    told = [
+    # Another test may have lowered the level of the logger.
+    logged = [
         r for r in caplog.records if r.name == "sparcets.experiments.benchmark.runner" and r.levelno >= logging.WARNING
     ]
-    assert [record.getMessage() for record in told] == [
-        f"{own} has changed since it was measured; its runs are done again"
+    assert [record.getMessage() for record in logged] == [
+        f"{own} has changed since its results were stored; its cells are run again"
     ]
     assert [a["started"] == b["started"] for a, b in zip(first, second, strict=True)] == [False, True]
-    assert first[0]["measures"]["l2"] != second[0]["measures"]["l2"]  # of the new data, not of those in memory
+    assert first[0]["measures"]["l2"] != second[0]["measures"]["l2"]  # of the new data, not of the cached ones
     assert pending_cells(plan, tmp_path / "runs") == []
-    own.unlink()  # what is gone has not changed
+    own.unlink()  # results of a deleted file stay
     assert pending_cells(plan, tmp_path / "runs") == []
 
 
-def test_results_from_before_there_was_a_digest_stay(base: Cell, tmp_path: Path) -> None:
+def test_rows_without_a_digest_stay(base: Cell, tmp_path: Path) -> None:
     cell = replace(base, method="nearest")
     ResultStore(tmp_path / RESULTS).append({"key": cell.key, "data": {"name": "own"}})
     assert pending_cells(Plan(cells=(cell,)), tmp_path) == []
 
 
-def test_a_device_that_is_not_there_is_told_before_any_work(base: Cell, tmp_path: Path) -> None:
+def test_an_unknown_device_raises_before_any_work(base: Cell, tmp_path: Path) -> None:
     with pytest.raises(SparcetsError, match="no device 'tpu9'"):
         run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_preparation_is_logged(
-    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})
+@pytest.mark.usefixtures("no_judges")
+def test_the_preparation_is_logged(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="sparcets.experiments.benchmark")
     cell, gone = replace(base, method="nearest"), replace(base, dataset="gone", source="/no/such/file.npz")
     run_plan(Plan(cells=(cell, replace(cell, seed=1), gone)), tmp_path, device="cpu")
-    told = [record.getMessage() for record in caplog.records if record.name == "sparcets.experiments.benchmark.runner"]
-    assert told[0] == "own: preparing classifier and judges" and told[2] == "gone: preparing classifier and judges"
-    assert told[1].startswith("own: classifier and judges are ready after ") and len(told) == 3
+    logged = [
+        record.getMessage() for record in caplog.records if record.name == "sparcets.experiments.benchmark.runner"
+    ]
+    assert logged[0] == "own: preparing classifier and judges" and logged[2] == "gone: preparing classifier and judges"
+    assert logged[1].startswith("own: classifier and judges are ready after ") and len(logged) == 3
 
 
 def test_networks_are_trained_before_the_cells_and_once(
     base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: told.append("judges") or {})
-    fit = cells.TorchClassifier.fit
+    events: list[str] = []
+    judges = "sparcets.experiments.benchmark.cell.find_judges"
+    monkeypatch.setattr(judges, lambda *_, **__: events.append("judges") or {})
+    fit = TorchClassifier.fit
 
     def train(self: Any, *arguments: Any, **named: Any) -> Any:
-        told.append(f"train {self.architecture}")
+        events.append(f"train {self.architecture}")
         return fit(self, *arguments, **named)
 
-    monkeypatch.setattr(cells.TorchClassifier, "fit", train)
+    monkeypatch.setattr(TorchClassifier, "fit", train)
     pairs = [("nearest", "fcn"), ("nearest", "bilstm"), ("ics", "fcn")]
     plan = Plan(cells=tuple(replace(base, method=m, classifier=c) for m, c in pairs))
-    run_plan(plan, tmp_path, device="cpu", on_row=lambda row: told.append(f"row {row['method']}"))
-    assert told[:4] == ["train fcn", "judges", "train bilstm", "judges"]
-    assert sorted(told[4:]) == ["judges"] * 3 + ["row ics", "row nearest", "row nearest"]
+    run_plan(plan, tmp_path, device="cpu", on_row=lambda row: events.append(f"row {row['method']}"))
+    assert events[:4] == ["train fcn", "judges", "train bilstm", "judges"]
+    assert sorted(events[4:]) == ["judges"] * 3 + ["row ics", "row nearest", "row nearest"]

@@ -1,4 +1,4 @@
-"""Results on disk: nothing finished is lost, whoever is killed, whenever."""
+"""Results on disk: no finished row is lost when a process is killed, and rows of earlier versions are read."""
 
 import json
 import os
@@ -40,15 +40,17 @@ def test_lines_are_json_without_nan(store: ResultStore) -> None:
     store.append(odd)
 
     def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
+        raise AssertionError(f"{name} is not JSON")
 
     line = json.loads(store.path.read_text(encoding="utf-8"), parse_constant=refuse)
     assert line == {"key": "a", "x": 0.5, "nan": None, "inf": [None], "n": 3, "y": [0, 1]}
 
 
-def test_a_cell_that_was_run_again_counts_once(store: ResultStore) -> None:
-    for row in ({"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}):
+def test_of_several_rows_of_a_cell_the_last_counts(store: ResultStore) -> None:
+    rows: list[dict[str, Any]] = [{"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}]
+    for row in rows:
         store.append(row)
+    assert store.all_rows() == rows
     assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}]
     assert store.done() == {"a"}
 
@@ -87,11 +89,11 @@ def test_a_long_torn_line_is_cut_off(store: ResultStore) -> None:
 
 
 @pytest.mark.parametrize("middle", ["{", "[1]", '{"value": 1}', ""])
-def test_a_damaged_line_in_the_middle_is_told(store: ResultStore, middle: str) -> None:
+def test_a_damaged_line_in_the_middle_raises(store: ResultStore, middle: str) -> None:
     store.append(ROW)
     with store.path.open("a") as file:
         file.write(f'{middle}\n{{"key": "b"}}\n')
-    with pytest.raises(FileFormatError, match=r"line 2 of .*results.jsonl is no result"):
+    with pytest.raises(FileFormatError, match=r"line 2 of .*results.jsonl is not a result"):
         store.rows()
 
 
@@ -99,13 +101,13 @@ def test_a_full_disk_leaves_the_file_as_it_was(store: ResultStore, monkeypatch: 
     store.append(ROW)
     before, write = store.path.read_bytes(), os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[: len(data) // 2]))
-    with pytest.raises(StorageError, match="The results before are safe"):
+    with pytest.raises(StorageError, match="Results stored before are intact"):
         store.append({"key": "b"})
     monkeypatch.undo()
     assert store.path.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_raises(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot write to"):
         ResultStore(tmp_path / "file" / "results.jsonl").append(ROW)
@@ -170,17 +172,17 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     thread.join()
 
 
-def test_a_row_in_a_line() -> None:
-    row = {"dataset": "catching", "label": "Sparce", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
+def test_summary_of_a_row() -> None:
+    row = {"dataset": "catching", "label": "sparcets", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
     measures = {"valid": 1.0, "transfer": None, "sparsity": 0.25}
     assert format_row({**row, "measures": measures}) == (
-        "catching Sparce → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
+        "catching sparcets → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
     )
-    assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching Sparce, seed 3: DataError: no"
+    assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching sparcets, seed 3: DataError: no"
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "expected"),
     [
         ({"options": {"n": 3, "m": 2}}, ("m=2", "n=3")),
         ({"source": "copy.npz"}, ("source=copy.npz",)),
@@ -188,14 +190,63 @@ def test_a_row_in_a_line() -> None:
         ({"preset": "tiny", "settings": ("a=1", "b=2")}, ("preset=tiny", "a=1", "b=2")),
         ({"queries": 5, "seconds_per_query": 1.5}, ("queries=5", "seconds_per_query=1.5")),
         ({"curve": True, "stability": True}, ("curve=True", "stability=True")),
-        ({"method": "ics"}, ()),  # its label says so
+        ({"method": "ics"}, ()),  # the label is the method
         ({"method": "ics", "label": "A"}, ("method=ics",)),
-        ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, or nothing that matters
+        ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, and fields that do not change the result
     ],
 )
-def test_what_tells_a_measurement_from_others_of_its_name(changes: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_variant_lists_the_settings_that_are_not_defaults(changes: dict[str, Any], expected: tuple[str, ...]) -> None:
     row = to_plain({**cell_fields(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
-    assert variant(row) == words
+    assert variant(row) == expected
+
+
+OLD: dict[str, Any] = {
+    "key": "a",
+    "method": "sparce",
+    "preset": "default",
+    "label": "Sparce",
+    "settings": ["guide=never"],
+    "asked": {"queries": 4},
+    "history": {"generator": 1.0, "trade_off_strength": 0.5, "trade_off_loudness": 2.0},
+}
+CURRENT = OLD | {
+    "method": "sparcets",
+    "label": "sparcets",
+    "request": {"queries": 4},
+    "history": {"generator": 1.0, "trade_off_sparsity_weight": 0.5, "trade_off_scale": 2.0},
+}
+del CURRENT["asked"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {}),
+        ({"label": "sparce"}, {}),
+        ({"label": "my own name"}, {"label": "my own name"}),
+        ({"label": "no guide"}, {"label": "no prototypes"}),
+        *(
+            (unchanged, {"history": OLD["history"], "label": "Sparce", **unchanged})
+            for unchanged in ({"method": "sparce", "preset": "paper"}, {"method": "gan"})
+        ),
+    ],
+)
+def test_rows_of_earlier_versions(store: ResultStore, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    store.append(OLD | changes)
+    before = store.path.read_bytes()
+    assert store.rows() == [CURRENT | expected]
+    assert store.path.read_bytes() == before
+
+
+def test_a_new_row_of_the_papers_method_stays(store: ResultStore) -> None:
+    row = {"key": "a", "method": "sparce", "preset": "default", "label": "sparce", "request": {}}
+    store.append(row)
+    assert store.rows() == [row]
+
+
+def test_a_failed_row_of_an_earlier_version_has_no_history(store: ResultStore) -> None:
+    store.append({name: value for name, value in OLD.items() if name != "history"} | {"error": "no"})
+    assert "history" not in store.rows()[0] and store.rows()[0]["method"] == "sparcets"
 
 
 def test_plain_values_stay() -> None:

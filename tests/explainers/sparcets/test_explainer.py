@@ -21,8 +21,8 @@ from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.explainers.sparcets.operating_point import knee
 from sparcets.training.checkpoint import FILE
 from sparcets.training.gan_step import GanStep
-from sparcets.training.divergence import DivergenceCheck, TrainingFailure
-from sparcets.training.objective import LossTerm
+from sparcets.training.callbacks import DivergenceCheck, TrainingFailure
+from sparcets.training.losses import LossTerm
 
 X, Y = make_series(48, n_steps=12)
 QUERIES, LABELS = make_series(18, n_steps=12, seed=1)

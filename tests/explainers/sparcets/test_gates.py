@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sparcets.explainers.sparcets.gates import HIGH, LOW, hard_concrete, openness
+from sparcets.explainers.sparcets.generator import HIGH, LOW, hard_concrete, openness
 
 
 def test_gates_by_hand():

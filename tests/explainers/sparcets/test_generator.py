@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sparcets.explainers.sparcets.generator import EMBEDDING, GatedGenerator
-from sparcets.explainers.sparcets.gates import STRETCHES, hard_concrete, over_stretches
+from sparcets.explainers.sparcets.generator import STRETCHES, hard_concrete, over_stretches
 from sparcets.explainers.sparcets.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 

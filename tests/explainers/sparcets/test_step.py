@@ -13,7 +13,7 @@ from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.objective import EXPLAINED, Objective
+from sparcets.training.losses import EXPLAINED, Objective
 from sparcets.training.projection import Projection
 from sparcets.explainers.sparcets.step import AVERAGED, SLOWEST, RecipeStep, Schedule
 
