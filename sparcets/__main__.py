@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _interrupted(arguments: Sequence[str]) -> int:
     command = next((a for a in arguments if not a.startswith("-")), "")
-    kept = "; finished runs are kept, run the same command again to continue" if False else ""
+    kept = "; finished runs are kept, run the same command again to continue" if command in RESUMABLE else ""
     return _print_error(f"stopped{kept}", INTERRUPTED)
 
 

@@ -99,13 +99,13 @@ def _check_finite(array: FloatArray, name: str, first: int) -> None:
     with np.errstate(all="ignore"):
         if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
             return
-    places = np.argwhere(~np.isfinite(array))
-    if not len(places):  # all entries are finite, only their squares overflow
+    positions = np.argwhere(~np.isfinite(array))
+    if not len(positions):  # all entries are finite, only their squares overflow
         return
-    where = tuple(int(i) for i in places[0])
+    where = tuple(int(i) for i in positions[0])
     value, series = array[where], first + where[0]
     what = "NaN" if np.isnan(value) else "infinity"
-    more = f"; {len(places)} such values in all" if len(places) > 1 else ""
+    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
     raise NonFiniteError(
         f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
         f"feature {where[2]}){more}. Fill or drop them first; pad unequal series with zeros and pass lengths=."

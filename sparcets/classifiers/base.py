@@ -1,4 +1,4 @@
-"""Classifier: what an explainer asks of a model, and what it may count on."""
+"""Classifier: the interface between explainers and models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Classifier(ABC):
 
     @property
     def n_classes_known(self) -> bool:
-        """Whether the number of classes is known already; a black box may tell it with its first prediction only."""
+        """Whether the number of classes is known already; of a black box it may be known after a prediction only."""
         return self._class_names is not None
 
     @property
@@ -56,7 +56,7 @@ class Classifier(ABC):
 
     @property
     def name(self) -> str:
-        """What to call the model in messages."""
+        """Name of the model in messages."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class DifferentiableClassifier(Classifier):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where the model lives."""
+        """Device of the model."""
 
     @abstractmethod
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -147,7 +147,7 @@ class DifferentiableClassifier(Classifier):
 
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        # A copy: the model may write into it, and the array may be read-only or run backwards.
+        # A copy: the model may write into it, and the array may be read-only or have negative strides.
         x = torch.from_numpy(np.array(X, order="C")).to(self.device)
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)
         proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
@@ -156,7 +156,7 @@ class DifferentiableClassifier(Classifier):
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode and its parameters out of reach of gradients; restore both afterwards.
+    """Put a module into evaluation mode and freeze its parameters; restore both afterwards.
 
     Recurrent layers on CUDA are the exception: cuDNN refuses the backward pass of one in evaluation mode. They stay in
     training mode with their dropout at 0, which computes the same, and no global switch is touched.

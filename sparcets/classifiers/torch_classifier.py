@@ -46,7 +46,7 @@ HEADER, WEIGHTS = "classifier.json", "weights.safetensors"
 
 
 class TorchClassifier(DifferentiableClassifier):
-    """A classifier of our own: standardises inside, so series go in as they are.
+    """A neural network for classification; it standardises the series itself.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class TorchClassifier(DifferentiableClassifier):
         try:
             self._train(X, y, lengths, progress)
         except BaseException:
-            self._network = None  # what was interrupted is not fitted
+            self._network = None  # an interrupted fit leaves it unfitted
             raise
         return self
 
@@ -158,8 +158,8 @@ class TorchClassifier(DifferentiableClassifier):
             label_smoothing=config.label_smoothing,
         )
         history = History()
-        # The error decides, the loss among equals: the loss alone rises again as soon as the network grows too sure of
-        # its few mistakes, long before it has stopped learning.
+        # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its few
+        # mistakes, long before it stops improving.
         stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
         best = KeepBest(network, stopping)
         with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
@@ -179,12 +179,12 @@ class TorchClassifier(DifferentiableClassifier):
             )
         best.restore()
         network.eval()
-        network.zero_grad(set_to_none=True)  # the last step's gradients are of no more use
+        network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         self.history_ = history.values
 
     @property
     def device(self) -> torch.device:
-        """Where the network lives."""
+        """Device of the network."""
         return self._center.device
 
     @property
@@ -196,7 +196,7 @@ class TorchClassifier(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         network = self._fitted()
-        if not torch.is_grad_enabled() and not network.training:  # nothing to freeze; going through all parts costs
+        if not torch.is_grad_enabled() and not network.training:  # nothing to freeze, and freezing takes time
             return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
         with frozen(network):
             return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
@@ -251,7 +251,7 @@ class TorchClassifier(DifferentiableClassifier):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
         weights, header = self.weights(), self.header()
-        # The weights take their place only once the header was written: a full disk never mixes two classifiers.
+        # The weights are put in place after the header was written, so that a full disk never mixes two classifiers.
         with atomic_path(Path(folder) / WEIGHTS) as temporary:
             temporary.write_bytes(safetensors.torch.save(weights))
             write_json(Path(folder) / HEADER, header)
@@ -260,14 +260,14 @@ class TorchClassifier(DifferentiableClassifier):
 def _validation_split(y: IntArray | FloatArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
     labels = y.astype(np.int64) if y.ndim == 1 else y.argmax(1)
     if np.unique(labels, return_counts=True)[1].min() < 2:
-        # A class with a single series must be learnt from: watch the training series themselves.
+        # A class with a single series is needed for training: validate on the training series.
         rows = np.arange(len(y), dtype=np.int64)
         return rows, rows
     return stratified_split(labels, test_size=config.validation, seed=spawn(config.seed, "validation"))
 
 
 def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:
-    """Read what :meth:`TorchClassifier.save` wrote.
+    """Load a classifier that :meth:`TorchClassifier.save` wrote.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     device
         Where it is to run; the device it was trained on does not matter.
     """
-    resolve_device(device)  # a device that is not there is no fault of the folder
+    resolve_device(device)  # an error in ``device`` is raised before the folder is read
     header = read_json(Path(folder) / HEADER, "a saved classifier")
     try:
         if header["format"] != FORMAT:

@@ -1,6 +1,6 @@
-"""wrap: anybody's model as a Classifier, left exactly as it was found.
+"""wrap: a user's model as a Classifier; the model itself is left unchanged.
 
-This is one of the two doors at which axes are turned (the other is :mod:`sparcets.datasets.uea`): inside sparcets
+This is one of the two places where axes are transposed (the other is :mod:`sparcets.datasets.uea`): inside sparcets
 series are always (batch, time, features).
 """
 
@@ -90,17 +90,17 @@ def wrap(
 def _names(
     model: Any, n_classes: int | None, class_names: Sequence[str] | None, output: Output | None
 ) -> tuple[str, ...] | None:
-    """Return the names of the classes as far as they are known; all that was said about them must agree."""
+    """Return the class names, or None if unknown; raise unless all sources of them agree."""
     if n_classes is not None and (isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer))):
         raise ConfigError(f"n_classes must be a whole number, got {n_classes!r}.")
     own, given = _own_names(model), check_names(class_names, what="class_names")
-    said = {
+    sources = {
         "n_classes": None if n_classes is None else int(n_classes),
         "class_names": None if given is None else len(given),
         f"{type(model).__name__}.classes_": None if own is None else len(own),
         "output='sigmoid'": 2 if output == "sigmoid" else None,
     }
-    counts = {what: n for what, n in said.items() if n is not None}
+    counts = {what: n for what, n in sources.items() if n is not None}
     if not counts:
         return None
     if len(set(counts.values())) > 1:
@@ -136,7 +136,7 @@ def _has_names(model: Any) -> bool:
 def _wants_channels_first(model: Any) -> bool:
     steps = getattr(model, "steps", None)
     parts = [model, *(part for _, part in steps)] if isinstance(steps, list) else [model]  # a pipeline's steps count
-    kinds = [kind for part in parts for kind in type(part).__mro__]  # as does what a class of one's own derives from
+    kinds = [kind for part in parts for kind in type(part).__mro__]  # base classes count, too
     return any(kind.__module__.split(".")[0] in ("aeon", "sktime") for kind in kinds)
 
 
@@ -217,7 +217,7 @@ class WrappedModule(DifferentiableClassifier):
         return raw
 
     def _check_logits(self, raw: Tensor) -> None:
-        """Refuse what can only be probabilities; a second softmax would flatten them without a word."""
+        """Raise for outputs that can only be probabilities; a second softmax would flatten them silently."""
         if not torch.is_grad_enabled() and bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all()):
             raise ModelOutputError(
                 f"{self.name} returned rows that are probabilities already, where output='logits' promises logits. "
@@ -226,7 +226,7 @@ class WrappedModule(DifferentiableClassifier):
 
     def _check_probabilities(self, raw: Tensor) -> None:
         if torch.is_grad_enabled():
-            return  # checked at every prediction; here it would make a GPU wait
+            return  # checked at every prediction; here it would synchronise with the GPU
         if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
             raise ModelOutputError(
                 f"{self.name} returned {float(raw.min()):.3g} to {float(raw.max()):.3g} where output={self.output!r} "
@@ -258,10 +258,10 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = np.array(_arrange(X, self.layout), order="C")  # a copy: a model that writes into it harms nobody
+        series = np.array(_arrange(X, self.layout), order="C")  # a copy: the model may write into it
         try:
             proba = np.asarray(self.call(series))
-        except Exception as error:  # whatever the model raises, the user should hear what was passed to it
+        except Exception as error:  # the message says what was passed to the model
             raise ModelOutputError(
                 f"{self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
                 f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: "
@@ -277,7 +277,7 @@ class WrappedFunction(Classifier):
 
 
 def _arrange(x: Any, layout: Layout) -> Any:
-    """Turn (batch, time, features) into what the model wants; works on arrays and tensors."""
+    """Return series (batch, time, features) in the layout of the model; for arrays and tensors."""
     if layout == "bft":
         return x.swapaxes(1, 2)
     return x.reshape(len(x), -1) if layout == "flat" else x

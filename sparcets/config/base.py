@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """Base of all configurations: defaults are our best recipe, every problem is reported at once."""
+    """Base of all configurations: defaults are the best settings known, all problems are reported at once."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -31,7 +31,7 @@ class Config:
             object.__setattr__(self, field.name, value)
             if not _fits(value, hints[field.name]):
                 problems.append(f"{field.name!r} must be {_describe(hints[field.name])}, got {value!r}")
-        # Values of the wrong type would only confuse the checks of their size.
+        # Values of the wrong type are not checked further.
         _raise_all(type(self).__name__, problems or self.problems())
 
     def problems(self) -> list[str]:
@@ -107,8 +107,8 @@ def _build(cls: type[C], values: dict[str, Any], problems: list[str]) -> C:
 def _raise_all(owner: str, problems: list[str]) -> None:
     if problems:
         plural = "s" if len(problems) > 1 else ""
-        said = "; ".join(problems)
-        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {said}{'' if said.endswith('?') else '.'}")
+        text = "; ".join(problems)
+        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {text}{'' if text.endswith('?') else '.'}")
         error.problems = tuple(problems)
         raise error
 

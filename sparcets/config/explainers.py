@@ -24,7 +24,7 @@ class MethodConfig(Config):
     neutral: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})
 
     seed: int = 0
-    target: int | str | None = None  # None: any target may be asked for; a class: that one alone
+    target: int | str | None = None  # the one target class it is fitted for; None: every class
     batch_size: int = 256  # queries explained at a time; bounds the memory
     device: str = "auto"
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sparcets.config.base import Config
 
-MANY = 4096  # series from which on `sized` leaves the batches as they are; small data need smaller ones
+MANY = 4096  # series from which on `sized` keeps the batch size; with fewer series it is smaller
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class ClassifierConfig(Config):
         return cls(hidden=8, layers=1, dropout=0.0, epochs=30, patience=5, lr=1e-2)
 
     def sized(self, n_series: int, *, steps: int = 1500) -> ClassifierConfig:
-        """Return these settings for so many series, so that large data sets take as long as small ones, give or take.
+        """Return these settings for a number of series, such that training takes about as long for many as for few.
 
         Few series (less than ``MANY``) come in batches a quarter as large. Epochs are at most those set, fewer where
         they would take more than ``steps`` steps of optimisation, but 10 at least; patience is a fifth of them, or what

@@ -33,10 +33,8 @@ class Scaler:
     @classmethod
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
         """Fit on training series of shape (batch, time, features), ignoring padding."""
-        whole = X.reshape(-1, X.shape[2])
-        rows = (
-            whole if lengths is None else whole[steps_within(lengths, len(X), X.shape[1]).ravel()]
-        )  # (steps, features)
+        flat = X.reshape(-1, X.shape[2])
+        rows = flat if lengths is None else flat[steps_within(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
         center = rows.mean(0, dtype=np.float64)
         scale = rows.std(0, dtype=np.float64)
         # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.

@@ -1,4 +1,4 @@
-"""Discriminators: does a series look drawn from the data of its class? (the paper's section 2)"""
+"""The paper's discriminator (section 2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparcets.networks.temporal import last_step
 
 
 class Discriminator(nn.Module):
-    """Many-to-one: a series, and the class it claims, to one logit.
+    """Many-to-one: a series and its supposed class to one logit.
 
     Where several classes can be claimed, the class enters by projection: the logit gains the product of the pooled
     state with a vector learnt for that class (Miyato & Koyama 2018).
@@ -31,7 +31,7 @@ class Discriminator(nn.Module):
         self.claimed = nn.Embedding(n_targets, 2 * hidden) if n_targets > 1 else None
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Return logits (batch,) of "real" for series (batch, time, features) and claimed classes (batch,)."""
+        """Return logits (batch,) of "real" for series (batch, time, features) and their supposed classes (batch,)."""
         h = last_step(self.backbone(x), None)  # (B, 2H)
         logit: Tensor = self.head(h)[:, 0]  # (B,)
         if self.claimed is not None:

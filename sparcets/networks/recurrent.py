@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -10,15 +12,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from sparcets.networks import fused
 from sparcets.networks.temporal import last_step
 
-WIDE = 256  # units, the paper's; narrower layers fit into one processor, and libraries have kernels for that
-FEW = 64  # series; for more, libraries' products fill a GPU
+WIDE = 256  # units (the paper's) from which on the Triton kernel is faster than cuDNN
+FEW = 64  # series up to which it is
 
 
 class Recurrent(nn.Module):
     """Bidirectional recurrent layers: (batch, time, inputs) to (batch, time, 2 * hidden).
 
-    The layers are stacked one by one with dropout between them: the fused kernels keep the random state of their own
-    dropout to themselves, where neither a seed nor a captured CUDA graph reaches it.
+    The layers are stacked one by one with ``F.dropout`` between them: cuDNN's own dropout keeps its random state where
+    neither a seed nor a captured CUDA graph reaches it.
     """
 
     def __init__(
@@ -51,8 +53,7 @@ class Recurrent(nn.Module):
         for layer in self.layers[:-1]:
             x = layer(x)[0]  # (B, T, 2H)
             x = F.dropout(x, self.dropout, True) if self.training else x
-        top = self.layers[-1]
-        assert isinstance(top, nn.RNNBase)
+        top = cast("nn.RNNBase", self.layers[-1])
         return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
 
 

@@ -24,7 +24,7 @@ class CausalBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (batch, time, outputs)."""
         y = F.relu(convolve(self.first, x, self.past, 0))
-        y = self.dropout(y) if self.training else y  # a call that does nothing takes a fifth of a small network's time
+        y = self.dropout(y) if self.training else y  # an idle call costs a fifth of a small network's time
         y = F.relu(convolve(self.second, y, self.past, 0))
         y = self.dropout(y) if self.training else y
         return F.relu(y + (x if self.shortcut is None else convolve(self.shortcut, x, 0, 0)))

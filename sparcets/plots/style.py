@@ -57,7 +57,7 @@ class MethodStyle(NamedTuple):
 
 
 METHODS = {
-    "sparcets": MethodStyle(VERMILION, "P", (0, (5, 1))),
+    "sparcets": MethodStyle(VERMILION, "p", (0, (5, 1))),
     "sparce": MethodStyle(BLUE, "o", "-"),
     "countergan": MethodStyle(ORANGE, "s", "--"),
     "gan": MethodStyle(GREEN, "^", "-."),
@@ -71,7 +71,7 @@ ANSWERS = (
     MethodStyle(PURPLE, "D", ":"),
 )
 OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE, BROWN)
-OTHER_MARKERS = ("X", "<", ">", "h", "p", "d", "8", "H")
+OTHER_MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
 OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
 
 

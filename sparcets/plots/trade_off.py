@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES = {
-    "valid": "the classifier predicts the target (% of answers)",
-    "transfer": "a held-out classifier predicts the target (% of answers)",
+    "valid": "valid (% of answers)",
+    "transfer": "transfer to a held-out classifier (% of answers)",
 }
 
 

@@ -1,4 +1,4 @@
-"""For those who write a method: the checks it must pass, and small data to try it on."""
+"""For authors of methods: the checks that a method must pass, and small data."""
 
 from sparcets.testing.checks import CHECKS, Subject, check_explainer
 

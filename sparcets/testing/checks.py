@@ -164,7 +164,7 @@ def check_nothing_is_left_behind(s: Subject) -> None:
 
 def check_constraints_hold(s: Subject) -> None:
     """Immutable features, frozen steps, ranges, steps, directions and groups hold exactly."""
-    asked = Constraints(
+    constraints = Constraints(
         immutable=["f3"],
         frozen=[(0, 4)],
         ranges={"f1": (-1.0, 1.8)},
@@ -172,7 +172,7 @@ def check_constraints_hold(s: Subject) -> None:
         direction={"f1": "up"},
         groups={"pair": ["f0", "f2"]},
     )
-    e = s.fitted.explain(s.queries, target=1, constraints=asked)
+    e = s.fitted.explain(s.queries, target=1, constraints=constraints)
     cf, q = e.counterfactual.astype(np.float64), e.query.astype(np.float64)
     assert not e.changed[..., 3].any(), "an immutable feature was changed"
     assert not e.changed[:, :4].any(), "a frozen step was changed"
@@ -198,7 +198,7 @@ def check_unchanged_and_not_found(s: Subject) -> None:
 
 
 def check_sparsity_is_a_cap(s: Subject) -> None:
-    """No more than the share asked for changes, in any query."""
+    """No more than the given share changes, in any query."""
     for share in (0.001, 0.05, 0.3):
         e = s.fitted.explain(s.queries, target=1, sparsity=share)
         _check_statuses(e)

@@ -1,4 +1,4 @@
-"""Models and a method with answers that can be worked out by hand."""
+"""Models and a method whose answers can be computed by hand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mean_proba(X: Any, n_classes: int = 3, sharpness: float = 10.0) -> FloatArra
 
 
 class Scripted(BaseExplainer[NearestConfig]):
-    """A method that answers what it is told to, for tests of what the base class adds; it keeps every request.
+    """A method with scripted answers, for tests of the base class; it keeps every request.
 
     Parameters
     ----------

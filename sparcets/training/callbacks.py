@@ -22,10 +22,10 @@ class Callback:
     stop: bool = False
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Take note of the named values of one epoch."""
+        """Handle the named values of one epoch."""
 
     def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
-        """Take note of the named values since the last check, ``steps`` steps into the training."""
+        """Handle the mean values since the last check, ``steps`` steps into the training."""
 
 
 class History(Callback):
@@ -51,7 +51,7 @@ def history_from_plain(plain: Mapping[str, list[float | None]]) -> dict[str, lis
 
 
 class Progress(Callback):
-    """Moves a bar on by one epoch and writes the values behind it."""
+    """Advances a progress bar by one epoch and shows the values."""
 
     def __init__(self, bar: Bar) -> None:
         self.bar = bar
@@ -62,7 +62,7 @@ class Progress(Callback):
 
 
 class EarlyStopping(Callback):
-    """Asks to stop when a value has not fallen for ``patience`` epochs; ``improved`` tells whether it just did.
+    """Stops when a value has not decreased for ``patience`` epochs; ``improved`` is whether it just did.
 
     A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
     number never improves; if none ever did, ``best_epoch`` stays -1. Where the value is the same as the best, a fall of

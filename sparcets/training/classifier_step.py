@@ -56,7 +56,7 @@ class ClassifierStep:
 
     def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
         x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
-        if noise > 0:  # otherwise nothing is drawn: the same seed gives the weights it always gave
+        if noise > 0:  # otherwise no random numbers are drawn
             size = noise * spread_over_time(x, lengths)[:, None]  # relative to each series: small signals survive
             x = x + size * blank_padding(torch.randn_like(x), lengths)
         logits: Tensor = self.network(x, lengths)
@@ -74,7 +74,7 @@ class ClassifierStep:
         loss = F.cross_entropy(logits, self.y[rows], label_smoothing=self.label_smoothing)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        # Recurrent networks now and then meet a cliff; one clipped step is better than a lost training.
+        # Recurrent networks have exploding gradients now and then.
         nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimiser.step()
         return loss.detach()[None]

@@ -75,7 +75,7 @@ class CapturedStep:
     def _capture(self, batch: Batch) -> None:
         inputs = {name: rows.to(self._device, copy=True) for name, rows in batch.items()}
         graph = torch.cuda.CUDAGraph()
-        # A capture that fails leaves the random generator believing that it goes on; the spare takes its place.
+        # A failed capture leaves the random generator in capture mode; its state is replaced by this copy.
         index = self._device.index if self._device.index is not None else torch.cuda.current_device()
         random = torch.cuda.default_generators[index]
         spare = random.clone_state()

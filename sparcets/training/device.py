@@ -1,4 +1,4 @@
-"""The one place where a device is chosen, and where torch's random state is borrowed and given back."""
+"""Choice of the device, and seeding that restores torch's global random state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def resolve_device(name: str) -> torch.device:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Run a block under its own torch seed; afterwards the global random state is as it was."""
-    # Not torch.manual_seed: it seeds every GPU, and only the state of this one is given back.
+    # Not torch.manual_seed: it seeds every GPU, and only the state of this one is restored.
     if device.type != "cuda":
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""The only training loop we own: epochs, batches, callbacks. What one step does is the caller's."""
+"""The training loop: epochs, batches and callbacks, for every kind of step."""
 
 from __future__ import annotations
 

@@ -159,6 +159,13 @@ def test_transfer_is_the_mean_over_judges_and_over_all_answers():
     assert any("the judge yes has a test accuracy of 0.33" in note for note in s.notes)
 
 
+def test_transfer_to_sparcets_classifiers(answers):
+    judge = sp.wrap(lambda X: mean_proba(X - 0.5))
+    s = sp.evaluate(answers, judges={"shifted": judge})
+    expected = (judge.predict(answers.counterfactual) == answers.target)[answers.status != "unchanged"]
+    assert 0 < expected.mean() < 1 and s.per_query["transfer_shifted"].dropna().tolist() == expected.tolist()
+
+
 def test_queries_are_found_in_the_test_part():
     e = by_hand()
     s = sp.evaluate(e, small_data(), judges={})

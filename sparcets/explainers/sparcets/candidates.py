@@ -1,4 +1,4 @@
-"""Candidates: the answers found so far to a batch of queries, and what is said where none was found."""
+"""Candidates: the answers found so far to a batch of queries, and the reasons where none was found."""
 
 from __future__ import annotations
 

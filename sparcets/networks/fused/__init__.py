@@ -1,4 +1,4 @@
-"""Kernels of our own, in Triton, for what takes the time on a GPU; elsewhere plain PyTorch does the same."""
+"""Triton kernels for the operations that dominate the run time on a GPU; elsewhere plain PyTorch is used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib.util import find_spec
 import torch
 
 log = logging.getLogger(__name__)
-CAPABLE = (8, 0)  # from this generation of GPUs on there are products of bfloat16 and TF32
+CAPABLE = (8, 0)  # compute capability from which on bfloat16 and TF32 products exist
 
 
 @lru_cache(maxsize=64)
 def available(device: torch.device) -> bool:
-    """Whether kernels run there; tried once, as Triton comes with PyTorch, but the compiler it needs may be missing.
+    """Return whether Triton kernels run on a device; tried once, since the C compiler they need may be missing.
 
     >>> available(torch.device("cpu"))
     False
@@ -25,7 +25,7 @@ def available(device: torch.device) -> bool:
 
     try:
         probe(device)
-    except Exception as error:  # whatever Triton, a C compiler or a folder that cannot be written may raise
-        log.warning("without kernels of our own, which is slower: %s", str(error).partition("\n")[0])
+    except Exception as error:  # Triton, a C compiler or a read-only folder may raise anything
+        log.warning("Triton kernels are not available, which is slower: %s", str(error).partition("\n")[0])
         return False
     return True

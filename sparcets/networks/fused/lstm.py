@@ -1,8 +1,8 @@
-"""A wide bidirectional LSTM layer in training on a GPU, a step of both directions in one kernel.
+"""A wide bidirectional LSTM layer in training on a GPU, with both directions of a step in one Triton kernel.
 
-Libraries compute a step by a product per direction and a kernel for what follows. Of few series, such a product keeps
-four of 132 processors busy in the backward pass of 256 units. Here each program owns some units with all their gates,
-takes their product and does what follows at once, and there are as many programs as there is work for.
+Libraries compute a step as one product per direction, followed by a kernel for the gates. With few series, such a
+product occupies four of 132 multiprocessors in the backward pass of 256 units. Here each program computes the product
+and the gates of a few units, so that all multiprocessors are occupied.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
-UNITS = 16  # of one program
-SERIES = 16  # of one program
-INPUTS = 128  # of a product at a time
+UNITS = 16  # per program
+SERIES = 16  # per program
+INPUTS = 128  # per iteration of a product
 
 
 def lstm(layer: nn.LSTM, x: Tensor) -> Tensor:
     """Return the states (batch, time, 2 * hidden) of a bidirectional layer without dropout, with gradients to all.
 
-    Products with the states before are taken in TF32, as cuDNN takes them; all others as PyTorch is set.
+    Products with the previous states use TF32, as in cuDNN; all others use the precision that PyTorch is set to.
 
     Parameters
     ----------
     layer
-        One layer, batch first; its weights are read as they are.
+        One layer, batch first.
     x
         Series (batch, time, inputs).
     """
@@ -69,7 +69,7 @@ class _Recurrence(torch.autograd.Function):
         of_gates, of_cells = torch.empty_like(acted), torch.empty_like(states[:, 0])
         for step in reversed(range(T)):
             _backward[_programs(H, B)](of_states, weight, acted, cells, of_gates, of_cells, step, T, B, H=H, **_SIZES)
-        before = torch.zeros_like(states)  # what each step came from
+        before = torch.zeros_like(states)  # the previous state of each step
         before[0, 1:], before[1, :-1] = states[0, :-1], states[1, 1:]
         of_weight = of_gates.reshape(2, T * B, 4 * H).transpose(1, 2) @ before.reshape(2, T * B, H)
         return of_gates, of_weight
@@ -87,7 +87,7 @@ def _forward(
     gates, weight, acted, states, cells, step, T, B,
     H: tl.constexpr, UNITS: tl.constexpr, SERIES: tl.constexpr, INPUTS: tl.constexpr,
 ):  # fmt: skip
-    """Take one step of some units of some series in one direction."""
+    """Compute one step of some units of some series in one direction."""
     way = tl.program_id(1)
     t, onward = step + way * (T - 1 - 2 * step), 1 - 2 * way
     unit, series = tl.program_id(0) * UNITS + tl.arange(0, UNITS), tl.program_id(2) * SERIES + tl.arange(0, SERIES)
@@ -126,7 +126,7 @@ def _backward(
     of_states, weight, acted, cells, of_gates, of_cells, step, T, B,
     H: tl.constexpr, UNITS: tl.constexpr, SERIES: tl.constexpr, INPUTS: tl.constexpr,
 ):  # fmt: skip
-    """Take one step back: what the next one's gates say, and what the states themselves were told, to these gates."""
+    """Compute the gradients of one step's gates from those of the following step's gates and of the states."""
     way = tl.program_id(1)
     t, onward = step + way * (T - 1 - 2 * step), 1 - 2 * way
     unit, series = tl.program_id(0) * UNITS + tl.arange(0, UNITS), tl.program_id(2) * SERIES + tl.arange(0, SERIES)
@@ -139,8 +139,8 @@ def _backward(
     if step < T - 1:
         for first in range(0, 4 * H, INPUTS):
             k = first + tl.arange(0, INPUTS)
-            asked = (series < B)[:, None] & (k < 4 * H)[None, :]
-            next_gates = tl.load(of_gates + follows * (4 * H) + k[None, :], mask=asked, other=0.0)
+            valid = (series < B)[:, None] & (k < 4 * H)[None, :]
+            next_gates = tl.load(of_gates + follows * (4 * H) + k[None, :], mask=valid, other=0.0)
             known = (k < 4 * H)[:, None] & (unit < H)[None, :]
             weights = tl.load(weight + (way * 4 * H + k)[:, None] * H + unit[None, :], mask=known, other=0.0)
             of_state = tl.dot(next_gates, weights, of_state)
@@ -149,13 +149,13 @@ def _backward(
     f = tl.load(acted + at + H, mask=there, other=0.0)
     g = tl.load(acted + at + 2 * H, mask=there, other=0.0)
     o = tl.load(acted + at + 3 * H, mask=there, other=0.0)
-    said = 2 * tl.sigmoid(2 * tl.load(cells + row * H + unit[None, :], mask=there, other=0.0)) - 1
+    squashed = 2 * tl.sigmoid(2 * tl.load(cells + row * H + unit[None, :], mask=there, other=0.0)) - 1
     cell = tl.zeros((SERIES, UNITS), tl.float32)
     if step > 0:
         cell = tl.load(cells + came * H + unit[None, :], mask=there, other=0.0)
-    of_cell += of_state * o * (1 - said * said)
+    of_cell += of_state * o * (1 - squashed * squashed)
     tl.store(of_gates + at, of_cell * g * i * (1 - i), mask=there)
     tl.store(of_gates + at + H, of_cell * cell * f * (1 - f), mask=there)
     tl.store(of_gates + at + 2 * H, of_cell * i * (1 - g * g), mask=there)
-    tl.store(of_gates + at + 3 * H, of_state * said * o * (1 - o), mask=there)
+    tl.store(of_gates + at + 3 * H, of_state * squashed * o * (1 - o), mask=there)
     tl.store(of_cells + own, of_cell * f, mask=there)

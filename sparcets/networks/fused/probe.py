@@ -1,4 +1,4 @@
-"""The smallest kernel there is, to see whether kernels can be compiled and launched at all."""
+"""A minimal kernel, to find out whether kernels can be compiled and launched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import triton.language as tl
 
 
 def probe(device: torch.device) -> torch.Tensor:
-    """Return a one that a kernel has made of a zero."""
+    """Return a tensor with the number 1, computed by a kernel."""
     number = torch.zeros(1, device=device)
     with torch.cuda.device_of(number):
         _add_one[(1,)](number)

@@ -1,7 +1,8 @@
-"""The critic: it hears every step and the claim, and stays smooth while it learns."""
+"""The critic: it depends on every entry and on the class, and its weights stay normalised while it trains."""
 
 import pytest
 import torch
+import torch.nn.functional as functional
 
 from sparcets.explainers.sparcets.critic import Critic
 
@@ -19,62 +20,60 @@ def critic(layers=2, hidden=8):
     return Critic(n_features=F, n_targets=3, hidden=hidden, layers=layers)
 
 
-def claims(k):
+def all_of_class(k):
     return torch.full((B,), k)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_one_logit_each_and_every_entry_is_heard(layers):
-    built = critic(layers).eval()
+def test_one_logit_per_series_that_depends_on_every_entry(layers):
     x = torch.randn(B, T, F, requires_grad=True)
-    logits = built(x, claims(1))
+    logits = critic(layers).eval()(x, all_of_class(1))
     assert logits.shape == (B,)
     logits.sum().backward()
     assert (x.grad != 0).all()
 
 
-def test_the_claim_enters_by_projection():
-    built, x = critic().eval(), torch.randn(B, T, F)
+def test_the_class_enters_by_projection():
+    net, x = critic().eval(), torch.randn(B, T, F)
     with torch.no_grad():
-        logits = torch.stack([built(x, claims(k)) for k in range(3)])
-        h = built.layers[0](x.transpose(1, 2))
-        h = torch.nn.functional.leaky_relu(h, 0.2)
-        pooled = (h + torch.nn.functional.leaky_relu(built.layers[1](h), 0.2)).mean(2)
-        table = built.claimed.weight
-        for k in range(3):  # a claim adds the inner product of its row and the pooled states, and nothing else
+        logits = torch.stack([net(x, all_of_class(k)) for k in range(3)])
+        h = functional.leaky_relu(net.layers[0](x.transpose(1, 2)), 0.2)
+        pooled = (h + functional.leaky_relu(net.layers[1](h), 0.2)).mean(2)
+        table = net.class_embedding.weight
+        for k in range(3):  # a class adds the inner product of its row and the pooled states, and nothing else
             torch.testing.assert_close(logits[k] - logits[0], pooled @ (table[k] - table[0]))
     assert not torch.allclose(logits[0], logits[1])
-    mixed = built(x, torch.tensor([0, 1, 2, 0, 1, 2]))
-    torch.testing.assert_close(mixed, logits[torch.tensor([0, 1, 2, 0, 1, 2]), torch.arange(B)])
+    classes = torch.tensor([0, 1, 2, 0, 1, 2])
+    torch.testing.assert_close(net(x, classes), logits[classes, torch.arange(B)])
 
 
-def test_every_weight_keeps_a_spectral_norm_of_about_one_while_it_learns():
-    built = critic(3)
-    optimiser = torch.optim.Adam(built.parameters(), lr=0.05)
+def test_every_weight_keeps_a_spectral_norm_of_about_one_while_it_trains():
+    net = critic(3)
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
     real, fake = torch.randn(B, T, F) + 3, torch.randn(B, T, F)
-    first = None
+    losses = []
     for _ in range(40):
         optimiser.zero_grad()
-        loss = (built(fake, claims(0)) - built(real, claims(0))).mean()
-        first = loss.item() if first is None else first
+        loss = (net(fake, all_of_class(0)) - net(real, all_of_class(0))).mean()
+        losses.append(loss.item())
         loss.backward()
         optimiser.step()
-    assert loss.item() < first - 0.5  # it does learn
-    built.eval()
-    grown = []
-    for module in (*built.layers, built.head, built.claimed):
+    assert losses[-1] < losses[0] - 0.5  # it does train
+    net.eval()
+    unnormalised = []
+    for module in (*net.layers, net.head, net.class_embedding):
         assert torch.linalg.matrix_norm(module.weight.flatten(1), ord=2).item() <= 1.1
-        grown.append(torch.linalg.matrix_norm(module.parametrizations.weight.original.flatten(1), ord=2).item())
-    assert max(grown) > 1.5  # what lies beneath has grown: it is the normalisation that holds
+        unnormalised.append(torch.linalg.matrix_norm(module.parametrizations.weight.original.flatten(1), ord=2).item())
+    assert max(unnormalised) > 1.5  # the parameters have grown: it is the normalisation that bounds the weights
 
 
-def test_no_step_of_a_series_moves_the_logit_far():
-    built = critic(2)
-    built(torch.randn(B, T, F), claims(0))
-    built.eval()
-    x, far = torch.randn(B, T, F), torch.zeros(B, T, F)
-    far[:, 5, 2] = 100.0
+def test_a_change_at_one_step_changes_the_logit_by_a_bounded_amount():
+    net = critic(2)
+    net(torch.randn(B, T, F), all_of_class(0))
+    net.eval()
+    x, change = torch.randn(B, T, F), torch.zeros(B, T, F)
+    change[:, 5, 2] = 100.0
     with torch.no_grad():
-        apart = (built(x + far, claims(0)) - built(x, claims(0))).abs()
-    # Five taps of norm 1, then h + conv(h) with five more, over T steps; twice, for the head and the claim.
-    assert (apart <= 100 * 5 * (1 + 5) * 2 / T).all() and (apart > 0).all()
+        difference = (net(x + change, all_of_class(0)) - net(x, all_of_class(0))).abs()
+    # Five taps of norm 1, then h + conv(h) with five more, over T steps; twice, for the head and the class.
+    assert (difference <= 100 * 5 * (1 + 5) * 2 / T).all() and (difference > 0).all()
