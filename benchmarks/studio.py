@@ -1,10 +1,10 @@
-"""Latency of the studio: its start, and the time from a slider or lock event to the new picture.
+"""Latency of the studio: its start, and the time from a slider or lock event to the new figure.
 
     python benchmarks/studio.py [workspace]
 
 Uses series of 100 steps and 12 features with the default classifier and explainer, trained once into the workspace (a
 minute or two). A browser moves the slider and clicks locks on several recordings, with the pauses of a fast user; the
-page measures the time from the event to the drawn picture. Needs the extras ``studio`` and ``browser``, and Chromium.
+page measures the time from the event to the drawn figure. Needs the extras ``studio`` and ``browser``, and Chromium.
 """
 
 import json
@@ -71,7 +71,7 @@ def drive(address: str) -> dict[str, float]:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
 
-        def wait_for_picture(action) -> None:
+        def wait_for_figure(action) -> None:
             drawn = int(page.locator("body").get_attribute("data-drawn") or 0)
             action()
             page.wait_for_selector(f"body[data-drawn='{drawn + 1}']")
@@ -84,12 +84,12 @@ def drive(address: str) -> dict[str, float]:
             time.sleep(LOCK_PAUSE)
             page.evaluate("() => performance.clearMeasures('answer')")
             for stop in STOPS:
-                wait_for_picture(lambda stop=stop: page.locator("#sparsity").fill(str(stop)))
+                wait_for_figure(lambda stop=stop: page.locator("#sparsity").fill(str(stop)))
                 time.sleep(SLIDER_PAUSE)
             TIMES["slider"] += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
             page.evaluate("() => performance.clearMeasures('answer')")
             for feature in LOCKS:
-                wait_for_picture(page.locator("button.feature").nth(feature).click)
+                wait_for_figure(page.locator("button.feature").nth(feature).click)
                 time.sleep(LOCK_PAUSE)
             TIMES["locks"] += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
         browser.close()

@@ -46,8 +46,7 @@ def groups() -> dict[tuple[str, str, str], list[dict]]:
         found.setdefault((dataset, row["target"] or "runner-up", label), []).append(row)
     for row in read("reproduction/results.jsonl"):
         if not row["label"].startswith("SPARCE,"):  # the ablation of SPARCE is on another page
-            label = "SPARCE (paper)" if row["label"] == "SPARCE" else row["label"]
-            found.setdefault((row["dataset"], row["target"], label), []).append(row)
+            found.setdefault((row["dataset"], row["target"], row["label"]), []).append(row)
     for row in read("peers.jsonl"):
         if row["method"] != "sparcets":
             found.setdefault((row["dataset"], row["target"] or "runner-up", f"`{row['method']}`"), []).append(row)

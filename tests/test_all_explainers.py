@@ -28,8 +28,9 @@ def test_method(method: str, check: Callable[[Subject], None]) -> None:
 @pytest.mark.parametrize("method", list(EXPLAINERS))
 def test_names_agree(method: str) -> None:
     kind = EXPLAINERS.load(method)
-    assert kind.__name__.lower() == method
-    assert kind.__module__.rsplit(".", 1)[1] == method
+    assert subject(method).build().method == method
+    assert kind.__module__.split(".")[:3] == ["sparcets", "explainers", method]  # a file of that name, or a folder
+    assert kind.__name__.lower() == kind.__module__.rsplit(".", 1)[1]
     assert kind.config_class.__name__ == f"{kind.__name__}Config"
 
 
@@ -37,7 +38,7 @@ def test_a_method_that_breaks_a_guarantee_is_caught() -> None:
     from sparcets.explainers.nearest import Nearest
 
     class Careless(Nearest):
-        """Changes a feature that was to stay."""
+        """Changes an immutable feature."""
 
         def _explain(self, request):
             answers = super()._explain(request)

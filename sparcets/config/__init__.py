@@ -1,1 +1,1 @@
-"""Every knob on one shelf; nothing here imports torch."""
+"""Configuration: the settings of every component, without torch."""

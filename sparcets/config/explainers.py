@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sparcets.config.base import Config
 from sparcets.config.models import CriticConfig, DiscriminatorConfig, GatedGeneratorConfig, GeneratorConfig
@@ -31,6 +31,17 @@ class MethodConfig(Config):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         return [] if self.batch_size >= 1 else [f"'batch_size' must be >= 1, got {self.batch_size}"]
+
+    def deciding_values(self) -> dict[str, Any]:
+        """Return the plain values of all fields that are not neutral: what decides the fitted state and the answers."""
+        values = self.to_dict()
+        for name in self.neutral:
+            *parts, last = name.split(".")
+            holder = values
+            for part in parts:
+                holder = holder[part]
+            del holder[last]
+        return values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

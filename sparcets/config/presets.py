@@ -37,4 +37,4 @@ def from_preset(config_class: Any, preset: str, target: str | None = None) -> An
             raise ConfigError("the paper trains for one target class: give it with --target (target= in Python).")
         return config_class.paper(target=target_class)
     config = config_class() if preset == "default" else config_class.tiny()
-    return replace(config, target=target_class)
+    return config if target_class is None else replace(config, target=target_class)

@@ -1,4 +1,4 @@
-"""BaseExplainer: what every method shares. A method writes two hooks, ``_fit`` and ``_explain``."""
+"""BaseExplainer: what every method shares. A method implements ``_fit``, ``_explain``, ``_state`` and ``_restore``."""
 
 from __future__ import annotations
 

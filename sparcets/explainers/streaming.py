@@ -189,10 +189,9 @@ def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, 
     for name, array in sorted(explainer._state().items()):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    config = explainer.config
     values = {
         "method": explainer.method,
-        "config": {name: value for name, value in config.to_dict().items() if name not in config.neutral},
+        "config": explainer.config.deciding_values(),
         "constraints": options.constraints_given,
         "sparsity": options.sparsity,
         "n": options.n,

@@ -123,7 +123,7 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     body = find_body(only_answer(answer))
     if body is None:
         raise CapabilityError(
-            "a stick figure needs features that name neighbouring points of a body, such as LeftElbow_x and "
+            "a stick figure needs features that name points of a body joined by limbs, such as LeftElbow_x and "
             f"LeftElbow_y; these are {', '.join(answer.feature_names[:4])}, …"
         )
     n_steps = n_steps_of(answer)

@@ -34,10 +34,10 @@ def train_classifier(workspace: Workspace, name: str, request: TrainClassifier, 
     """Train a classifier and save it in the workspace."""
     from sparcets.classifiers.torch_classifier import TorchClassifier
     from sparcets.config.models import ClassifierConfig
-    from sparcets.config.presets import from_preset
 
     started = time.perf_counter()
-    config = from_preset(ClassifierConfig, request.preset).override(f"seed={seed}", f"device={device}")
+    preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
+    config = preset.override(f"seed={seed}", f"device={device}")
     dataset = load(workspace, workspace.dataset(request.dataset))
     model = TorchClassifier(request.architecture, config).fit(dataset)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test

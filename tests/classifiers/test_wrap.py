@@ -231,7 +231,7 @@ def test_labels_and_tuples_are_no_output():
         ({"n_classes": 2.0}, ConfigError, r"n_classes must be a whole number, got 2.0"),
         ({"class_names": ["a"]}, ConfigError, r"at least 2 classes apart, but class_names says 1"),
         ({"class_names": "ab"}, DataError, r"class_names must be a list of names, got 'ab'"),
-        ({"class_names": ["a", "a"]}, DataError, r"'a' stands there 2 times"),
+        ({"class_names": ["a", "a"]}, DataError, "class_names must be distinct, but 'a' appears 2 times"),
         ({"class_names": ["a", "b"], "n_classes": 3}, ConfigError, r"n_classes says 3, class_names says 2"),
         ({"output": "sigmoid", "n_classes": 3}, ConfigError, r"n_classes says 3, output='sigmoid' says 2"),
     ],

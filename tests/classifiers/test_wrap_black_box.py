@@ -180,5 +180,5 @@ def test_class_names_may_translate_but_not_contradict_the_models_own():
         sp.wrap(Box(["a", "b"]), class_names=["a", "b", "c"])
     with pytest.raises(ConfigError, match=r"n_classes says 3, Box.classes_ says 2"):
         sp.wrap(Box(["a", "b"]), n_classes=3)
-    with pytest.raises(DataError, match="class_names must be distinct"):
+    with pytest.raises(DataError):
         sp.wrap(Box(["a", "b"]), class_names=["a", "a"])

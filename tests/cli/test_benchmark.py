@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.experiments.benchmark import cell as cells
 from sparcets.testing.data import make_series
 
 
 @pytest.fixture(autouse=True)
 def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "find_judges", lambda *_, **__: {})  # training them is tested elsewhere
+    monkeypatch.setattr("sparcets.experiments.benchmark.cell.find_judges", lambda *_, **__: {})  # they take seconds
 
 
 @pytest.fixture
@@ -37,8 +36,8 @@ def quick(data: str, out: Path) -> list[str]:
 def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [*quick(own_data, out), "-m", "nearest", "-m", "ics", "--seed-count", "2", "--keep", "2"]
-    code, table, told = run(capsys, *command)
-    assert code == 0 and told.count(", seed 0: valid ") == 2 and told.count(", seed 1: valid ") == 2
+    code, table, err = run(capsys, *command)
+    assert code == 0 and err.count(", seed 0: valid ") == 2 and err.count(", seed 1: valid ") == 2
     header, *lines = [line.split("\t") for line in table.splitlines()]
     assert header[:4] == ["data", "classifier", "method", "target"] and header[-1] == "runs"
     assert {"valid", "transfer", "oracle", "universality", "similarity", "sparsity", "smoothness"} <= set(header)
@@ -46,8 +45,8 @@ def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, 
     assert [line[-1] for line in lines] == ["2", "2"] and "±" in lines[0][header.index("sparsity")]
     assert len(list(out.glob("explanations/*.npz"))) == 4
 
-    code, again, told = run(capsys, *command)
-    assert code == 0 and again == table and told == ""  # nothing was left to do
+    code, again, err = run(capsys, *command)
+    assert code == 0 and again == table and err == ""  # no cell was pending
     assert run(capsys, "show", str(out))[1] == table
     rows = json.loads(run(capsys, "show", str(out), "--json")[1])
     assert len(rows) == 4 == len(json.loads(run(capsys, *command, "--json")[1]))
@@ -92,16 +91,14 @@ def test_a_limit_on_what_changes(capsys: pytest.CaptureFixture[str], own_data: s
     assert len(lines) == 3 and sum("sparsity=0.4" in line for line in lines) == 1
 
 
-def test_where_all_fails_the_exit_code_says_so(
-    capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path
-) -> None:
+def test_the_exit_code_is_1_if_all_runs_fail(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     command = [*quick(own_data, tmp_path / "out"), "-m", "nearest"]
-    code, _, told = run(capsys, *command, "-t", "wild")  # with "brisk": none of them fails
+    code, _, err = run(capsys, *command, "-t", "wild")  # with "brisk": none of them fails
     assert code == 0
     wrong = [argument if argument != "brisk" else "brusk" for argument in command]
     for _ in range(2):  # what failed is tried again
-        code, table, told = run(capsys, *wrong)
-        assert code == 1 and "Did you mean 'brisk'?" in told and "1 of 1 runs failed" in told
+        code, table, err = run(capsys, *wrong)
+        assert code == 1 and "Did you mean 'brisk'?" in err and "1 of 1 runs failed" in err
         assert table.splitlines()[1].endswith("0 + 1 failed")
     assert run(capsys, *wrong, "--json")[0] == 1
 
@@ -112,8 +109,8 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
     failing = {**cell, "target": "brusk", "label": "mistyped"}
     (tmp_path / "plan.json").write_text(json.dumps({"cells": [{**cell, "experiment": "floor"}, failing]}))
     arguments = ["run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    code, table, told = run(capsys, *arguments)
-    assert code == 0 and "Did you mean 'brisk'?" in told and "1 of 2 runs failed" in told
+    code, table, err = run(capsys, *arguments)
+    assert code == 0 and "Did you mean 'brisk'?" in err and "1 of 2 runs failed" in err
     header, *lines = [line.split("\t") for line in table.splitlines()]
     assert header[0] == "experiment" and lines[0][0] == "floor" and lines[0][4] == "runner-up"
     assert lines[1][3] == "mistyped" and lines[1][-1] == "0 + 1 failed" and lines[1][5] == "–"
@@ -121,43 +118,43 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
-        (["run", "--out", "x"], "say what to measure"),
+        (["run", "--out", "x"], "give --dataset NAME (and --method), or --plan FILE"),
         (["run", "-d", "catching"], "--out"),
         (["run", "-d", "catching", "--out", "x", "-m", "sparse"], "Did you mean 'sparce'?"),
         (["run", "-d", "catching", "--out", "x", "-c", "lstm"], "Did you mean 'bilstm'?"),
         (["run", "-d", "catching", "--out", "x", "--preset", "best"], "'preset' must be one of"),
         (["run", "-d", "catching", "--out", "x", "--set-classifier", "epoch=3"], "did you mean 'epochs'?"),
         (["run", "-d", "catching", "--out", "x", "--workers", "0"], "--workers"),
-        (["run", "-d", "catching", "--out", "x", "--sparsity", "0"], "'sparsity' must be a share, got 0.0"),
+        (["run", "-d", "catching", "--out", "x", "--sparsity", "0"], "'sparsity' must be in (0, 1] or None, got 0.0"),
         (["run", "-d", "catching", "--out", "x", "--sparsity", "1.5"], "--sparsity"),
-        (["run", "--out", "x", "--plan", "p.json", "--sparsity", "0.1"], "leave --sparsity out"),
-        (["run", "-d", "catching", "--out", "x", "--plan", "plan.json"], "leave --dataset out"),
+        (["run", "--out", "x", "--plan", "p.json", "--sparsity", "0.1"], "--plan cannot be combined with --sparsity."),
         (
             ["run", "--out", "x", "--plan", "p.json", "--seed-count", "2", "--queries", "3", "--preset", "tiny"],
-            "--plan says all of what is measured: leave --preset, --seed-count, --queries out",
+            "combined with --preset, --seed-count, --queries.",
         ),
         (["run", "-d", "catchin", "--out", "x"], "Did you mean 'catching'?"),
         (["run", "-d", "no/such.npz", "--out", "x"], "no file no/such.npz"),
-        (["run", "-d", "catching", "--out", "x", "--preset", "paper"], "give it with --target"),
-        (["run", "-d", "catching", "--out", "x", "--set", "seed=1"], "must not hold seed=1"),
-        (["run", "-d", "catching", "--out", "x", "--set", "ics:steps=3"], "'ics', which is not measured here"),
+        (["run", "-d", "catching", "--out", "x", "-m", "sparce", "--preset", "paper"], "--target"),
+        (["run", "-d", "catching", "--out", "x", "--preset", "paper"], "sparcets: ExplainerConfig has no preset"),
+        (["run", "-d", "catching", "--out", "x", "--set", "seed=1"], "must not contain seed=1"),
+        (["run", "-d", "catching", "--out", "x", "--set", "ics:steps=3"], "'ics', which is not in this benchmark"),
         (["run", "-d", "catching", "--out", "x", "--device", "tpu9"], "no device 'tpu9'"),
         (["run", "--out", "x", "--plan", "/no/such/plan.json"], "not a plan file"),
-        (["show", "/no/such/folder"], "holds no results.jsonl"),
+        (["show", "/no/such/folder"], "has no results.jsonl"),
     ],
 )
-def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     code, out, err = run(capsys, *arguments)
     assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
-    assert words in err and "Traceback" not in err
+    assert message in err and "Traceback" not in err
 
 
-def test_an_empty_plan_is_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_empty_plan_is_a_user_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"cells": []}')
-    code, _, told = run(capsys, "run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))
-    assert code == 2 and "no cells" in told and not (tmp_path / "out").exists()
+    code, _, err = run(capsys, "run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))
+    assert code == 2 and "no cells" in err and not (tmp_path / "out").exists()
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

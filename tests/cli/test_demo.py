@@ -1,24 +1,24 @@
-"""``sparcets demo``: the whole road, with data and settings so small that the answers are worth nothing."""
+"""``sparcets demo`` from end to end, with few data and short training."""
 
 from pathlib import Path
 
 import pytest
 
-import sparcets.evaluation.evaluate  # noqa: F401  # it, too, must have its own names before they are replaced
+import sparcets.evaluation.evaluate  # noqa: F401 - imported before the classes below are replaced
 from sparcets.__main__ import main
 from sparcets.classifiers import torch_classifier
-from sparcets.config.explainers import SparceConfig
+from sparcets.config.explainers import ExplainerConfig
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets import catching
-from sparcets.explainers import sparce
+from sparcets.explainers.sparcets import explainer
 
 TINY = {
-    (sparce, "Sparce"): SparceConfig.tiny().override("train.epochs=1"),
+    (explainer, "Explainer"): ExplainerConfig.tiny().override("train.epochs=1"),
     (torch_classifier, "TorchClassifier"): ClassifierConfig(epochs=8),
 }
 
 
-def test_it_leaves_everything_and_says_where_the_report_is(
+def test_it_writes_all_files_and_prints_the_path_of_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catching, "COUNTS", (60, 60, 60))

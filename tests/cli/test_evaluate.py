@@ -14,9 +14,9 @@ from sparcets.testing.data import make_series
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with data, a fitted model and an explanation."""
-    folder = tmp_path_factory.mktemp("place")
+    folder = tmp_path_factory.mktemp("folder")
     X, y = make_series(90)
     np.savez(folder / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
     data = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "fcn", "--preset", "tiny"]
@@ -38,9 +38,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, out, err
 
 
-def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
+def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.json"
-    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(place / "model"), "--out", str(out))
+    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(folder / "model"), "--out", str(out))
     assert code == 0 and f"saved to {out}" in text
     lines = dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
     assert lines["valid"].startswith("1.000\t0.000\t1.000\t1.000\t") and lines["valid"].endswith("higher")
@@ -49,59 +49,59 @@ def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], plac
     assert list(scores.judges) == ["bigru", "resnet", "tcn"]  # the model's own architecture, fcn, does not judge
 
 
-def test_judges_are_named_and_what_is_not_known_is_left_blank(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(place / "model"))
+def test_judges_are_named_and_what_is_not_known_is_left_blank(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(folder / "model"))
     lines = {line.split("\t")[0]: line.split("\t") for line in text.splitlines() if "\t" in line}
     assert code == 0 and lines["coverage"][:5] == ["coverage", "1.000", "", "", ""]
     assert "nan" not in text
-    (told,) = [line for line in text.splitlines() if line.startswith("judges and their test accuracy: ")]
-    assert [part.split()[0] for part in told.split(": ")[1].split(", ")] == ["bigru", "resnet", "tcn"]
+    (judged,) = [line for line in text.splitlines() if line.startswith("judges and their test accuracy: ")]
+    assert [part.split()[0] for part in judged.split(": ")[1].split(", ")] == ["bigru", "resnet", "tcn"]
 
 
-def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
-    own, model, answers = str(place / "own.npz"), str(tmp_path / "m5"), str(tmp_path / "run.npz")
+def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    own, model, answers = str(folder / "own.npz"), str(tmp_path / "m5"), str(tmp_path / "run.npz")
     assert (
         main(["fit", "-d", own, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--seed", "5", "--out", model]) == 0
     )
     assert main(["explain", model, "-t", "brisk", "--rows", "0:12", "--out", answers]) == 0
-    for name in (own, str(place / ".." / place.name / "own.npz")):
+    for name in (own, str(folder / ".." / folder.name / "own.npz")):
         code, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", name)
         assert code == 0 and "test part" not in text
-    _, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", own, "-o", "seed=0")  # as asked for
+    _, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", own, "-o", "seed=0")  # as given
     assert "queries are not in the test part of" in text and "in its training part" in text
 
 
 def test_another_data_set_of_the_same_shape_is_warned_of(
-    capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
 ) -> None:
     X, y = make_series(90, seed=1)
     np.savez(tmp_path / "other.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
-    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-d", str(tmp_path / "other.npz"))
+    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(tmp_path / "other.npz"))
     assert code == 0 and "\nwarning: none of the 12 queries is in the test part of 'other'" in text
 
 
-def test_another_model_is_a_mistake(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
-    other = ["-d", str(place / "own.npz"), "-m", "nearest", "-c", "bigru", "--preset", "tiny"]
+def test_another_model_is_a_user_error(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    other = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "bigru", "--preset", "tiny"]
     assert main(["fit", *other, "--out", str(tmp_path / "other")]) == 0
-    code, _, err = run(capsys, "evaluate", str(place / "run.npz"), "-m", str(tmp_path / "other"))
+    code, _, err = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(tmp_path / "other"))
     assert code == 2 and "is not the classifier that was explained" in err and len(err.strip().splitlines()) == 1
 
 
-def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"), "-d", str(place / "own.npz"), "--json")
+def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(folder / "own.npz"), "--json")
     found = json.loads(text)
     assert code == 0 and found["summary"]["valid"]["mean"] == 1.0 and "transfer_fcn" in found["summary"]
     assert "per_query" not in found and "knn_ratio" in found["summary"]
 
 
-def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    code, text, _ = run(capsys, "evaluate", str(place / "run.npz"))
+def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"))
     assert code == 0 and "sparsity\t" in text and "transfer\t" not in text
-    assert "note: what needs a data set is left out" in text
+    assert "\nnote: " in text and "need a data set" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["nothing.npz"], "no file nothing.npz"),
         (["RUN", "-d", "no_such_set"], "no data set 'no_such_set'"),
@@ -110,8 +110,8 @@ def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], place:
         (["RUN", "-o", "seed=1"], "give --dataset too"),
     ],
 )
-def test_a_mistake_is_one_line(
-    capsys: pytest.CaptureFixture[str], place: Path, arguments: list[str], words: str
+def test_a_user_error_is_one_line(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
 ) -> None:
-    code, _, err = run(capsys, "evaluate", *(str(place / "run.npz") if a == "RUN" else a for a in arguments))
-    assert code == 2 and words in err and len(err.strip().splitlines()) == 1, err
+    code, _, err = run(capsys, "evaluate", *(str(folder / "run.npz") if a == "RUN" else a for a in arguments))
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1, err

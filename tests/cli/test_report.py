@@ -1,4 +1,4 @@
-"""``sparcets report`` as a user types it: a page, or a picture of one answer; a mistake is one line."""
+"""``sparcets report`` as a user types it: a page, or a figure of one answer; a user error is one line."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_a_page_with_what_can_be_measured(capsys: pytest.CaptureFixture[str], ru
     code, out, err = run(capsys, "report", run_file, "--out", str(page), "--title", "Mine")
     assert code == 0 and err == "" and out.startswith(f"saved to {page} (")
     text = page.read_text(encoding="utf-8")
-    assert text.count("<article") == 6 and "<h1>Mine</h1>" in text and "make the model say the wanted class" in text
+    assert text.count("<article") == 6 and "<h1>Mine</h1>" in text and "100 % of the 6 answers" in text
 
 
 def test_scores_bring_the_judges(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_all_answers_to_a_query_as_a_picture(capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (
             ["--out", "r.pdf"],
-            "--out must end in .html, .htm, got 'r.pdf'. For a picture, say which answer: --answer 0.",
+            "--out must end in .html, .htm, got 'r.pdf'. For a figure, choose an answer: --answer 0.",
         ),
         (["--out", "r.html", "-a", "0"], "--out must end in .pdf, .png, .svg, got 'r.html'."),
         (["--out", "r.png", "-a", "6"], "no answer 6: this explanation holds 6"),
@@ -75,21 +75,21 @@ def test_all_answers_to_a_query_as_a_picture(capsys: pytest.CaptureFixture[str],
         (["--out", "r.html", "--scores", "none.json"], "no file none.json"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_user_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     run_file: str,
     tmp_path: Path,
     arguments: list[str],
-    words: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "report", run_file, *arguments)
-    assert code == 2 and out == "" and words in err and len(err.strip().splitlines()) == 1
-    assert list(tmp_path.iterdir()) == [], "nothing half-made is left"
+    assert code == 2 and out == "" and message in err and len(err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [], "no incomplete file is left"
 
 
 def test_a_file_of_another_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "run.npz").write_text("no explanation")
     code, _, err = run(capsys, "report", str(tmp_path / "run.npz"), "--out", str(tmp_path / "r.html"))
-    assert code == 2 and "is no explanation" in err and len(err.strip().splitlines()) == 1
+    assert code == 2 and "is not an explanation" in err and len(err.strip().splitlines()) == 1

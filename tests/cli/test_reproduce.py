@@ -20,15 +20,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """Replace the work; return what was asked for."""
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Replace the reproduction; return the arguments it was called with."""
     seen: dict[str, Any] = {}
 
-    def fake(what: str, *, on_note: Any, on_row: Any, **given: Any) -> Reproduction:
-        seen.update(given, what=what)
+    def fake(part: str, *, on_note: Any, on_row: Any, **arguments: Any) -> Reproduction:
+        seen.update(arguments, part=part)
         on_note("motionsense is left out: not here")
         failed = {"dataset": "catching", "label": "ICS", "target": "Control", "seed": 0, "error": "E: x"}
-        on_row(failed)  # nobody watches stderr here, so a line tells of every run
+        on_row(failed)  # printed, since stderr is not a terminal
         return Reproduction(
             page=tmp_path / "README.md",
             tables={"datasets": table("Data"), "table1": table("Table 1")},
@@ -54,12 +54,12 @@ def test_help_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in out
 
 
-def test_options_arrive(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_path: Path) -> None:
+def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
     sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
     options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
     assert run(capsys, "ablation", *options, *sources, "--seed", "5")[0] == 0
-    assert asked == {
-        "what": "ablation",
+    assert given == {
+        "part": "ablation",
         "scale": "full",
         "repetitions": 3,
         "out": tmp_path,
@@ -70,15 +70,15 @@ def test_options_arrive(capsys: pytest.CaptureFixture[str], asked: Mapping[str, 
     }
 
 
-def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any]) -> None:
+def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any]) -> None:
     code, out, err = run(capsys, "table1")
     assert code == 0
     assert err.splitlines() == ["motionsense is left out: not here", "catching ICS → Control, seed 0: E: x"]
-    assert "Table 1\t0.9" in out and "Data\t" not in out  # the table asked for alone
-    assert "2 of 2 runs were new, 1 failed" in out and "1 figures" in out
+    assert "Table 1\t0.9" in out and "Data\t" not in out  # only the given table
+    assert "2 of 2 runs are new, 1 failed" in out and "1 figures" in out
 
 
-def test_json(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_path: Path) -> None:
+def test_json(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
     found = json.loads(run(capsys, "all", "--json")[1])
     assert found["page"] == str(tmp_path / "README.md") and found["runs"] == 2 and found["computed"] == 2
     assert found["failed"] == {"bad": "E: x"} and found["left_out"] == {"motionsense": "not here"}
@@ -86,7 +86,7 @@ def test_json(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["tabel1"], "tabel1"),
         ([], "PART"),
@@ -96,14 +96,14 @@ def test_json(capsys: pytest.CaptureFixture[str], asked: Mapping[str, Any], tmp_
         (["all", "--source", "cat=x.npz"], "no data set of the paper 'cat'"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_a_user_error_is_one_line(
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
-    words: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = run(capsys, *arguments)
-    assert code == 2 and len(err.strip().splitlines()) == 1 and words in err
+    assert code == 2 and len(err.strip().splitlines()) == 1 and message in err
     assert list(tmp_path.iterdir()) == []

@@ -160,10 +160,10 @@ def test_transfer_is_the_mean_over_judges_and_over_all_answers():
 
 
 def test_transfer_to_sparcets_classifiers(answers):
-    judge = sp.wrap(lambda X: mean_proba(X - 0.5))
-    s = sp.evaluate(answers, judges={"shifted": judge})
+    judge = sp.wrap(lambda X: np.eye(3)[(X[:, 0, 0] > 0).astype(int)])  # predicts 0 or 1 by the first entry
+    s = sp.evaluate(answers, judges={"entry": judge})
     expected = (judge.predict(answers.counterfactual) == answers.target)[answers.status != "unchanged"]
-    assert 0 < expected.mean() < 1 and s.per_query["transfer_shifted"].dropna().tolist() == expected.tolist()
+    assert 0 < expected.mean() < 1 and s.per_query["transfer_entry"].dropna().tolist() == expected.tolist()
 
 
 def test_queries_are_found_in_the_test_part():

@@ -1,4 +1,4 @@
-"""What the words mean (CONTRACT.md), one by one, on a method that answers what it is told to.
+"""What the words of an explanation mean, one by one, on a method with scripted answers.
 
 The model says the feature with the highest mean: class k lifts feature k.
 """
@@ -44,7 +44,7 @@ def test_unchanged_are_queries_that_the_classifier_puts_in_the_target_already():
     assert e.status.tolist() == ["generated", "unchanged", "generated", "unchanged"]
     assert e.counterfactual[[1, 3]].tobytes() == X[[1, 3]].tobytes()
     assert e.valid.all() and e.reason.tolist() == [""] * 4
-    np.testing.assert_array_equal(ex.requests[0].X, X[[0, 2]])  # the method never hears of them
+    np.testing.assert_array_equal(ex.requests[0].X, X[[0, 2]])  # the method is not given them
 
 
 def test_the_class_of_a_query_is_the_predicted_one():
@@ -155,6 +155,24 @@ def test_a_target_is_a_name_an_index_or_one_of_these_per_query():
         assert ex.explain(X, target=target).target.tolist() == expected
 
 
+@pytest.mark.parametrize("own", [1, "brisk"])
+def test_a_target_of_the_settings_is_the_only_one(own):
+    ex = fitted(model=sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"]), target=own)
+    for target in (None, 1, "brisk", [1, "brisk"]):
+        assert ex.explain(lifted(0, 2), target=target).target.tolist() == [1, 1]
+    for target in (0, "wild", [1, 0]):
+        with pytest.raises(
+            TargetError, match=r"this Scripted was fitted for the target 'brisk' alone. Ask for that, or fit"
+        ):
+            ex.explain(lifted(0, 2), target=target)
+
+
+@pytest.mark.parametrize("unknown", ["briskk", 3, -1])
+def test_a_target_of_the_settings_that_is_no_class_is_an_error_of_fit(unknown):
+    with pytest.raises(TargetError, match=str(unknown)):
+        fitted(target=unknown)
+
+
 def test_sparsity_caps_the_number_of_entries_of_each_query():
     ex, X = fitted(), lifted(0, 2, 0)  # 2 steps of 4 features: 8 entries
     for share, entries in ((1.0, 8), (0.5, 4), (0.49, 3), (0.125, 1), (0.1, 0), (np.float32(0.25), 2)):
@@ -202,13 +220,13 @@ def test_batches_bound_the_memory_never_the_result(batch_size, n):
 
 
 def test_constraints_reach_the_method_and_the_explanation():
-    ex, asked = fitted(), sp.Constraints(immutable=["f3"], frozen=[(0, 1)], ranges={2: (-1, 1)})
-    e = ex.explain(lifted(0), target=1, constraints=asked)
+    ex, given_ = fitted(), sp.Constraints(immutable=["f3"], frozen=[(0, 1)], ranges={2: (-1, 1)})
+    e = ex.explain(lifted(0), target=1, constraints=given_)
     bound = ex.requests[-1].constraints
     assert bound.mutable.tolist() == [True, True, True, False] == e.mutable.tolist()
     assert bound.editable.tolist() == [[False] * 4, [True, True, True, False]]
     assert (bound.low[2], bound.high[2]) == (-1, 1)
-    assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == asked.to_dict()
+    assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == given_.to_dict()
 
 
 def test_the_explanation_says_what_made_it():

@@ -43,36 +43,39 @@ def with_value(value, place):
 
 
 @pytest.mark.parametrize(
-    ("series", "labels", "error", "message"),
+    ("series", "labels", "error"),
     [
-        (X, None, DataError, r"Nearest.fit needs labels: fit\(dataset\) or fit\(X, y\)"),
-        (X[0], Y, ShapeError, r"got shape \(8, 4\). For a single series pass X\[None\]"),
-        (X[:0], Y[:0], ShapeError, "X is empty"),
-        (with_value(np.nan, (3, 5, 1)), Y, NonFiniteError, r"NaN at \[3, 5, 1\] \(series 3, step 5, feature 1\)"),
-        (with_value(-np.inf, (0, 0, 3)), Y, NonFiniteError, r"infinity at \[0, 0, 3\]"),
-        (X, Y[:7], LabelError, "y must be 30 labels, one per series"),
-        (X, np.eye(3)[Y], LabelError, r"It looks one-hot: pass y.argmax\(1\)"),
-        (X, np.where(Y == 2, 3, Y), LabelError, r"y holds the label 3, but there are 3 classes \(calm, brisk, wild\)"),
-        (X, np.where(Y == 2, 2**64 - 1, Y.astype(np.uint64)), LabelError, "y holds the label 18446744073709551615"),
-        (X, np.where(Y == 2, 1, Y), LabelError, r"class 2 \('wild'\) has no sample in y"),
-        (X, Y * 0, LabelError, r"y holds one class only \('calm'\)"),
-        (X, np.array(["calm", "brisk", "willd"])[Y], UnknownNameError, r"no class 'willd'. Did you mean 'wild'\?"),
-        (X[..., :2], Y, ModelOutputError, "returned 2 columns for 3 classes"),
+        (X[0], Y, ShapeError),
+        (X[:0], Y[:0], ShapeError),
+        (with_value(np.nan, (3, 5, 1)), Y, NonFiniteError),
+        (with_value(-np.inf, (0, 0, 3)), Y, NonFiniteError),
+        (X, Y[:7], LabelError),
+        (X, np.eye(3)[Y], LabelError),
+        (X, np.where(Y == 2, 3, Y), LabelError),
+        (X, np.where(Y == 2, 2**64 - 1, Y.astype(np.uint64)), LabelError),
+        (X, np.where(Y == 2, 1, Y), LabelError),
+        (X, Y * 0, LabelError),
+        (X, np.array(["calm", "brisk", "willd"])[Y], UnknownNameError),
+        (X[..., :2], Y, ModelOutputError),
     ],
 )
-def test_data_that_fit_refuses(series, labels, error, message):
-    with pytest.raises(error, match=message):
+def test_data_that_fit_refuses(series, labels, error):
+    with pytest.raises(error):
         sp.Nearest(clf()).fit(series, labels)
+
+
+def test_fit_needs_labels():
+    with pytest.raises(DataError, match=r"Nearest.fit needs labels: fit\(dataset\) or fit\(X, y\)"):
+        sp.Nearest(clf()).fit(X)
 
 
 def test_series_that_the_classifier_does_not_take_are_refused_by_fit():
     tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
     model = sp.TorchClassifier("fcn", tiny).fit(X, Y)
-    with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on 4 features, X has 3"):
-        sp.Nearest(model).fit(X[..., :3], Y)
-    with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on series of 8 steps, X has 6"):
-        sp.Nearest(model).fit(X[:, :6], Y)
-    with pytest.raises(NotFittedError, match="this TorchClassifier is not fitted yet"):
+    for series in (X[..., :3], X[:, :6]):
+        with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on"):
+            sp.Nearest(model).fit(series, Y)
+    with pytest.raises(NotFittedError, match="this TorchClassifier"):
         sp.Nearest(sp.TorchClassifier("fcn")).fit(X, Y)
 
 
@@ -106,38 +109,47 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"X": QUERIES[0]}, ShapeError, r"For a single series pass X\[None\]"),
-        ({"X": QUERIES[:0]}, ShapeError, "X is empty"),
-        ({"X": QUERIES[..., :3]}, FeatureMismatchError, "Nearest was fitted on 4 features, X has 3"),
-        ({"X": QUERIES[:, :6]}, FeatureMismatchError, "Nearest was fitted on series of 8 steps, X has 6"),
-        ({"X": with_value(np.nan, (2, 7, 0))}, NonFiniteError, r"NaN at \[2, 7, 0\]"),
-        ({"X": QUERIES.astype(str).astype("<U5").astype(object) + "x"}, DataError, "X must hold numbers"),
-        ({"target": "wlid"}, TargetError, r"no target class 'wlid'. Did you mean 'wild'\? Known: calm, brisk, wild"),
-        ({"target": 3}, TargetError, "target 3 is no class index: there are 3 classes, calm, brisk, wild"),
-        ({"target": -1}, TargetError, "target -1 is no class index"),
-        ({"target": True}, TargetError, "target must be a class name or index, got True"),
-        ({"target": 1.0}, TargetError, "target must be a class name or index, got 1.0"),
-        ({"target": [1, 2]}, TargetError, "20 queries came with 2 targets"),
-        ({"X": X[Y == 1], "target": "brisk"}, TargetError, "all 10 queries are in their target class already"),
+        # The words of these are those of validation.py.
+        ({"X": QUERIES[0]}, ShapeError, None),
+        ({"X": QUERIES[:0]}, ShapeError, None),
+        ({"X": QUERIES[..., :3]}, FeatureMismatchError, "Nearest was fitted on 4 features"),
+        ({"X": QUERIES[:, :6]}, FeatureMismatchError, "Nearest was fitted on series of 8 steps"),
+        ({"X": with_value(np.nan, (2, 7, 0))}, NonFiniteError, None),
+        ({"X": QUERIES.astype(str).astype("<U5").astype(object) + "x"}, DataError, None),
+        ({"target": "wlid"}, TargetError, None),
+        ({"target": 3}, TargetError, None),
+        ({"target": -1}, TargetError, None),
+        ({"target": True}, TargetError, None),
+        ({"target": 1.0}, TargetError, None),
+        ({"target": [1, 2]}, TargetError, None),
+        ({"lengths": [8] * 19}, ShapeError, None),
+        ({"lengths": [0] * 20}, ShapeError, None),
         ({"n": 0}, ConfigError, "n must be a whole number >= 1, got 0"),
-        ({"n": True}, ConfigError, "n must be a whole number >= 1, got True"),
-        ({"n": 1.5}, ConfigError, "n must be a whole number >= 1, got 1.5"),
-        ({"sparsity": 0}, ConfigError, r"sparsity must be a share in \(0, 1\], got 0"),
+        ({"n": True}, ConfigError, None),
+        ({"n": 1.5}, ConfigError, None),
+        ({"sparsity": 0}, ConfigError, None),
         ({"sparsity": 1.01}, ConfigError, r"sparsity must be a share in \(0, 1\], got 1.01"),
-        ({"sparsity": 10}, ConfigError, "sparsity must be a share"),
-        ({"sparsity": np.nan}, ConfigError, "sparsity must be a share"),
-        ({"sparsity": True}, ConfigError, "sparsity must be a share"),
-        ({"sparsity": "10%"}, ConfigError, "sparsity must be a share .* got '10%'"),
-        ({"lengths": [8] * 19}, ShapeError, "lengths must be 20 whole numbers"),
-        ({"lengths": [0] * 20}, ShapeError, r"lengths must lie in 1\.\.8, got 0 for series 0"),
+        ({"sparsity": 10}, ConfigError, None),
+        ({"sparsity": np.nan}, ConfigError, None),
+        ({"sparsity": True}, ConfigError, None),
+        ({"sparsity": "10%"}, ConfigError, "got '10%'"),
         ({"constraints": {"immutable": [0]}}, ConfigError, r"constraints must be sp.Constraints\(\.\.\.\), got dict"),
         ({"constraints": sp.Constraints(immutable=["f9"])}, ConstraintError, "no feature 'f9'"),
         ({"constraints": sp.Constraints(immutable=range(4))}, ConstraintError, "leave nothing that may change"),
+        ({"X": sp.Dataset.from_arrays(X, Y)}, DataError, r"explain takes series: explain\(dataset.X_test"),
     ],
 )
 def test_what_explain_refuses(arguments, error, message):
     with pytest.raises(error, match=message):
         fitted().explain(**{"X": QUERIES, "target": 1, **arguments})
+
+
+def test_constraints_that_are_none_and_too_strict_together_are_refused():
+    with pytest.raises(ConfigError):
+        sp.Nearest(clf()).fit(X, Y, constraints={"immutable": [0]})
+    ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(immutable=[0, 1]))
+    with pytest.raises(ConstraintError, match="given to fit and to explain together"):
+        ex.explain(QUERIES, target=1, constraints=sp.Constraints(immutable=[2, 3]))
 
 
 def test_explain_before_fit():

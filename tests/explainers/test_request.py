@@ -1,9 +1,9 @@
-"""What a method is given: the number of entries that count, and proposals cut to what is allowed."""
+"""The input of a method: options of a call, the number of entries that count, proposals within the limits."""
 
 import numpy as np
 
 import sparcets as sp
-from sparcets.explainers.request import Request
+from sparcets.explainers.request import CallOptions, Request
 from sparcets.explanation.series_info import SeriesInfo
 
 TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
@@ -59,3 +59,14 @@ def test_rows_say_whose_proposals_they_are():
     limited = request(X, at_most=[6, 1], lengths=[3, 2])
     admitted = limited.admit(np.full((1, 3, 2), 200.0), np.array([1]))
     assert admitted.tolist() == [[[200, 100], [100, 100], [100, 100]]]  # the second query's cap, length and values
+
+
+def test_options_of_a_call_add_to_those_of_the_fit_and_leave_them_as_they_are():
+    standing, given = sp.Constraints(immutable=[0]), sp.Constraints(frozen=[(0, 1)])
+    plain = CallOptions.standing(standing, INFO)
+    call = plain.override(given, standing, INFO, sparsity=0.5, n=np.int64(3))
+    assert plain.constraints.editable.tolist() == [[False, True]] * 3
+    assert call.constraints.editable.tolist() == [[False, False], [False, True], [False, True]]
+    assert call.constraints_given == {"fit": standing.to_dict(), "explain": given.to_dict()}
+    assert plain.constraints_given == {"fit": standing.to_dict(), "explain": sp.Constraints().to_dict()}
+    assert (call.sparsity, call.n, type(call.n)) == (0.5, 3, int) and (plain.sparsity, plain.n) == (None, 1)

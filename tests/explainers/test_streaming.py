@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets import shards
 from sparcets.errors import FeatureMismatchError, FileFormatError, ShapeError, StorageError, TargetError
+from sparcets.explanation import shards
 from sparcets.explanation.shards import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted
@@ -32,9 +32,9 @@ def fitted(module=None, **settings):
     return sp.Nearest(sp.wrap(module or MeanModule(), n_classes=3), sp.NearestConfig(**settings)).fit(X, Y)
 
 
-def assert_same(e, wanted):
+def assert_same(e, expected):
     for name in SAME:
-        np.testing.assert_array_equal(getattr(e, name), getattr(wanted, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(e, name), getattr(expected, name), err_msg=name)
 
 
 def files(folder: Path) -> dict[str, int]:
@@ -60,44 +60,44 @@ SOURCES = {
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("into", ["memory", "a folder"])
 def test_whatever_they_come_in_the_answers_are_the_same(tmp_path, name, into):
-    ex, wanted = fitted(batch_size=4), fitted().explain(QUERIES, target=1)
+    ex, expected = fitted(batch_size=4), fitted().explain(QUERIES, target=1)
     e = ex.explain(SOURCES[name](tmp_path), target=1, out=None if into == "memory" else tmp_path / "out")
-    assert len(e) == len(QUERIES) and e.constraints == wanted.constraints and e.method == "nearest"
+    assert len(e) == len(QUERIES) and e.constraints == expected.constraints and e.method == "nearest"
     if name == "list":  # whose numbers are float64
-        np.testing.assert_allclose(e.counterfactual, wanted.counterfactual, rtol=1e-6)
+        np.testing.assert_allclose(e.counterfactual, expected.counterfactual, rtol=1e-6)
     else:
-        assert_same(e, wanted)
+        assert_same(e, expected)
     if into == "a folder":
         assert len(files(tmp_path / "out")) == -(-len(QUERIES) // 7)
 
 
 def test_a_folder_reads_like_an_explanation(tmp_path):
     ex = fitted()
-    wanted = ex.explain(QUERIES, target=1, n=2)
+    expected = ex.explain(QUERIES, target=1, n=2)
     e = ex.explain(QUERIES, target=1, n=2, out=tmp_path)
     assert isinstance(e, sp.Explanation) and isinstance(e, ExplanationFolder)
-    assert repr(e) == repr(wanted)
-    assert_same(sp.load_explanation(tmp_path), wanted)
-    for rows in (0, -1, slice(5, 9), [30, 2, 17, 2], wanted.valid, []):
+    assert repr(e) == repr(expected)
+    assert_same(sp.load_explanation(tmp_path), expected)
+    for rows in (0, -1, slice(5, 9), [30, 2, 17, 2], expected.valid, []):
         assert type(e[rows]) is sp.Explanation
-        assert_same(e[rows], wanted[rows])
-    np.testing.assert_array_equal(e.valid, wanted.valid)
-    np.testing.assert_array_equal(e.share_changed, wanted.share_changed)
-    assert e.to_frame().equals(wanted.to_frame()) and e.text(3) == wanted.text(3)
-    assert sum(len(shard) for shard in e.shards()) == len(wanted)
-    assert [int(one.query_index[0]) for one in e] == wanted.query_index.tolist()
+        assert_same(e[rows], expected[rows])
+    np.testing.assert_array_equal(e.valid, expected.valid)
+    np.testing.assert_array_equal(e.share_changed, expected.share_changed)
+    assert e.to_frame().equals(expected.to_frame()) and e.text(3) == expected.text(3)
+    assert sum(len(shard) for shard in e.shards()) == len(expected)
+    assert [int(one.query_index[0]) for one in e] == expected.query_index.tolist()
     e.save(tmp_path / "whole.npz")
-    assert_same(sp.load_explanation(tmp_path / "whole.npz"), wanted)
+    assert_same(sp.load_explanation(tmp_path / "whole.npz"), expected)
 
 
 def test_one_target_and_one_length_per_query_go_along(tmp_path):
     ex = fitted()
     target, lengths = np.where(ex.classifier.predict(QUERIES) == 0, 2, 0), np.full(len(QUERIES), X.shape[1])
-    wanted = ex.explain(QUERIES, target=target, lengths=lengths)
+    expected = ex.explain(QUERIES, target=target, lengths=lengths)
     for number, source in enumerate([QUERIES, iter(QUERIES)]):
         e = ex.explain(source, target=target, lengths=lengths, out=tmp_path / str(number))
-        assert_same(e, wanted)
-        np.testing.assert_array_equal(e.lengths, wanted.lengths)
+        assert_same(e, expected)
+        np.testing.assert_array_equal(e.lengths, expected.lengths)
 
 
 class Crash(Exception):
@@ -111,7 +111,7 @@ def stopping_after(n):
 
 
 def test_after_a_crash_only_what_is_missing_is_made(tmp_path):
-    wanted = fitted().explain(QUERIES, target=1)
+    expected = fitted().explain(QUERIES, target=1)
     with pytest.raises(Crash):
         fitted().explain(stopping_after(20), target=1, out=tmp_path)
     before = files(tmp_path)
@@ -120,7 +120,7 @@ def test_after_a_crash_only_what_is_missing_is_made(tmp_path):
         sp.load_explanation(tmp_path)
     (tmp_path / ".shard-000002-left.npz").write_bytes(b"half")  # as a killed process leaves it
     e = fitted(batch_size=3).explain(QUERIES, target=1, out=tmp_path)  # the size of the batches may change
-    assert_same(e, wanted)
+    assert_same(e, expected)
     assert {name: files(tmp_path)[name] for name in before} == before
     assert not list(tmp_path.glob(".shard*"))
 
@@ -138,12 +138,12 @@ def test_a_finished_folder_is_not_made_again_and_more_queries_may_follow(tmp_pat
 
 
 def test_a_damaged_shard_is_made_again(tmp_path):
-    wanted = fitted().explain(QUERIES, target=1, out=tmp_path).counterfactual
+    expected = fitted().explain(QUERIES, target=1, out=tmp_path).counterfactual
     (tmp_path / "shard-000001.npz").write_bytes(b"PK nonsense")
-    np.testing.assert_array_equal(fitted().explain(QUERIES, target=1, out=tmp_path).counterfactual, wanted)
+    np.testing.assert_array_equal(fitted().explain(QUERIES, target=1, out=tmp_path).counterfactual, expected)
 
 
-def test_another_question_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
+def test_another_call_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
     fitted().explain(QUERIES, target=1, out=tmp_path)
     before = files(tmp_path)
     others = {
@@ -161,9 +161,9 @@ def test_another_question_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
         "answers to more queries": lambda: fitted().explain(iter(QUERIES[:14]), target=1, out=tmp_path),
         "another classifier": lambda: fitted(MeanModule(sharpness=2.0)).explain(QUERIES, target=1, out=tmp_path),
     }
-    for message, ask in others.items():
+    for message, call in others.items():
         with pytest.raises(StorageError, match=message):
-            ask()
+            call()
         assert files(tmp_path) == before
         assert len(sp.load_explanation(tmp_path)) == len(QUERIES)  # still finished
 
@@ -258,7 +258,7 @@ KILLED = """
 import sys, time
 import numpy as np
 import sparcets as sp
-from sparcets import shards
+from sparcets.explanation import shards
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 X, Y = make_series(60)

@@ -1,4 +1,4 @@
-"""The adapter's own work, with a package cfts made up for the test: layout, time, crashes, seeds, silence."""
+"""The adapter, with a fake package cfts: layout of the series, time limits, crashes, seeds, suppressed output."""
 
 import random
 import signal
@@ -40,7 +40,7 @@ def black_box() -> Classifier:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Put a function in the place of an algorithm; whatever of the real package is there stays hidden."""
+    """Replace an algorithm by a function; the real package, if installed, is not used."""
 
     def put(function: Callable[..., Any], algorithm: str = "comte") -> None:
         module_name, _, name = ALGORITHMS[algorithm].function.partition(":")
@@ -58,7 +58,7 @@ def fitted(algorithm: str = "comte", model: Any = None, **settings: Any) -> Cfts
 
 
 def nearest(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
-    """Answer with the nearest series of the target class: what most peers begin with."""
+    """Return the nearest series of the target class, which most peers start with."""
     of_target = [x for x, label in dataset if label == target_class]
     return min(of_target, key=lambda x: float(((x - sample) ** 2).sum())), None
 
@@ -66,7 +66,7 @@ def nearest(sample: Any, model: Any, target_class: Any = None, dataset: Any = No
 QUERIES, TARGET = X[y != 2][:4], 2
 
 
-def test_a_series_of_the_target_class_comes_back_in_the_datas_own_units(install: Install) -> None:
+def test_answers_are_in_the_units_of_the_data(install: Install) -> None:
     install(nearest)
     peer = fitted()
     e = peer.explain(QUERIES, TARGET)
@@ -76,7 +76,7 @@ def test_a_series_of_the_target_class_comes_back_in_the_datas_own_units(install:
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (4, 0, 0)
 
 
-def test_it_sees_standardised_series_with_features_first_and_the_model_in_the_same_form(install: Install) -> None:
+def test_algorithm_and_model_take_standardised_series_with_features_first(install: Install) -> None:
     seen: dict[str, Any] = {}
 
     def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
@@ -94,7 +94,7 @@ def test_it_sees_standardised_series_with_features_first_and_the_model_in_the_sa
     np.testing.assert_allclose(seen["out"].exp(), scaled_means(QUERIES[:1]), atol=1e-5)
 
 
-def test_what_it_leaves_alone_keeps_its_bits_and_constraints_hold(install: Install) -> None:
+def test_unchanged_entries_equal_the_query_and_constraints_hold(install: Install) -> None:
     def lift(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
         changed = sample.astype(np.float64)
         changed[target_class, :6] += 9.0
@@ -114,7 +114,7 @@ def test_what_it_leaves_alone_keeps_its_bits_and_constraints_hold(install: Insta
     assert (capped.changed.sum((1, 2))[::2] <= 4).all() and set(capped.status[1::2]) == {"not_found"}
 
 
-def test_more_features_than_steps_are_not_taken_for_time(install: Install) -> None:
+def test_more_features_than_steps(install: Install) -> None:
     wide, labels = make_series(30, n_steps=5, n_features=8)
     shapes = []
 
@@ -129,13 +129,13 @@ def test_more_features_than_steps_are_not_taken_for_time(install: Install) -> No
     e = peer.explain(wide[labels == 0][:2], target=1)
     assert shapes == [((8, 8), (8, 8), (1, 3))] * 2
     assert e.valid.all() and e.changed[..., 1].all() and e.changed.sum() == 2 * 5
-    install(lift, "tsevo")  # which does not guess
+    install(lift, "tsevo")  # does not guess the time axis
     shapes.clear()
     peer_class("tsevo")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels).explain(wide[labels == 0][:1], target=1)
     assert shapes == [((8, 5), (8, 5), (1, 3))]
 
 
-def test_a_crash_is_a_reason_and_the_others_go_on(install: Install) -> None:
+def test_a_crash_is_a_reason_and_the_others_continue(install: Install) -> None:
     calls = []
 
     def second_crashes(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
@@ -153,7 +153,7 @@ def test_a_crash_is_a_reason_and_the_others_go_on(install: Install) -> None:
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (3, 0, 1)
 
 
-def test_that_all_crash_is_an_error(install: Install) -> None:
+def test_an_error_if_all_queries_crash(install: Install) -> None:
     def crash(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
         raise RuntimeError("too wide")
 
@@ -165,7 +165,7 @@ def test_that_all_crash_is_an_error(install: Install) -> None:
 
 
 @pytest.mark.parametrize(("returned", "reason"), [(None, "found nothing"), (np.zeros(7), "it returned shape")])
-def test_no_answer_and_a_broken_one(install: Install, returned: Any, reason: str) -> None:
+def test_no_answer_and_one_of_the_wrong_shape(install: Install, returned: Any, reason: str) -> None:
     calls = []
 
     def once(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
@@ -187,7 +187,7 @@ def never_ends(sample: Any, model: Any, target_class: Any = None, dataset: Any =
         model(torch.zeros(1, 4, 12))
 
 
-def test_time_is_capped_even_where_the_alarm_is_swallowed(install: Install) -> None:
+def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> None:
     install(never_ends)
     peer = fitted(seconds_per_query=0.1)
     before = signal.getsignal(signal.SIGALRM)
@@ -199,7 +199,7 @@ def test_time_is_capped_even_where_the_alarm_is_swallowed(install: Install) -> N
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_an_alarm_of_somebody_else_goes_on(install: Install) -> None:
+def test_another_alarm_is_restored(install: Install) -> None:
     install(nearest)
     peer = fitted(seconds_per_query=5.0)
     rang = []
@@ -216,7 +216,7 @@ def test_an_alarm_of_somebody_else_goes_on(install: Install) -> None:
     assert rang
 
 
-def test_outside_the_main_thread_the_model_ends_it_and_lateness_counts(install: Install) -> None:
+def test_the_time_limit_in_other_threads(install: Install) -> None:
     def late(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
         if target_class == 1:
             while True:
@@ -233,7 +233,7 @@ def test_outside_the_main_thread_the_model_ends_it_and_lateness_counts(install: 
     assert results[0].status.tolist() == ["not_found"] * 2 and peer.timed_out_ == 2
 
 
-def test_it_is_silent_and_gives_the_random_state_back(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_suppressed_and_random_state_restored(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
     def loud(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
         print("hello")  # noqa: T201
         print("hello", file=sys.stderr)  # noqa: T201
@@ -249,7 +249,7 @@ def test_it_is_silent_and_gives_the_random_state_back(install: Install, capfd: p
     assert capfd.readouterr() == ("", "")
 
 
-def test_seeds_are_the_querys_own(install: Install) -> None:
+def test_the_seed_depends_on_the_query(install: Install) -> None:
     def draw(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
         sample[:, 0] += [random.random(), np.random.rand(), torch.rand(()).item(), 1.0]  # noqa: NPY002
         return sample, None
@@ -262,7 +262,7 @@ def test_seeds_are_the_querys_own(install: Install) -> None:
     assert len(np.unique(e.delta[:, 0, 0])) == 4
 
 
-def test_a_seed_is_handed_over_where_the_algorithm_wants_one(install: Install) -> None:
+def test_a_seed_is_passed_to_algorithms_that_take_one(install: Install) -> None:
     seeds = []
 
     def seeded(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, seed: Any = None) -> Any:
@@ -293,7 +293,7 @@ def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> 
     install(descend, "glacier")
     module.eval()
     model = sp.wrap(module, n_classes=3)
-    with torch.no_grad():  # the user's affair; the peer gets its gradients all the same
+    with torch.no_grad():  # gradients are enabled for the peer
         e = fitted("glacier", model).explain(QUERIES, TARGET)
     assert e.valid.all() and len(grown) == 4
     assert module.sharpness.grad is None and module.sharpness.requires_grad and not module.training
@@ -301,13 +301,13 @@ def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> 
         fitted("glacier")
 
 
-def test_arrays_and_probabilities_for_those_that_want_them(install: Install) -> None:
+def test_algorithms_that_take_arrays_and_probabilities(install: Install) -> None:
     seen: dict[str, Any] = {}
 
     def look(sample: Any, model: Any, X_train: Any, y_train: Any, target_class: Any = None) -> Any:
         seen.update(X=X_train.shape, y=y_train.copy(), sums=model(torch.tensor(X_train)).sum(1))
         X_train[:] = 0
-        y_train[:] = 0  # the next query is given what this one was
+        y_train[:] = 0  # must not affect the next query
         return sample, None
 
     install(look, "ab_cf")
@@ -317,7 +317,7 @@ def test_arrays_and_probabilities_for_those_that_want_them(install: Install) -> 
     np.testing.assert_allclose(seen["sums"], 1, atol=1e-5)
 
 
-def test_log_probabilities_above_0_for_the_one_that_compares_them_with_0(install: Install) -> None:
+def test_shifted_log_probabilities(install: Install) -> None:
     outputs = []
 
     def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
@@ -349,7 +349,7 @@ def test_references_are_drawn_evenly(install: Install) -> None:
     assert counts == {0: 5, 1: 3, 2: 5}
 
 
-def test_options_reach_the_algorithm_and_wrong_ones_are_told(install: Install) -> None:
+def test_options(install: Install) -> None:
     def with_options(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, lift: float = 0.0) -> Any:
         sample[target_class] += lift
         return sample, None
@@ -362,13 +362,13 @@ def test_options_reach_the_algorithm_and_wrong_ones_are_told(install: Install) -
         fitted(options={"dataset": []})
 
 
-def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cfts", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparcets\[peers\]'"):
         fitted()
 
 
-def test_numpys_lost_function_is_lent_for_the_call(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in1d_is_defined_during_the_call(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(np, "in1d", raising=False)
 
     def use(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
@@ -390,7 +390,7 @@ def test_saved_and_read_back(install: Install, tmp_path: Any) -> None:
     )
 
 
-def test_the_registry_lists_and_loads_them_without_the_package() -> None:
+def test_the_registry_works_without_the_package() -> None:
     assert "cfts:comte" in PEERS and len(PEERS) == len(ALGORITHMS) == len(PEERS.about)
     for name in PEERS:
         kind = PEERS.load(name)
@@ -403,6 +403,6 @@ def test_the_registry_lists_and_loads_them_without_the_package() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"seconds_per_query": 0.0}, {"references": 0}, {"options": 3}, {"batch_size": 0}])
-def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
+def test_invalid_settings(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         PeerConfig(**wrong)

@@ -1,4 +1,4 @@
-"""There and back: series as peers take them, and answers as we do."""
+"""Conversion of series to the form of the peers and back."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ X = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
 INFO = SeriesInfo.measure(X, ("a", "b"))
 
 
-def test_entries_left_alone_keep_their_bits_however_far_out_they_are() -> None:
-    query = np.full((6, 3), 1e6 + 1 / 3)  # float32, which peers compute in, cannot tell the third
+def test_unchanged_entries_equal_the_query_exactly() -> None:
+    query = np.full((6, 3), 1e6 + 1 / 3)  # the third is lost in float32, which peers compute in
     given = to_peer(query[None], INFO, longest_is_time=True)[0]
     found = given.astype(np.float64)
     found[1, 2] = 0.0
@@ -20,7 +20,7 @@ def test_entries_left_alone_keep_their_bits_however_far_out_they_are() -> None:
     np.testing.assert_array_equal(answer, expected)
 
 
-def test_a_series_goes_there_and_back() -> None:
+def test_round_trip() -> None:
     given = to_peer(X, INFO, longest_is_time=True)
     assert given.shape == (20, 3, 6) and given.dtype == np.float32
     back = from_peer(given[4].astype(np.float64), given[0], X[0], INFO)

@@ -1,4 +1,4 @@
-"""Every peer with the package itself, where it is installed: an answer in the target class, whichever that is."""
+"""Every peer with the real package, if it is installed: answers reach the requested target."""
 
 import importlib.util
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-# What makes a search end sooner; the algorithm is the same.
+# Options that shorten a search.
 SHORT: dict[str, dict[str, Any]] = {
     "cfts:confetti": {"population_size": 20, "max_generations": 10},
     "cfts:multispace": {"population_size": 30, "grouped_iter": 20, "pruning_iter": 5, "ae_epochs": 5},
@@ -45,7 +45,7 @@ def problem() -> tuple[Any, Any, sp.TorchClassifier]:
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_the_target_asked_for_is_reached(name: str, problem: tuple[Any, Any, sp.TorchClassifier]) -> None:
+def test_the_target_is_reached(name: str, problem: tuple[Any, Any, sp.TorchClassifier]) -> None:
     X, y, model = problem
     config = PeerConfig(seconds_per_query=60.0, options=SHORT.get(name, {}))
     peer = PEERS.load(name)(model, config).fit(X, y)
@@ -54,7 +54,7 @@ def test_the_target_asked_for_is_reached(name: str, problem: tuple[Any, Any, sp.
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (6, 0, 0)
     if name not in WEAK:
         assert e.valid.mean() >= 0.5, e.reason
-        assert e.valid.reshape(3, 2).all(1).any()  # both targets of one query: the wish decides, not the easiest way
+        assert e.valid.reshape(3, 2).all(1).any()  # both targets of one query, not only the easier one
     assert (e.query == queries).all()
     again = peer.explain(queries[:1], targets[:1])
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual[:1])  # same seed, other batch

@@ -74,14 +74,14 @@ class Visit:
         return int(self.page.locator("body").get_attribute("data-drawn") or 0)
 
     def after(self, action: Any) -> None:
-        """Perform an action and wait until the picture is drawn again."""
+        """Perform an action and wait until the figure is drawn again."""
         before = self.drawn()
         action()
         for _ in range(WAIT // 20):
             if self.drawn() > before:
                 return
             self.page.wait_for_timeout(20)
-        raise AssertionError("the picture was not drawn again")
+        raise AssertionError("the figure was not drawn again")
 
     def state(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(unquote(urlsplit(self.page.url).fragment) or "{}")
@@ -193,7 +193,7 @@ def test_a_locked_feature_does_not_change(visit: Visit, shared: Sample) -> None:
     answer = visit.answer()
     assert [step[k] for step in answer["counterfactual"]] == [step[k] for step in values]
     assert name not in {change["feature"] for change in answer["changes"]} and answer["changes"]
-    # The picture marks no changed segment in the band of the locked feature.
+    # The figure marks no changed segment in the band of the locked feature.
     bands = page.evaluate("() => document.querySelector('#plot').data[2].y.filter((y) => y !== null)")
     assert {len(NAMES) - 1 - int(y) for y in bands} == {NAMES.index(c["feature"]) for c in answer["changes"]}
     visit.after(lambda: page.keyboard.press("Enter"))  # the button has kept the focus

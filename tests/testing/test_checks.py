@@ -201,7 +201,7 @@ class ForgetsNames(Nearest):
 
 
 BROKEN = [
-    ("answers_are_well_formed", NotFinite, "NaN"),
+    ("answers_are_well_formed", NotFinite, "an answer is not finite"),
     ("answers_are_well_formed", Unchanging, "no query was changed at all"),
     ("answers_are_well_formed", Modest, "an answer that convinces is called not_found"),
     ("answers_are_well_formed", Silent, "gives no reason"),

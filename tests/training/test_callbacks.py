@@ -1,46 +1,51 @@
-"""What watches a training, epoch by epoch."""
+"""Callbacks, epoch by epoch and check by check."""
 
 import math
 
+import pytest
 import torch
 
 from sparcets.training.callbacks import (
+    DEAD_CHECKS,
+    LOST_CHECKS,
+    DivergenceCheck,
     EarlyStopping,
     History,
     KeepBest,
     Progress,
+    TrainingFailure,
     history_from_plain,
     history_to_plain,
 )
 
 
-def tell(callback, losses):
-    told = []
+def run(callback, losses):
+    states = []
     for epoch, loss in enumerate(losses):
         callback.on_epoch_end(epoch, {"loss": loss})
-        told.append((callback.improved, callback.stop))
-    return told
+        states.append((callback.improved, callback.stop))
+    return states
 
 
 def test_early_stopping_counts_epochs_since_the_best():
-    told = tell(EarlyStopping("loss", 2), [1.0, 0.5, 0.6, 0.5])
-    assert told == [(True, False), (True, False), (False, False), (False, True)]
+    states = run(EarlyStopping("loss", 2), [1.0, 0.5, 0.6, 0.5])
+    assert states == [(True, False), (True, False), (False, False), (False, True)]
 
 
 def test_a_fall_below_a_thousandth_is_none_but_small_falls_add_up():
     stopping = EarlyStopping("loss", 99)
-    told = tell(stopping, [1.0, 0.9995, 0.9985, 0.9984])
-    assert [improved for improved, _ in told] == [True, False, True, False]
+    states = run(stopping, [1.0, 0.9995, 0.9985, 0.9984])
+    assert [improved for improved, _ in states] == [True, False, True, False]
     assert stopping.best == 0.9985
 
 
 def test_a_loss_that_is_no_number_never_improves():
     stopping = EarlyStopping("loss", 3)
-    told = tell(stopping, [math.nan, math.inf, math.nan])
-    assert told == [(False, False), (False, False), (False, True)]
+    states = run(stopping, [math.nan, math.inf, math.nan])
+    assert states == [(False, False), (False, False), (False, True)]
     assert stopping.best_epoch == -1
     stopping = EarlyStopping("loss", 3)
-    assert tell(stopping, [2.0, math.nan, 1.0])[-1] == (True, False)
+    assert run(stopping, [2.0, math.nan, 1.0])[-1] == (True, False)
 
 
 def test_keep_best_puts_back_the_weights_of_the_best_epoch_with_their_statistics():
@@ -85,13 +90,15 @@ def test_a_history_with_holes_survives_json():
 
 def test_progress_moves_on_by_one_epoch_and_names_the_values():
     class Bar:
-        calls: list = []  # noqa: RUF012
+        def __init__(self):
+            self.calls = []
 
         def advance(self, steps=1, note=""):
             self.calls.append((steps, note))
 
-    Progress(Bar()).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
-    assert Bar.calls == [(1, "loss 0.123  accuracy 1")]
+    bar = Bar()
+    Progress(bar).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
+    assert bar.calls == [(1, "loss 0.123  accuracy 1")]
 
 
 def test_among_equals_a_better_tie_value_counts() -> None:
@@ -101,3 +108,35 @@ def test_among_equals_a_better_tie_value_counts() -> None:
         stopping.on_epoch_end(epoch, {"error": error, "loss": loss})
         improved.append(stopping.improved)
     assert improved == [True, True, False, False, True]
+
+
+FINE = {"generator": 1.0, "discriminator": 0.7, "valid": 0.5, "changed": 0.1}
+LOST = FINE | {"discriminator": 1e-4, "valid": 0.0}
+
+
+def check(callback, *logs):
+    for i, values in enumerate(logs):
+        callback.on_check(100 * (i + 1), values)
+
+
+def test_a_dead_generator_is_a_failure():
+    dead = FINE | {"changed": 0.0}
+    check(DivergenceCheck(), *[dead] * (DEAD_CHECKS - 1), FINE, *[dead] * (DEAD_CHECKS - 1))  # a pause is no death
+    with pytest.raises(TrainingFailure, match="the generator is dead: it changes nothing at all after 300 steps"):
+        check(DivergenceCheck(), *[dead] * DEAD_CHECKS)
+
+
+def test_a_discriminator_that_has_won_is_a_failure():
+    check(DivergenceCheck(), *[LOST] * (LOST_CHECKS - 1), FINE, *[LOST] * (LOST_CHECKS - 1))
+    check(DivergenceCheck(), *[LOST | {"valid": 0.9}] * 20)  # it wins, but the classifier is convinced
+    check(DivergenceCheck(), *[{k: v for k, v in LOST.items() if k != "valid"}] * 20)  # without the classifier
+    with pytest.raises(TrainingFailure, match=r"the discriminator has won: .* accepts 0% of them, after 500 steps"):
+        check(DivergenceCheck(), *[LOST] * LOST_CHECKS)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e7, -1e7])
+def test_an_explosion_is_a_failure_at_checks_and_at_the_end_of_epochs(value):
+    with pytest.raises(TrainingFailure, match=r"the training exploded: similarity is .* after 100 steps"):
+        check(DivergenceCheck(), FINE | {"similarity": value})
+    with pytest.raises(TrainingFailure, match=r"the training exploded: similarity is .* after epoch 3"):
+        DivergenceCheck().on_epoch_end(2, FINE | {"similarity": value})

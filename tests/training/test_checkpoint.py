@@ -1,32 +1,22 @@
-"""A training that was cut off goes on as if nothing had happened, to the bit; what is not its own is refused."""
+"""A training that was cut off goes on as if nothing had happened, to the bit; damaged checkpoints are refused."""
 
 import subprocess
 import sys
 
 import pytest
 import safetensors.numpy
-import torch
 
 import sparcets as sp
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.explainers import adversarial
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.cuda import CapturedStep
-from sparcets.training.checkpoint import FILE
+from sparcets.training.checkpoint import FILE, forget, is_of
 from sparcets.training.losses import LossTerm
 
 X, Y = make_series(24, n_steps=8)
 # Two layers, so that dropout acts; three steps in an epoch.
 CONFIG = sp.SparceConfig.tiny().override(
-    "recipe=paper",
-    "generator.backbone=lstm",
-    "discriminator.layers=1",
-    "generator.hidden=6",
-    "generator.layers=2",
-    "generator.dropout=0.4",
-    "train.epochs=5",
-    "train.batch_size=8",
+    "generator.hidden=6", "generator.layers=2", "generator.dropout=0.4", "train.epochs=5", "train.batch_size=8"
 )
 
 DIES = """
@@ -34,154 +24,138 @@ import os, sys
 import sparcets as sp
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.cuda import CapturedStep
-plain, taken = CapturedStep.update, []
-def update(self, batch):
-    taken.append(1)
-    if len(taken) == 8:  # the second step of the third epoch
+from sparcets.training.losses import LossTerm
+steps = []
+def deadly(query, counterfactual):
+    steps.append(1)
+    if len(steps) == 8:  # the second step of the third epoch
         os.kill(os.getpid(), 9)
-    return plain(self, batch)
-CapturedStep.update = update
+    return 0 * counterfactual.sum((1, 2))
 config = sp.SparceConfig.from_dict(eval(sys.argv[2]))
-sp.Sparce(sp.wrap(MeanModule(), n_classes=3), config).fit(*make_series(24, n_steps=8), checkpoint=sys.argv[1])
+explainer = sp.Sparce(sp.wrap(MeanModule(), n_classes=3), config, domain_losses={"steps": LossTerm(1.0, deadly)})
+explainer.fit(*make_series(24, n_steps=8), checkpoint=sys.argv[1])
 """
 
 
-def sparce(config=CONFIG, *, sharpness=10.0, **kwargs):
-    return sp.Sparce(sp.wrap(MeanModule(sharpness=sharpness), n_classes=3), config, **kwargs)
+class Sparce(sp.Sparce):
+    """Sparce that counts the steps of its training."""
+
+    def __init__(self, config=CONFIG):
+        self.steps = 0
+        classifier = sp.wrap(MeanModule(), n_classes=3)
+        super().__init__(classifier, config, domain_losses={"steps": LossTerm(1.0, self.count)})
+
+    @property
+    def method(self):
+        return "sparce"
+
+    def count(self, query, counterfactual):
+        self.steps += 1
+        return 0 * counterfactual.sum((1, 2))
 
 
 @pytest.fixture
 def cut_off(interrupted):
     """Return a function that fits, and is interrupted before the given step."""
 
-    def fit_until(at, explainer, folder, **kwargs):
+    def fit_until(at, folder, config=CONFIG):
         with interrupted(at):
-            explainer.fit(X, Y, checkpoint=folder, **kwargs)
+            Sparce(config).fit(X, Y, checkpoint=folder)
 
     return fit_until
 
 
-def assert_same(a, b):
-    assert a.history_ == b.history_
-    for name, value in a._generator.state_dict().items():
-        assert torch.equal(value, b._generator.state_dict()[name]), name
+@pytest.fixture
+def saved(tmp_path_factory):
+    """Return a function that gives the files of a fitted explainer: weights, settings and history."""
+
+    def files(explainer):
+        folder = tmp_path_factory.mktemp("saved")
+        explainer.save(folder)
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+    return files
 
 
-def test_a_killed_process_is_resumed_to_the_bit(tmp_path):
-    died = subprocess.run(
-        [sys.executable, "-c", DIES, str(tmp_path), repr(CONFIG.to_dict())], capture_output=True, check=False
-    )
+def test_a_killed_process_is_resumed_to_the_bit(tmp_path, saved):
+    command = [sys.executable, "-c", DIES, str(tmp_path), repr(CONFIG.to_dict())]
+    died = subprocess.run(command, capture_output=True, check=False)
     assert died.returncode == -9, died.stderr.decode()
     assert (tmp_path / FILE).exists()
-    resumed = sparce().fit(X, Y, checkpoint=tmp_path)
-    whole = sparce().fit(X, Y)
-    assert_same(resumed, whole)
-    assert len(whole.history_["generator"]) == 5
+    resumed, whole = Sparce().fit(X, Y, checkpoint=tmp_path), Sparce().fit(X, Y)
+    assert saved(resumed) == saved(whole)
+    assert (resumed.steps, whole.steps) == (9, 15) and len(whole.history_["generator"]) == 5
 
 
-@pytest.mark.parametrize("at", [2, 5, 15], ids=["in the first epoch", "in the second", "in the last"])
-def test_wherever_it_is_cut_off_the_result_is_the_same(at, tmp_path, cut_off):
-    cut_off(at, sparce(), tmp_path)
-    assert_same(sparce().fit(X, Y, checkpoint=tmp_path), sparce().fit(X, Y))
+@pytest.mark.parametrize("at", [[2], [5], [15], [5, 5]], ids=["first epoch", "second", "last", "twice"])
+def test_wherever_it_is_cut_off_the_result_is_the_same(at, tmp_path, cut_off, saved):
+    for step in at:
+        cut_off(step, tmp_path)
+    assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))
 
 
-def test_cut_off_twice_is_the_same_too(tmp_path, cut_off):
-    cut_off(5, sparce(), tmp_path)
-    cut_off(5, sparce(), tmp_path)  # two epochs further
-    assert_same(sparce().fit(X, Y, checkpoint=tmp_path), sparce().fit(X, Y))
+def test_a_finished_training_is_not_repeated(tmp_path, saved):
+    first, again = Sparce().fit(X, Y, checkpoint=tmp_path), Sparce().fit(X, Y, checkpoint=tmp_path)
+    assert saved(again) == saved(first) and (first.steps, again.steps) == (15, 0)
 
 
-def test_a_finished_training_is_not_repeated(tmp_path, monkeypatch):
-    first = sparce().fit(X, Y, checkpoint=tmp_path)
-    monkeypatch.setattr(CapturedStep, "update", lambda *a: pytest.fail("trained again"))
-    assert_same(sparce().fit(X, Y, checkpoint=tmp_path), first)
-
-
-def test_early_stopping_remembers_what_it_saw_before_the_cut(tmp_path, cut_off, monkeypatch):
+def test_early_stopping_takes_the_epochs_before_the_cut_into_account(tmp_path, cut_off, saved):
     # Nothing improves by more than the learning rate allows, so that it stops after its first epoch and three more.
     config = CONFIG.override("train.epochs=9", "train.patience=3", "train.lr=1e-9", "generator.dropout=0.0")
-    whole = sparce(config).fit(X, Y)
+    whole = Sparce(config).fit(X, Y)
     assert len(whole.history_["generator"]) < 9
-    cut_off(8, sparce(config), tmp_path)
-    assert_same(sparce(config).fit(X, Y, checkpoint=tmp_path), whole)
-    monkeypatch.setattr(CapturedStep, "update", lambda *a: pytest.fail("it had stopped"))
-    assert_same(sparce(config).fit(X, Y, checkpoint=tmp_path), whole)
-
-
-def test_a_second_attempt_is_resumed_as_the_second(tmp_path, cut_off, monkeypatch):
-    plain = adversarial.Health.on_epoch_end
-    failures = []
-
-    def fail_in_the_second_epoch(self, epoch, logs):
-        if epoch == 1 and not failures:
-            failures.append(epoch)
-            raise adversarial.TrainingFailure("it failed")
-        plain(self, epoch, logs)
-
-    monkeypatch.setattr(adversarial.Health, "on_epoch_end", fail_in_the_second_epoch)
-    cut_off(6 + 8, sparce(), tmp_path)  # two epochs of the first attempt, two and a half of the second
-    resumed = sparce().fit(X, Y, checkpoint=tmp_path)
-    failures.clear()
-    assert_same(resumed, sparce().fit(X, Y))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda folder: sparce(CONFIG.override("seed=1")).fit(X, Y, checkpoint=folder),
-        lambda folder: sparce(CONFIG.override("train.lr=1e-4")).fit(X, Y, checkpoint=folder),
-        lambda folder: sparce().fit(X + 1, Y, checkpoint=folder),
-        lambda folder: sparce().fit(X, (Y + 1) % 3, checkpoint=folder),
-        lambda folder: sparce().fit(X, Y, checkpoint=folder, constraints=sp.Constraints(direction={"f3": "up"})),
-        lambda folder: sparce(terms={"mine": LossTerm(1.0, lambda q, c: c.mean((1, 2)))}).fit(X, Y, checkpoint=folder),
-    ],
-    ids=["seed", "lr", "series", "labels", "constraints", "terms"],
-)
-def test_a_checkpoint_of_another_training_is_refused(other, tmp_path, cut_off):
-    cut_off(5, sparce(), tmp_path)
-    before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(FileFormatError, match=r"other settings or data. Choose another folder, or remove it"):
-        other(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
-
-
-def test_a_checkpoint_for_another_classifier_is_refused(tmp_path, cut_off):
-    cut_off(5, sparce(), tmp_path)
-    with pytest.raises(FileFormatError, match="belongs to a training for another classifier"):
-        sparce(sharpness=5.0).fit(X, Y, checkpoint=tmp_path)
+    cut_off(8, tmp_path, config)
+    assert saved(Sparce(config).fit(X, Y, checkpoint=tmp_path)) == saved(whole)
+    stopped = Sparce(config).fit(X, Y, checkpoint=tmp_path)
+    assert saved(stopped) == saved(whole) and stopped.steps == 0
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path, cut_off):
-    cut_off(5, sparce(), tmp_path)
+    cut_off(5, tmp_path)
     whole = (tmp_path / FILE).read_bytes()
+
+    def refused(damaged):
+        with pytest.raises(FileFormatError, match=r"no checkpoint, or it is damaged: .* Remove it"):
+            Sparce().fit(X, Y, checkpoint=tmp_path)
+        assert (tmp_path / FILE).read_bytes() == damaged
+
     for damaged in (whole[:-100], b"", b"no checkpoint at all" * 50):
         (tmp_path / FILE).write_bytes(damaged)
-        with pytest.raises(FileFormatError, match=r"no checkpoint, or it is damaged: .* Remove it"):
-            sparce().fit(X, Y, checkpoint=tmp_path)
+        refused(damaged)
     for metadata in (None, {"other": "file"}, {"header": "[]"}, {"header": "{}"}):
         safetensors.numpy.save_file({"x": X}, tmp_path / FILE, metadata=metadata)
-        with pytest.raises(FileFormatError, match="no checkpoint, or it is damaged"):
-            sparce().fit(X, Y, checkpoint=tmp_path)
+        refused((tmp_path / FILE).read_bytes())
 
 
 def test_a_place_that_cannot_be_written_is_an_error_in_words(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot write"):
-        sparce().fit(X, Y, checkpoint=tmp_path / "file")
+        Sparce().fit(X, Y, checkpoint=tmp_path / "file")
 
 
-def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off):
+def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off, saved):
     resource = pytest.importorskip("resource")
-    cut_off(5, sparce(), tmp_path)
+    cut_off(5, tmp_path)
     before = (tmp_path / FILE).read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
     try:
-        with pytest.raises(StorageError, match="cannot write"):
-            sparce().fit(X, Y, checkpoint=tmp_path)
+        with pytest.raises(StorageError):
+            Sparce().fit(X, Y, checkpoint=tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (tmp_path / FILE).read_bytes() == before
     assert [f.name for f in tmp_path.iterdir() if f.is_file()] == [FILE]  # nothing half-written stays
-    assert_same(sparce().fit(X, Y, checkpoint=tmp_path), sparce().fit(X, Y))
+    assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))
+
+
+def test_to_forget_removes_the_checkpoints_of_a_folder_and_of_its_subfolders_alone(tmp_path):
+    for folder in (tmp_path, tmp_path / "second"):
+        folder.mkdir(exist_ok=True)
+        safetensors.numpy.save_file({"x": X}, folder / FILE, metadata={"header": '{"identity": "this"}'})
+        (folder / "other.txt").write_text("stays")
+        assert is_of(folder, "this") and not is_of(folder, "that")
+    forget(tmp_path)
+    for folder in (tmp_path, tmp_path / "second"):
+        assert not (folder / FILE).exists() and (folder / "other.txt").exists() and not is_of(folder, "this")
+    forget(tmp_path)  # nothing to remove is no error

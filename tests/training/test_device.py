@@ -34,12 +34,12 @@ def test_a_name_that_is_no_device_says_which_are(name, message):
 
 def test_a_gpu_that_is_not_there_is_an_error_before_any_work(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(CapabilityError, match="'cuda' was asked for, but torch sees no CUDA device here"):
+    with pytest.raises(CapabilityError, match="device 'cuda' is not available: torch sees no CUDA device here"):
         resolve_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert resolve_device("cuda:1") == torch.device("cuda:1")
-    with pytest.raises(CapabilityError, match="'cuda:2' was asked for, but there are 2 CUDA devices"):
+    with pytest.raises(CapabilityError, match="device 'cuda:2' is not available: there are 2 CUDA devices"):
         resolve_device("cuda:2")
 
 

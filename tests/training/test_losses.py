@@ -1,13 +1,18 @@
-"""The five terms and the discriminator's loss, by hand on two series of three steps and two features."""
+"""The five terms, their weighted sum and the user's own terms, by hand on two small series."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
+from sparcets.config.explainers import LossWeights
+from sparcets.errors import ConfigError
 from sparcets.training import losses
+from sparcets.training.losses import EXPLAINED, Candidate, LossTerm, Objective
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])  # (2, 3, 2)
+NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
 
 
 def close(value, expected):
@@ -91,17 +96,130 @@ def test_the_hinge_loss_by_hand():
     close(losses.hinge_discriminator(logits, logits.flip(0)), [3.0 + 4.0, 0.5 + 1.5, 0.0 + 0.0])
 
 
-def test_the_hinge_loss_leaves_alone_what_is_told_apart():
+def test_the_hinge_loss_has_no_gradient_beyond_its_margin():
     real, fake = torch.tensor([2.0, 0.0], requires_grad=True), torch.tensor([-2.0, 0.0], requires_grad=True)
     losses.hinge_discriminator(real, fake).sum().backward()
     assert real.grad.tolist() == [0.0, -1.0] and fake.grad.tolist() == [0.0, 1.0]
 
 
-def test_where_gates_decide_sparsity_pulls_at_them_and_leaves_the_changes_alone():
+def test_with_gates_sparsity_acts_on_them_and_not_on_the_residuals():
     delta = torch.tensor([[[2.0, 0.0], [3.0, 0.0]]], requires_grad=True)
     openness = torch.tensor([[[0.9, 0.1], [0.8, 0.0]]], requires_grad=True)
     value = losses.sparsity(delta, 2, openness)
-    torch.testing.assert_close(value.detach(), torch.tensor([0.5]))  # the exact count is what is told
+    torch.testing.assert_close(value.detach(), torch.tensor([0.5]))  # the exact count is reported
     value.sum().backward()
     torch.testing.assert_close(openness.grad, torch.full_like(openness, 1 / 4))
     assert delta.grad is None
+
+
+def candidate():
+    return Candidate(
+        delta=DELTA,
+        target=torch.tensor([1, 0]),
+        log_proba=torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(),
+        logit=torch.zeros(2),
+        query_raw=torch.zeros(2, 3, 2),
+        counterfactual_raw=10 * DELTA,
+    )
+
+
+def objective(*, trains_sparsity=True, domain_losses=None, hinge=False, **weights):
+    chosen = LossWeights(**(NONE | weights))
+    return Objective(chosen, n_mutable=2, trains_sparsity=trains_sparsity, domain_losses=domain_losses, hinge=hinge)
+
+
+def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
+    of = objective(adversarial=1, classification=2, similarity=3, sparsity=4, smoothness=5)
+    total, values = of(candidate())
+    expected = [
+        math.log(2),
+        (math.log(2) + math.log(4)) / 2,
+        (4 / 6 + 7 / 6) / 2,
+        (3 / 6 + 2 / 6) / 2,
+        ((math.sqrt(2) + math.sqrt(10) + 2) / 6 + 5 / 6) / 2,
+    ]
+    assert of.names == ("adversarial", "classification", "similarity", "sparsity", "smoothness")
+    torch.testing.assert_close(values, torch.tensor(expected))
+    torch.testing.assert_close(total, torch.tensor(sum((i + 1) * v for i, v in enumerate(expected))))
+
+
+def test_a_weight_of_0_leaves_the_term_out():
+    of = objective(similarity=1)
+    assert of.names == ("similarity",)
+    assert not of.needs_classifier and not of.needs_discriminator
+    assert objective(classification=1).needs_classifier and objective(adversarial=1).needs_discriminator
+
+
+def test_generator_and_discriminator_play_for_the_same_loss():
+    real, fake = torch.tensor([0.5, 3.0]), torch.tensor([0.5, -3.0])
+    logit = torch.tensor([0.5, -1.5])
+    plain, hinge = objective(adversarial=1), objective(adversarial=1, hinge=True)
+    judged = replace(candidate(), logit=logit)
+    torch.testing.assert_close(hinge(judged)[0], torch.tensor(0.5))  # minus the mean logit
+    torch.testing.assert_close(hinge.discriminator(real, fake), torch.tensor((0.5 + 1.5) / 2))
+    entropy = [math.log(1 + math.exp(-v)) for v in (0.5, -1.5)]
+    torch.testing.assert_close(plain(judged)[0], torch.tensor(sum(entropy) / 2))
+    halves = [math.log(1 + math.exp(-v)) / 2 for v in (0.5, 3.0, -0.5, 3.0)]
+    torch.testing.assert_close(plain.discriminator(real, fake), torch.tensor(sum(halves) / 2))
+
+
+def test_the_explained_classifier_weighs_a_quarter_and_the_auxiliary_ones_share_the_rest():
+    of = objective(classification=1)
+    one = candidate()
+    others = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]).log()
+    total, values = of(replace(one, log_proba=torch.cat([one.log_proba[None], others])))
+    assert EXPLAINED == 0.25
+    expected = 0.25 * (math.log(2) + math.log(4)) / 2
+    expected += 0.75 * (math.log(10) + math.log(2) + math.log(2) + math.log(4)) / 4
+    torch.testing.assert_close(total, torch.tensor(expected))
+    torch.testing.assert_close(values, torch.tensor([expected]))
+    torch.testing.assert_close(of(replace(one, log_proba=one.log_proba[None]))[0], of(one)[0])  # an ensemble of one
+
+
+def test_the_weight_of_sparsity_is_each_query_s_own_and_the_report_is_without_it():
+    of = objective(similarity=3, sparsity=4)
+    total, values = of(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))
+    torch.testing.assert_close(values, torch.tensor([11 / 12, 5 / 12]))
+    torch.testing.assert_close(total, torch.tensor(3 * 11 / 12 + 4 * (0.5 * 3 / 6 + 3 * 2 / 6) / 2))
+    without = objective(similarity=3)
+    torch.testing.assert_close(
+        without(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))[0], without(candidate())[0]
+    )
+
+
+def test_own_terms_are_in_the_data_s_units_and_a_weight_of_0_never_calls_them():
+    def never(query, counterfactual):
+        raise AssertionError("called")
+
+    largest = LossTerm(0.5, lambda q, c: (c - q).amax((1, 2)))
+    of = objective(similarity=1, domain_losses={"largest": largest, "never": LossTerm(0.0, never)})
+    total, values = of(candidate())
+    assert of.names == ("similarity", "largest")
+    torch.testing.assert_close(values, torch.tensor([11 / 12, 30.0]))  # largest changes 20 and 40
+    torch.testing.assert_close(total, torch.tensor(11 / 12 + 15))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sparsity", "the term 'sparsity' is one of the five already"),
+        ("valid", "'valid' is the name of another value in the history"),
+    ],
+)
+def test_a_taken_name_is_an_error(name, message):
+    with pytest.raises(ConfigError, match=message):
+        objective(similarity=1, domain_losses={name: LossTerm(1.0, lambda q, c: c.sum((1, 2)))})
+
+
+def test_what_is_no_term_is_an_error():
+    with pytest.raises(ConfigError, match=r"the term 'mine' must be a LossTerm\(weight, function\), got function"):
+        objective(similarity=1, domain_losses={"mine": lambda q, c: c})
+
+
+@pytest.mark.parametrize(
+    ("function", "came"), [(lambda q, c: c.mean(), r"shape \(\)"), (lambda q, c: c.sum(2), r"shape \(2, 3\)")]
+)
+def test_a_term_that_gives_no_value_per_query_is_an_error(function, came):
+    of = objective(similarity=1, domain_losses={"mine": LossTerm(1.0, function)})
+    with pytest.raises(ConfigError, match=rf"'mine' must return one value per query, a tensor of 2, got {came}"):
+        of(candidate())

@@ -9,31 +9,27 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.errors import ConfigError, SparcetsError
 from sparcets.experiments.benchmark.memory import memory_of_stream
-from sparcets.experiments.benchmark.plain_step import plain_step
-from sparcets.experiments.benchmark.speed_setting import Bench, SpeedSizes, fit_explainer, series, train_classifier
+from sparcets.experiments.benchmark.speed_setting import Bench, SpeedSizes, series
+from sparcets.experiments.benchmark.speed_training import training
 from sparcets.explainers.sparcets.gpu import generate
 from sparcets.explainers.sparcets.operating_point import best_point
 from sparcets.storage import atomic_path
-
-if TYPE_CHECKING:
-    from sparcets.explainers.gan_training import GanTraining
 
 Row = dict[str, Any]
 LARGE_CALL = 8192  # queries per call on a GPU
 LARGEST_CALL = 16 * LARGE_CALL
 QUERIES_PER_SIZE = 8  # the growth with queries is measured at these multiples of the sizes
-MAX_SECONDS = 4.0  # for one rate of training on a CPU
 # Names in rows of earlier versions.
 _OLD_NAMES = {"sparce": "sparcets", "sparce, data on the GPU": "sparcets, data on the GPU"}
 FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # those whose answers are all valid
@@ -108,70 +104,6 @@ def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
             temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def training(bench: Bench) -> Iterator[Row]:
-    """Yield training steps per second by method and batch size; the reference is :func:`plain_step`, batch size 32."""
-    from sparcets.config.explainers import CounterGanConfig, ExplainerConfig, GanConfig, SparceConfig
-
-    plain = plain_step(bench.X, train_classifier(bench, bench.X, bench.y), 1, bench.device)
-    reference = _rate(bench, plain, bench.sizes.steps)
-    unit = "steps/s"
-    yield {"name": "the paper's step, plain", "batch": 32, "value": reference, "unit": unit}
-    methods = (
-        ("sparcets", "sparcets", ExplainerConfig(prototypes="never")),
-        ("sparce, paper", "sparce", SparceConfig.paper(target=1)),
-        ("countergan, paper", "countergan", CounterGanConfig.paper(target=1)),
-        ("gan, paper", "gan", GanConfig.paper(target=1)),
-    )
-    for name, method, config in methods:
-        config = config.override("train.epochs=1", f"device={bench.device}", f"seed={bench.seed}")
-        for batch in bench.sizes.batches:
-            rate = _training_rate(bench, method, config.override(f"train.batch_size={batch}"))
-            yield {
-                "name": name,
-                "batch": batch,
-                "value": rate,
-                "unit": unit,
-                "ratio": rate * batch / (reference * 32),  # in series per second, since larger batches do more per step
-                "reference": "the paper's step, plain",
-            }
-
-
-def _training_rate(bench: Bench, method: str, config: Any) -> float:
-    """Return the training steps per second of a method, in a fit whose training loop is replaced by timed steps."""
-    from sparcets.explainers import EXPLAINERS
-    from sparcets.training.cuda import CapturedStep
-
-    kind = EXPLAINERS.load(method)
-    rates = []
-
-    def run_timed_steps(self: Any, training: GanTraining, progress: bool | None) -> None:
-        step = CapturedStep(training.step, training.step.x.device)
-        batches = [batch for epoch in range(bench.sizes.steps) for batch in training.pairing(epoch)]
-        next_batch = iter(batches * (2 + 10 // len(batches)))
-        rates.append(_rate(bench, lambda: step.update(next(next_batch)), min(bench.sizes.steps, len(batches))))
-
-    timed = type(kind.__name__, (kind,), {"_run_training": run_timed_steps})
-    timed(bench.classifier(), config).fit(bench.X, bench.y, progress=False)
-    return rates[0]
-
-
-def _rate(bench: Bench, call: Callable[[], Any], times: int) -> float:
-    """Return the calls per second after a warm-up; on a CPU, it stops after ``MAX_SECONDS``."""
-    with bench.timer() as seconds:
-        for _ in range(5):  # capturing a CUDA graph takes three plain steps first
-            call()
-            if bench.device.type == "cpu" and seconds() > MAX_SECONDS / 2:
-                break
-    with bench.timer() as seconds:
-        done = 0
-        while done < times:
-            call()
-            done += 1
-            if bench.device.type == "cpu" and seconds() > MAX_SECONDS:  # on a GPU, reading the time would wait for it
-                break
-        return done / seconds()
-
-
 def fitting(bench: Bench) -> Iterator[Row]:
     """Yield the seconds of a whole fit with default settings, including the auxiliary classifiers."""
     from sparcets.config.explainers import ExplainerConfig
@@ -235,7 +167,7 @@ def device_rate(bench: Bench, explainer: Any, n: int) -> float:
     model, point = explainer._model, best_point(explainer.trade_off_)
     raw = torch.as_tensor(bench.queries(n), device=bench.device)
     target, tolerance = torch.ones(n, dtype=torch.int64, device=bench.device), torch.zeros(raw.shape[2]).to(raw)
-    return n * _rate(bench, lambda: generate(model, raw, target, tolerance, point), 8)
+    return n * bench.rate(lambda: generate(model, raw, target, tolerance, point), 8)
 
 
 def _explaining_rate(
@@ -294,7 +226,7 @@ def scaling(bench: Bench) -> Iterator[Row]:
     n = sizes.decades[-1] // 4
     # Training on the longest series takes most of the time, and a shorter training suffices.
     shorter = replace(sizes, classifier_steps=min(80, sizes.classifier_steps), epochs=min(3, sizes.epochs))
-    short = Bench(device=str(bench.device), sizes=shorter, seed=bench.seed)
+    short = bench.with_sizes(shorter)
 
     def seconds(explainer: Any, queries: FloatArray) -> float:
         taken = [len(queries) / _explaining_rate(bench, explainer, queries)[0]]
@@ -304,7 +236,7 @@ def scaling(bench: Bench) -> Iterator[Row]:
 
     def of_shape(n_steps: int, n_features: int) -> float:
         X, y = series(120, n_steps, n_features, seed=bench.seed)
-        explainer = fit_explainer(short, train_classifier(short, X, y), X, y)
+        explainer = short.fit_explainer(short.fit_classifier(X, y), X, y)
         return seconds(explainer, np.resize(X[y == 0], (n, n_steps, n_features)))
 
     explainer = bench.explainer()
@@ -314,11 +246,18 @@ def scaling(bench: Bench) -> Iterator[Row]:
         "steps": lambda size: of_shape(size, 20),
     }
     for name, measure in measures.items():
-        taken = [measure(size) for size in sizes.decades]
-        exponent = float(np.polyfit(np.log(sizes.decades), np.log(taken), 1)[0])
         factor = QUERIES_PER_SIZE if name == "queries" else 1
-        measured = {factor * size: value for size, value in zip(sizes.decades, taken, strict=True)}
-        yield {"name": name, "value": exponent, "unit": "exponent", "seconds": measured}
+        measured = {factor * size: measure(size) for size in sizes.decades}
+        yield {"name": name, "value": growth_exponent(measured), "unit": "exponent", "seconds": measured}
+
+
+def growth_exponent(seconds: Mapping[int, float]) -> float:
+    """Return the exponent of the power law fitted to times by size.
+
+    >>> round(growth_exponent({10: 0.2, 100: 2.0, 1000: 20.0}), 6)
+    1.0
+    """
+    return float(np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0])
 
 
 PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {

@@ -14,6 +14,8 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 
+MAX_SECONDS = 4.0  # for one rate on a CPU
+
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedSizes:
@@ -83,19 +85,59 @@ class Bench:
     def classifier(self) -> Any:
         """Return the classifier to explain: a bi-LSTM of the default size."""
         if "classifier" not in self._created:
-            self._created["classifier"] = train_classifier(self, self.X, self.y)
+            self._created["classifier"] = self.fit_classifier(self.X, self.y)
         return self._created["classifier"]
 
     def explainer(self) -> Any:
         """Return an explainer with default settings, trained for a few epochs."""
         if "explainer" not in self._created:
-            self._created["explainer"] = fit_explainer(self, self.classifier(), self.X, self.y)
+            self._created["explainer"] = self.fit_explainer(self.classifier(), self.X, self.y)
         return self._created["explainer"]
 
     def queries(self, n: int) -> FloatArray:
         """Return ``n`` series (n, time, features) that the classifier puts into class 0."""
         found = self.X[self.classifier().predict(self.X) == 0]
         return np.ascontiguousarray(np.resize(found if len(found) else self.X, (n, *self.X.shape[1:])))
+
+    def fit_classifier(self, X: FloatArray, y: Any) -> Any:
+        """Return a bi-LSTM of the default size, trained for a few steps."""
+        from sparcets.classifiers.torch_classifier import TorchClassifier
+        from sparcets.config.models import ClassifierConfig
+
+        epochs = -(-32 * self.sizes.classifier_steps // len(X))
+        config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(self.device), seed=self.seed)
+        return TorchClassifier("bilstm", config).fit(X, y, progress=False)
+
+    def fit_explainer(self, classifier: Any, X: FloatArray, y: Any) -> Any:
+        """Return an explainer with default settings, trained for a few epochs."""
+        from sparcets.config.explainers import ExplainerConfig
+        from sparcets.explainers.sparcets.explainer import Explainer
+
+        short = (f"train.epochs={self.sizes.epochs}", "weights.sparsity=0.3", "prototypes=never")
+        config = ExplainerConfig().override(*short, f"device={self.device}", f"seed={self.seed}")
+        return Explainer(classifier, config).fit(X, y, progress=False)
+
+    def with_sizes(self, sizes: SpeedSizes) -> Bench:
+        """Return a bench of other sizes on the same device."""
+        return type(self)(device=str(self.device), sizes=sizes, seed=self.seed)
+
+    def rate(self, call: Callable[[], Any], times: int) -> float:
+        """Return the calls per second after a warm-up; on a CPU, it stops after ``MAX_SECONDS``."""
+        with self.timer() as seconds:
+            for _ in range(5):  # capturing a CUDA graph takes three plain steps first
+                call()
+                if self.device.type == "cpu" and seconds() > MAX_SECONDS / 2:
+                    break
+        with self.timer() as seconds:
+            done = 0
+            while done < times:
+                call()
+                done += 1
+                if (
+                    self.device.type == "cpu" and seconds() > MAX_SECONDS
+                ):  # on a GPU, reading the time would wait for it
+                    break
+            return done / seconds()
 
     @contextmanager
     def timer(self) -> Iterator[Callable[[], float]]:
@@ -126,23 +168,3 @@ def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatAr
     y = np.arange(n) % 2
     X[y == 1, :, : (n_features + 1) // 2] += 1.0
     return X, y
-
-
-def train_classifier(bench: Bench, X: FloatArray, y: Any) -> Any:
-    """Return a bi-LSTM of the default size, trained for a few steps."""
-    from sparcets.classifiers.torch_classifier import TorchClassifier
-    from sparcets.config.models import ClassifierConfig
-
-    epochs = -(-32 * bench.sizes.classifier_steps // len(X))
-    config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(bench.device), seed=bench.seed)
-    return TorchClassifier("bilstm", config).fit(X, y, progress=False)
-
-
-def fit_explainer(bench: Bench, classifier: Any, X: FloatArray, y: Any) -> Any:
-    """Return an explainer with default settings, trained for a few epochs."""
-    from sparcets.config.explainers import ExplainerConfig
-    from sparcets.explainers.sparcets.explainer import Explainer
-
-    short = (f"train.epochs={bench.sizes.epochs}", "weights.sparsity=0.3", "prototypes=never")
-    config = ExplainerConfig().override(*short, f"device={bench.device}", f"seed={bench.seed}")
-    return Explainer(classifier, config).fit(X, y, progress=False)

@@ -1,1 +1,1 @@
-"""Our own method, in the order of its work: ``explainer.py`` says it."""
+"""Our own method. ``explainer.py`` holds the order of fit and explain; each step has a file beside it."""

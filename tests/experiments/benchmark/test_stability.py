@@ -1,4 +1,4 @@
-"""Stability: the same answers where nothing matters, other ones where something does."""
+"""Stability: equal answers if nothing varies, and measured differences otherwise."""
 
 import math
 from typing import Any
@@ -49,8 +49,8 @@ def test_another_model_may_refuse(data: sp.Dataset, explainer: sp.Nearest) -> No
 
     e = explainer.explain(data.X_test, target=1)
     found = measure_stability(explainer, data, e, retrained=sp.wrap(doubting))
-    asked = e[(e.status != "unchanged") & e.valid]
-    assert found["retrained_accepts"] == pytest.approx((asked.counterfactual[:, 0, 3] <= 0).mean())
+    valid = e[(e.status != "unchanged") & e.valid]
+    assert found["retrained_accepts"] == pytest.approx((valid.counterfactual[:, 0, 3] <= 0).mean())
     assert 0 < found["retrained_accepts"] < 1 and found["retrained_distance"] > 0
 
 
@@ -70,10 +70,10 @@ def test_queries_that_are_in_the_target_class_already_do_not_count(data: sp.Data
 
 def test_the_first_queries_are_compared(data: sp.Dataset, explainer: sp.Nearest) -> None:
     e = explainer.explain(data.X_test, target=1)
-    asked = e[e.status != "unchanged"]
+    answered = e[e.status != "unchanged"]
     model = sp.wrap(mean_proba)
     some = measure_stability(explainer, data, e, retrained=model, at_most=3)
-    assert some == measure_stability(explainer, data, asked[:3], retrained=model)
+    assert some == measure_stability(explainer, data, answered[:3], retrained=model)
     assert some != measure_stability(explainer, data, e, retrained=model)
 
 

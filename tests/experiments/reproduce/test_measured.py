@@ -49,13 +49,13 @@ def test_numbers_by_hand() -> None:
 def test_bold_where_the_paper_is_missed() -> None:
     assert with_published([0.53], Reported(0.40, 0.06)) == "**0.53** / 0.40 ± 0.06"
     assert with_published([0.51], Reported(0.40, 0.06)) == "0.51 / 0.40 ± 0.06"
-    assert with_published([0.9], Reported(0.40)) == "0.90 / 0.40"  # no std, no verdict
+    assert with_published([0.9], Reported(0.40)) == "0.90 / 0.40"  # no std, not compared
     assert with_published([], Reported(0.40, 0.06)) == "– / 0.40 ± 0.06"
     assert with_published([0.003], Reported(0.0, 0.0)) == "0.003 / 0.00 ± 0.00"
 
 
 @given(st.floats(-5, 5), st.floats(0, 1), st.floats(-5, 5))
-def test_bold_and_verdict_are_one(mean: float, std: float, ours: float) -> None:
+def test_bold_means_no_agreement(mean: float, std: float, ours: float) -> None:
     published = Reported(mean, std)
     assert with_published([ours], published).startswith("**") is not published.agrees(ours)
 
@@ -69,6 +69,10 @@ def test_verdicts_by_hand(make_row) -> None:
     found = compare(Runs(rows), "catching")
     assert [(v.method, v.measure, v.agrees) for v in found] == [
         ("GAN", "precision", True),
-        ("GAN", "similarity", False),  # 0.30 over all queries against 0.22 ± 0.02; that over valid ones is no matter
+        (
+            "GAN",
+            "similarity",
+            False,
+        ),  # 0.30 over all queries against 0.22 ± 0.02; the mean over valid answers is not used
     ]
     assert (found[1].ours, found[1].papers) == ("0.30 ± 0.00", "0.22 ± 0.02")

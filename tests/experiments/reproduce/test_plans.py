@@ -1,4 +1,4 @@
-"""What is run: every cell the tables and figures need, each once."""
+"""The plan: every cell that the tables and figures need, once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""reproduce as a whole, with a benchmark that only writes rows: resumed, joined with what is there, refused."""
+"""The reproduction as a whole, with a benchmark that only writes rows: resumed, extended, refused."""
 
 import json
 from pathlib import Path
@@ -10,13 +10,12 @@ from sparcets.datasets.load import load_dataset
 from sparcets.errors import ConfigError, DataNotFoundError, UnknownNameError
 from sparcets.experiments.benchmark.plan import Plan
 from sparcets.experiments.benchmark.store import ResultStore
-from sparcets.experiments.reproduce import run as module
-from sparcets.experiments.reproduce.run import describe, reproduce
+from sparcets.experiments.reproduce.run import dataset_facts, reproduce
 
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Let runs take no time; return the keys of those that were run."""
+    """Replace the runs by rows of fixed numbers; return the keys of the cells that were run."""
     keys: list[str] = []
 
     def fake(plan: Plan, folder: Path, **other: Any) -> list[dict[str, Any]]:
@@ -34,11 +33,13 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setattr("sparcets.experiments.benchmark.runner.run_plan", fake)
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "none"))
-    monkeypatch.setattr(module, "draw_figures", lambda *given, **other: ([], {"figure1": "none kept."}))
+    monkeypatch.setattr(
+        "sparcets.experiments.reproduce.run.draw_figures", lambda *given, **other: ([], {"figure1": "none kept."})
+    )
     return keys
 
 
-def test_a_second_call_does_what_is_missing(ran: list[str], tmp_path: Path) -> None:
+def test_a_second_call_runs_what_is_missing(ran: list[str], tmp_path: Path) -> None:
     notes: list[str] = []
     made = reproduce("table1", out=tmp_path / "r", on_note=notes.append)
     assert made.computed == len(ran) == 16  # two sets (MotionSense is not there), four methods, two seeds
@@ -61,14 +62,14 @@ def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Pat
     assert "## The four methods" in page and "## Target classes" in page and "## Time" not in page
     assert "**MotionSense is left out**" in page
     stored = json.loads((tmp_path / "reproduction.json").read_text())
-    assert stored["asked"] == ["table1", "targets"] and stored["repetitions"] == 1
+    assert stored["parts"] == ["table1", "targets"] and stored["repetitions"] == 1
     assert reproduce("table1", out=tmp_path, repetitions=2).computed == 8  # one more seed
     assert "none kept" in reproduce("figures", out=tmp_path, repetitions=2).page.read_text(encoding="utf-8")
 
 
 def test_one_folder_holds_one_scale(ran: list[str], tmp_path: Path) -> None:
     reproduce("table1", out=tmp_path, repetitions=1)
-    with pytest.raises(ConfigError, match="holds a reproduction at scale small, but scale full"):
+    with pytest.raises(ConfigError, match="contains a reproduction at scale small, got scale full"):
         reproduce("table1", scale="full", out=tmp_path)
 
 
@@ -77,13 +78,13 @@ def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) ->
     assert "motionsense" not in made.left_out
     assert {row["source"] for row in made.rows if row["dataset"] == "motionsense"} == {make_file}
     assert made.tables["datasets"].rows[1][1] == "40 / 7,544"
-    again = reproduce("table1", out=tmp_path, repetitions=1)  # the runs that are there are about that file
+    again = reproduce("table1", out=tmp_path, repetitions=1)  # the stored runs belong to that file
     assert again.computed == 0 and len(again.rows) == len(made.rows)
 
 
 def test_one_folder_holds_one_first_seed(ran: list[str], tmp_path: Path) -> None:
     reproduce("table1", out=tmp_path, repetitions=1, seed=3)
-    with pytest.raises(ConfigError, match="holds runs from seed 3 on, but seed 0 was asked for"):
+    with pytest.raises(ConfigError, match="contains runs from seed 3 on, got seed 0"):
         reproduce("table1", out=tmp_path, repetitions=1)
 
 
@@ -97,7 +98,7 @@ def make_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_mistakes_show_before_any_work(ran: list[str], tmp_path: Path) -> None:
+def test_errors_are_raised_before_any_work(ran: list[str], tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="no data set of the paper 'catchin'"):
         reproduce("table1", out=tmp_path, sources={"catchin": "x.npz"})
     with pytest.raises(DataNotFoundError, match="no file"):
@@ -107,8 +108,8 @@ def test_mistakes_show_before_any_work(ran: list[str], tmp_path: Path) -> None:
     assert ran == [] and not (tmp_path / "reproduction.json").exists()
 
 
-def test_a_set_is_described() -> None:
-    facts = describe(load_dataset("catching"), "catching")
+def test_dataset_facts() -> None:
+    facts = dataset_facts(load_dataset("catching"), "catching")
     assert facts == {
         "title": "Catching (simulated)",
         "n_samples": 1975,

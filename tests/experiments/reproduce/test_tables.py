@@ -1,4 +1,4 @@
-"""Hand-made rows: every number in the right cell, what is missing as a dash, errors as they are."""
+"""Tables from rows made by hand: numbers in the right cells, dashes for missing ones, errors."""
 
 import csv
 import io
@@ -53,8 +53,8 @@ def test_a_run_that_failed_shows_its_error(make_row, facts) -> None:
     assert cell(tables["table1"], "precision", *at) == "TrainingError: dead | gone"
     assert cell(tables["table1"], "valid", *at) == "–"
     assert r"TrainingError: dead \| gone |" in tables["table1"].to_markdown()
-    assert cell(tables["timing"], "together, s", *at) == "TrainingError: dead | gone"
-    # Where another seed went well, its numbers stand there, and the note tells of the failure.
+    assert cell(tables["timing"], "total, s", *at) == "TrainingError: dead | gone"
+    # If another seed succeeded, its numbers are in the table, and the error is in the note.
     assert cell(tables["table1"], "valid", "Catching (simulated)", "SPARCE") == "0.50"
     assert "Failed: Catching (simulated), SPARCE, seed 1: MemoryError: full" in tables["table1"].note
 
@@ -99,8 +99,8 @@ def test_times_of_less_work_are_not_compared(make_row, facts) -> None:
     rows = [make_row(label="GAN") | {"settings": ["train.epochs=3"]}]
     table = make_tables(rows, facts, ["timing"])["timing"]
     at = ("Catching (simulated)", "GAN")
-    assert cell(table, "together, s", *at) == "11.00" and cell(table, "faster", *at) == "–"
-    assert "This scale does less work than the paper" in table.note
+    assert cell(table, "total, s", *at) == "11.00" and cell(table, "faster", *at) == "–"
+    assert "At this scale there is less work than in the paper" in table.note
 
 
 def test_datasets_by_hand(facts) -> None:
@@ -135,7 +135,7 @@ def test_saliency_by_hand(make_row, facts) -> None:
     assert cell(found, "AUC, pooled", "1", "ICS") == "E: x"
 
 
-def test_the_data_come_with_the_accuracies_of_those_who_judge(make_row, facts) -> None:
+def test_accuracies_of_classifier_and_judges(make_row, facts) -> None:
     rows = [make_row(error="E: x"), {**make_row(seed=1), "accuracy": 0.91, "judges": {"fcn": 0.9, "bigru": 0.8}}]
     assert make_tables(rows, facts, [])["datasets"].rows[0][-2:] == ("0.910", "fcn 0.900, bigru 0.800")
     assert make_tables([], facts, [])["datasets"].rows[0][-2:] == ("–", "–")
@@ -157,16 +157,16 @@ def test_geometry_by_hand(make_row, facts) -> None:
     assert found.rows[0][:4] == ("ICS", "0", "–", "–")
 
 
-def test_the_time_tells_how_many_ran_at_once(make_row, facts) -> None:
+def test_the_note_on_times_has_the_number_of_workers(make_row, facts) -> None:
     def note(*workers):
         rows = [{**make_row(seed=seed), "workers": n} for seed, n in enumerate(workers)]
         return make_tables(rows, facts, ["timing"])["timing"].note
 
     assert "one run at a time" in note(1, 1)
-    assert "up to 9 runs side by side" in note(1, 9)
+    assert "up to 9 runs in parallel" in note(1, 9)
 
 
-def test_only_what_was_asked_for(facts) -> None:
+def test_only_the_tables_of_the_given_parts(facts) -> None:
     assert list(make_tables([], facts, ["targets", "timing"])) == ["datasets", "targets", "timing"]
     assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing", "geometry"]
     assert list(make_tables([], facts, ["figures"])) == ["datasets", "geometry"]

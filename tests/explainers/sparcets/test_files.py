@@ -1,4 +1,4 @@
-"""A recipe as arrays and back: the same answers, whoever the classifier is and whatever the generator follows."""
+"""A fitted model as arrays and back: the same answers, whatever the classifier and the generator are."""
 
 import json
 
@@ -8,14 +8,13 @@ import torch
 
 import sparcets as sp
 from sparcets.errors import CapabilityError, FileFormatError
-from sparcets.explainers import sparce
-from sparcets.explainers.sparcets.files import ABOUT, recipe_from_arrays
+from sparcets.explainers.sparcets.files import HEADER, model_from_arrays, model_to_arrays
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
 X, Y = make_series(36, n_steps=9)
 QUERIES = make_series(6, n_steps=9, seed=1)[0]
-SMALL = ("generator.hidden=6", "discriminator.hidden=6", "train.epochs=1", "train.batch_size=16")
+SMALL = ("generator.hidden=6", "critic.hidden=6", "train.epochs=1", "train.batch_size=16")
 
 
 def module():
@@ -31,104 +30,98 @@ def trained():
 
 
 KINDS = {
-    "free": (module, ()),
+    "residuals": (module, ()),
     "no gates": (module, ("gate=none",)),
-    "guided": (module, ("guide=always",)),
-    "black box": (black_box, ("guide=always",)),
-    "a network of ours": (trained, ("gate=stretch",)),
-    "features alone": (module, ("gate=feature",)),
-    "recurrent": (module, ("generator.backbone=gru", "guide=always")),
+    "gates per feature": (module, ("gate=feature",)),
+    "prototypes": (module, ("prototypes=always",)),
+    "black box": (black_box, ("prototypes=always",)),
+    "TorchClassifier": (trained, ()),
+    "recurrent": (module, ("generator.backbone=gru", "prototypes=always")),
     "size by the data": (module, ("generator.hidden=null", "generator.layers=null", "train.batch_size=null")),
 }
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=str)
+def build(classifier, *settings):
+    return sp.Explainer(classifier, sp.ExplainerConfig.tiny().override(*SMALL, *settings))
+
+
+def arrays_of(explainer):
+    return model_to_arrays(explainer._model, explainer.classifier, explainer.trade_off_, explainer.silent_features_)
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def pair(request, tmp_path_factory):
-    """Return a fitted explainer, the same one read back, and where it lies."""
-    build, settings = KINDS[request.param]
-    classifier = build()
+    """Return a fitted explainer, and the same one loaded from a folder."""
+    build_classifier, settings = KINDS[request.param]
+    explainer = build(build_classifier(), *settings).fit(X, Y)
     folder = tmp_path_factory.mktemp("saved")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparce, "BATCHES", 8)
-        explainer = sp.Sparce(classifier, sp.SparceConfig.tiny().override(*SMALL, *settings)).fit(X, Y)
     explainer.save(folder)
-    return explainer, sp.load(folder, classifier=classifier), folder
+    return explainer, sp.load(folder, classifier=explainer.classifier)
 
 
-def test_the_same_answers(pair):
-    explainer, again, _ = pair
-    for asked in ({"n": 2}, {"sparsity": 0.1, "constraints": sp.Constraints(immutable=["f3"])}):
-        e, f = explainer.explain(QUERIES, target=1, **asked), again.explain(QUERIES, target=1, **asked)
-        assert e.counterfactual.tobytes() == f.counterfactual.tobytes()
-        assert np.array_equal(e.status, f.status) and np.array_equal(e.reason, f.reason)
+@pytest.mark.parametrize("options", [{"n": 2}, {"sparsity": 0.1, "constraints": sp.Constraints(immutable=["f3"])}])
+def test_the_same_answers(pair, options):
+    e, f = (explainer.explain(QUERIES, target=1, **options) for explainer in pair)
+    assert e.counterfactual.tobytes() == f.counterfactual.tobytes()
+    assert np.array_equal(e.status, f.status) and np.array_equal(e.reason, f.reason)
 
 
-def test_everything_that_is_said_comes_back(pair):
-    explainer, again, _ = pair
+def test_the_same_summary_trade_off_and_history(pair):
+    explainer, again = pair
     assert again.summary() == explainer.summary()
     assert again.trade_off_ == explainer.trade_off_ and again.silent_features_ == explainer.silent_features_
     assert again.history_ == explainer.history_
 
 
 def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
-    explainer, again, _ = pair
-    before, after = explainer._recipe.voices, again._recipe.voices
-    own = [voice for voice in before if voice is not explainer.classifier]
-    stored = json.loads(explainer._state()[ABOUT].tobytes())["voices"]
-    assert len(stored) == len(own) + 1 and len(after) == len(before)
-    assert (after[0] is explainer.classifier) == (before[0] is explainer.classifier)
-    referees = explainer._recipe.referee, again._recipe.referee
-    for one, other in [*zip(before, after, strict=True), referees]:
+    explainer, again = pair
+    before, after = explainer._model.ensemble, again._model.ensemble
+    own = [member for member in before.members if member is not explainer.classifier]
+    stored = json.loads(arrays_of(explainer)[HEADER].tobytes())["ensemble"]
+    assert len(stored) == len(own) + 1 and len(after.members) == len(before.members)
+    assert (after.members[0] is explainer.classifier) == (before.members[0] is explainer.classifier)
+    for one, other in zip((*before.members, before.selector), (*after.members, after.selector), strict=True):
         assert np.array_equal(one.predict_proba(QUERIES), other.predict_proba(QUERIES))
 
 
-def test_the_networks_come_back_ready_to_answer(pair):
-    _, again, _ = pair
-    generator = again._recipe.generator
-    assert not generator.training and not any(p.requires_grad for p in generator.parameters())
-
-
-def test_the_recipe_is_the_same(pair):
-    explainer, again, _ = pair
-    one, other = explainer._recipe, again._recipe
-    assert (
-        one.strengths == other.strengths
-        and one.louder == other.louder
-        and one.level == other.level
-        and one.double == other.double
-    )
-    assert np.array_equal(one.guides, other.guides) and np.array_equal(one.guide_class, other.guide_class)
-    for what in ("guided", "hidden", "layers"):
-        assert getattr(one.generator, what) == getattr(other.generator, what)
+def test_the_same_model(pair):
+    one, other = (explainer._model for explainer in pair)
+    for name in ("sparsity_weights", "scales", "min_agreement"):
+        assert getattr(one, name) == getattr(other, name)
+    assert one.ensemble.double == other.ensemble.double
+    for name in ("series", "classes"):
+        assert np.array_equal(getattr(one.prototypes, name), getattr(other.prototypes, name))
+    for name in ("uses_prototype", "hidden", "layers", "training"):
+        assert getattr(one.generator, name) == getattr(other.generator, name)
     for name, value in one.generator.state_dict().items():
         assert torch.equal(value, other.generator.state_dict()[name])
+    assert not other.generator.training and not any(p.requires_grad for p in other.generator.parameters())
 
 
-def test_immutable_features_come_back(tmp_path):
-    explainer = sp.Sparce(module(), sp.SparceConfig.tiny().override(*SMALL))
-    explainer.fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"])).save(tmp_path)
+def test_immutable_features_and_float64_are_restored(tmp_path):
+    explainer = build(sp.wrap(MeanModule().double(), n_classes=3), "auxiliaries=0")
+    explainer.fit(X.astype(np.float64), Y, constraints=sp.Constraints(immutable=["f0", "f3"])).save(tmp_path)
     again = sp.load(tmp_path, classifier=explainer.classifier)
-    assert again._recipe.generator.mutable.tolist() == [0, 1, 1, 0]
+    assert again._model.generator.mutable.tolist() == [0, 1, 1, 0] and again._model.ensemble.double
     e, f = explainer.explain(QUERIES, target=1), again.explain(QUERIES, target=1)
     assert np.array_equal(e.counterfactual, f.counterfactual) and not f.changed[..., [0, 3]].any()
 
 
-def test_a_damaged_file_is_told(tmp_path):
-    explainer = sp.Sparce(module(), sp.SparceConfig.tiny().override(*SMALL)).fit(X, Y)
-    arrays = explainer._state()
-    for gone in (ABOUT, "generator/mutable", "guides"):
-        broken = {name: a for name, a in arrays.items() if name != gone}
+def test_a_damaged_file_is_refused(tmp_path):
+    explainer = build(module(), "auxiliaries=0").fit(X, Y)
+    arrays = arrays_of(explainer)
+    for missing in (HEADER, "generator/mutable", "prototypes"):
+        damaged = {name: array for name, array in arrays.items() if name != missing}
         with pytest.raises(KeyError):
-            recipe_from_arrays(broken, explainer.classifier, explainer.info_, explainer.config)
+            model_from_arrays(damaged, explainer.classifier, explainer.info_, explainer.config)
     explainer.save(tmp_path)
     (tmp_path / "arrays.safetensors").write_bytes(b"damaged")
-    with pytest.raises(FileFormatError, match="damaged explainer"):
+    with pytest.raises(FileFormatError):
         sp.load(tmp_path, classifier=explainer.classifier)
 
 
-def test_without_gradients_and_witnesses_there_is_nobody_to_listen_to(tmp_path):
-    config = sp.SparceConfig.tiny().override(*SMALL, "witnesses=0")
-    sp.Sparce(module(), config).fit(X, Y).save(tmp_path)
-    assert len(sp.load(tmp_path, classifier=module())._recipe.voices) == 1
-    with pytest.raises(CapabilityError, match=r"fitted without witnesses.* is a black box"):
+def test_without_auxiliary_classifiers_it_is_refused_to_a_black_box(tmp_path):
+    build(module(), "auxiliaries=0").fit(X, Y).save(tmp_path)
+    assert len(sp.load(tmp_path, classifier=module())._model.ensemble.members) == 1
+    with pytest.raises(CapabilityError, match=r"fitted without auxiliary classifiers.* is a black box"):
         sp.load(tmp_path, classifier=black_box())

@@ -1,16 +1,19 @@
-"""First answers at once: the same as the long way gives, in parts that follow one another, and only where it suits."""
+"""One pass on a GPU: the answers of the search, in batches that overlap, and only for calls that it can serve."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers import express, sparce
-from sparcets.explainers.sparcets.gpu import suits
-from sparcets.explainers.sparcets.model import Recipe
-from sparcets.explainers.request import Question
+from sparcets.explainers.request import CallOptions
+from sparcets.explainers.sparcets import explainer as explainer_module
+from sparcets.explainers.sparcets import gpu
+from sparcets.explainers.sparcets.gpu import stays_on_gpu
+from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -20,17 +23,17 @@ X, Y = make_series(90, n_steps=12)
 @pytest.fixture(scope="module")
 def explainer():
     classifier = sp.TorchClassifier("fcn", sp.ClassifierConfig(epochs=8)).fit(X, Y)
-    return sp.Sparce(classifier, sp.SparceConfig.tiny().override("guide=never", "train.epochs=12")).fit(X, Y)
+    return sp.Explainer(classifier, sp.ExplainerConfig.tiny().override("train.epochs=12")).fit(X, Y)
 
 
 @pytest.fixture
-def at_once(monkeypatch):
-    """Take the way that is meant for a GPU, in parts of 16."""
-    monkeypatch.setattr(sparce, "suits", lambda *asked: True)
-    monkeypatch.setattr(express, "AT_ONCE", 16)
+def one_pass(monkeypatch):
+    """Take the path for a GPU on a CPU, 16 queries at a time."""
+    monkeypatch.setattr(explainer_module, "stays_on_gpu", lambda *args: True)
+    monkeypatch.setattr(gpu, "GPU_BATCH", 16)
 
 
-def same(e, other):
+def assert_same(e, other):
     for name in ("query", "target", "status", "query_index", "reason"):
         assert np.array_equal(getattr(e, name), getattr(other, name)), name
     for name in ("counterfactual", "proba_before", "proba_after"):
@@ -40,78 +43,84 @@ def same(e, other):
 
 
 @pytest.mark.parametrize("n", [1, 16, 40])
-@pytest.mark.parametrize("target", [None, 1, "each"])
-def test_it_gives_the_answers_of_the_long_way(explainer, request, n, target):
-    queries = X[:n]
-    asked = (Y[:n] + 1) % 3 if target == "each" else target
-    queries = queries[explainer.classifier.predict(queries) != 1] if target == 1 and n == 1 else queries
-    plain = explainer.explain(queries, target=asked)
-    request.getfixturevalue("at_once")
-    same(explainer.explain(queries, target=asked), plain)
+@pytest.mark.parametrize("target", [None, 1, "other class"])
+def test_it_gives_the_answers_of_the_search(explainer, request, n, target):
+    queries = X[Y != 1][:1] if n == 1 else X[:n]
+    targets = (explainer.classifier.predict(queries) + 1) % 3 if target == "other class" else target
+    searched = explainer.explain(queries, target=targets)
+    request.getfixturevalue("one_pass")
+    assert_same(explainer.explain(queries, target=targets), searched)
 
 
-def test_what_is_left_alone_stays_and_where_it_fails_the_long_way_answers(explainer, request):
-    plain = explainer.explain(X[:40], target=2, constraints=sp.Constraints(immutable=["f0", "f2"]))
-    assert len(set(plain.status)) > 1  # not all are generated
-    request.getfixturevalue("at_once")
-    e = explainer.explain(X[:40], target=2, constraints=sp.Constraints(immutable=["f0", "f2"]))
-    same(e, plain)
+def test_immutable_features_are_kept_and_the_search_answers_where_one_pass_does_not(explainer, request):
+    options = {"target": 2, "constraints": sp.Constraints(immutable=["f0", "f2"])}
+    searched = explainer.explain(X[:40], **options)
+    assert len(set(searched.status) - {"unchanged", "generated"}) > 0
+    request.getfixturevalue("one_pass")
+    e = explainer.explain(X[:40], **options)
+    assert_same(e, searched)
     assert not e.changed[..., [0, 2]].any()
 
 
-def test_queries_are_neither_kept_nor_written_into(explainer, at_once):
+@pytest.mark.usefixtures("one_pass")
+def test_queries_are_neither_kept_nor_modified(explainer):
     queries = X[:20].copy()
     queries.flags.writeable = False
     e = explainer.explain(queries, target=1)
     assert np.array_equal(queries, X[:20]) and not np.shares_memory(e.query, queries)
-    assert not np.shares_memory(explainer.explain(X[:20], target=1).query, X)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparce, "suits", lambda *asked: False)
-        same(e, explainer.explain(X[:20], target=1))
+    again = explainer.explain(X[:20], target=1)
+    assert not np.shares_memory(again.query, X)
+    assert_same(again, e)
 
 
-def test_double_precision_stays_what_it_is(explainer, at_once):
+@pytest.mark.usefixtures("one_pass")
+def test_float64_queries_stay_float64(explainer):
     e = explainer.explain(X[:20].astype(np.float64), target=1)
     assert e.counterfactual.dtype == e.query.dtype == np.float64
     assert np.array_equal(e.counterfactual[~e.changed], X[:20].astype(np.float64)[~e.changed])
 
 
-def test_a_memory_map_is_answered_shard_by_shard(explainer, at_once, tmp_path):
+@pytest.mark.usefixtures("one_pass")
+def test_a_memory_map_is_answered_into_a_folder(explainer, tmp_path):
     np.save(tmp_path / "x.npy", X)
     e = explainer.explain(np.load(tmp_path / "x.npy", mmap_mode="r"), target=1, out=tmp_path / "out")
-    same(e[:30], explainer.explain(X, target=1)[:30])
+    assert_same(e[:30], explainer.explain(X, target=1)[:30])
 
 
-def test_only_a_gpu_and_a_plain_question_suit(explainer):
-    classifier, made = explainer.classifier, explainer._recipe
+def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
+    info = SeriesInfo.measure(X, ("a", "b", "c"))
+    cuda = torch.device("cuda")
+    classifier = SimpleNamespace(device=cuda)
+    plain = build_model(info, [], Prototypes(X, Y), selector=MeanModule())
 
-    def can(recipe=made, model=classifier, *, n=1, sparsity=None, **constraints):
-        bound = sp.Constraints(**constraints).bind(explainer.info_)
-        asked = Question(constraints=bound, said={}, sparsity=sparsity, n=n)
-        assert not suits(asked, recipe, model)  # no GPU
-        device = type("Cuda", (), {"type": "cuda", "__eq__": lambda self, other: True, "__hash__": None})()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Recipe, "device", property(lambda self: device))
-            return suits(asked, recipe, model)
+    def stays(*, device=cuda, member=classifier, explained=classifier, double=False, prototype=False, **options):
+        own = {name: options.pop(name) for name in ("n", "sparsity") if name in options}
+        ensemble = replace(plain.ensemble, members=[member], device=device, double=double)
+        plain.generator.uses_prototype = prototype
+        call = CallOptions(constraints=sp.Constraints(**options).bind(info), constraints_given={}, **own)
+        return stays_on_gpu(call, replace(plain, ensemble=ensemble), explained)
 
-    assert can() and can(immutable=["f0"])
-    assert not can(n=2) and not can(sparsity=0.5) and not can(ranges={"f1": (-9, 9)})
-    assert not can(replace(made, double=True))
-    assert not can(model=sp.wrap(MeanModule(), n_classes=3))  # not the one it was fitted for
+    assert stays() and stays(immutable=["f0"])
+    assert not stays(n=2) and not stays(sparsity=0.5) and not stays(ranges={"f1": (-9, 9)})
+    assert not stays(double=True) and not stays(prototype=True)
+    assert not stays(device=torch.device("cpu"))
+    assert not stays(explained=SimpleNamespace(device=cuda))  # not the one it was fitted for
+    elsewhere = SimpleNamespace(device=torch.device("cpu"))
+    assert not stays(member=elsewhere, explained=elsewhere)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_a_gpu_the_answers_are_those_of_the_long_way_up_to_bfloat16(monkeypatch):
+def test_on_a_gpu_the_answers_are_those_of_the_search_up_to_bfloat16(monkeypatch):
     X, y = make_series(200, n_steps=20)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=8, device="cuda")).fit(X, y)
-    explainer = sp.Sparce(classifier, sp.SparceConfig.tiny().override("device=cuda", "guide=never")).fit(X, y)
-    monkeypatch.setattr(express, "AT_ONCE", 16)
-    quick = explainer.explain(X[:50], target=1)
-    monkeypatch.setattr(sparce, "suits", lambda *asked: False)
-    went = explainer.explain(X[:50], target=1)
-    assert quick.valid.all() and went.valid.all() and np.array_equal(quick.query, went.query)
-    generated = (quick.status == "generated") & (went.status == "generated")
+    explainer = sp.Explainer(classifier, sp.ExplainerConfig.tiny().override("device=cuda")).fit(X, y)
+    monkeypatch.setattr(gpu, "GPU_BATCH", 16)
+    one_pass = explainer.explain(X[:50], target=1)
+    monkeypatch.setattr(explainer_module, "stays_on_gpu", lambda *args: False)
+    searched = explainer.explain(X[:50], target=1)
+    assert one_pass.valid.all() and searched.valid.all() and np.array_equal(one_pass.query, searched.query)
+    generated = (one_pass.status == "generated") & (searched.status == "generated")
     assert generated.sum() > 10
-    size = np.abs(went.counterfactual - went.query)[generated].max()
-    np.testing.assert_allclose(quick.counterfactual[generated], went.counterfactual[generated], atol=0.05 * size)
+    size = np.abs(searched.delta)[generated].max()
+    np.testing.assert_allclose(one_pass.delta[generated], searched.delta[generated], atol=0.05 * size)

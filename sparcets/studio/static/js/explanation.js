@@ -1,11 +1,11 @@
 // Explanations: sends a request whenever something changes, one at a time and always for the latest state.
 
-import { get, post } from "./api.js";
 import { drawAnswers, summary } from "./answers.js";
+import { get, post } from "./api.js";
 import { $, announce, notice, options, percent } from "./dom.js";
 import { drawCode } from "./exports.js";
+import { drawFigure, shownFeatures } from "./figure.js";
 import { drawFeatures, drawLocked } from "./locks.js";
-import { drawPicture, shownFeatures } from "./picture.js";
 import { currentExplainers, methodName } from "./setup.js";
 import { explainRequest, known, set, state } from "./state.js";
 
@@ -140,6 +140,6 @@ export async function draw() {
   else $("#answer-text").replaceChildren("There is no answer to show.");
   drawFeatures(features, answer);
   drawLocked();
-  await drawPicture(answer, other, features);
+  await drawFigure(answer, other, features);
   drawCode();
 }

@@ -1,11 +1,11 @@
-// Exports: picture, table of changes, explanation file, Python code.
+// Exports: figure, table of changes, explanation file, Python code.
 
 import { file } from "./api.js";
 import { $, announce, el, notice } from "./dom.js";
 import { explainRequest, state } from "./state.js";
 
 const FILES = [
-  ["png", "Picture (PNG)"], ["pdf", "Picture (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["py", "Python code (.py)"],
+  ["png", "Figure (PNG)"], ["pdf", "Figure (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["py", "Python code (.py)"],
 ];
 let codeKey = ""; // the request whose code is shown
 

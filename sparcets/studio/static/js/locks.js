@@ -1,7 +1,7 @@
 // Constraints: features locked by buttons, time locked by dragging or by the form, ranges and directions set in a dialog.
 
 import { $, announce, breakable, el, icon } from "./dom.js";
-import { stepsToTime, timeUnit, toSteps } from "./picture.js";
+import { stepsToTime, timeUnit, toSteps } from "./figure.js";
 import { clearLimits, known, set, state } from "./state.js";
 
 let onChange = () => {};

@@ -2,12 +2,12 @@
 
 import { get, takeToken } from "./api.js";
 import { $, el, notice } from "./dom.js";
+import { draw, explain, initExplanation, openRecording } from "./explanation.js";
 import { initExports } from "./exports.js";
+import { initFigure } from "./figure.js";
 import { initJobs } from "./jobs.js";
 import { initLocks, lockTime } from "./locks.js";
-import { initPicture } from "./picture.js";
 import { initQueries, drawQueries } from "./queries.js";
-import { draw, explain, initExplanation, openRecording } from "./explanation.js";
 import { initSetup, drawSetup, jobEnded, openDataset, refresh } from "./setup.js";
 import { known, readUrl, state } from "./state.js";
 
@@ -52,7 +52,7 @@ async function init() {
   initExplanation();
   initExports();
   initLocks(explain);
-  initPicture(lockTime);
+  initFigure(lockTime);
   initQueries(() => withNotice(show));
   await initSetup(() => withNotice(show));
   initJobs(drawSetup, jobEnded);

@@ -1,14 +1,15 @@
-"""A captured step is the plain step, launched at once."""
+"""A captured step computes what the plain step does; calls on parallel streams what they do one after the other."""
 
 import numpy as np
 import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers import adversarial, sparce
+from sparcets.explainers import gan_training
+from sparcets.explainers.sparcets import explainer
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.cuda import CapturedStep
+from sparcets.training.cuda import WARM_UP, CapturedStep, side_by_side
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 
@@ -37,25 +38,20 @@ def test_on_a_cpu_the_step_is_passed_through() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("method", ["Sparce", "Gan", "CounterGan"])
+@pytest.mark.parametrize("method", ["Explainer", "Sparce", "Gan", "CounterGan"])
 @pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
-def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_equals_eager(
+    method: str, backbone: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     X, y = make_series(120)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=5, device="cuda")).fit(X, y)
+    # Few steps: rounding errors grow from step to step in any such training.
+    monkeypatch.setattr(explainer, "MIN_BATCHES", 8)
     config = getattr(sp, f"{method}Config").tiny().override("train.epochs=1", f"generator.backbone={backbone}")
-    config = config.override("device=cuda", "generator.dropout=0.0", "train.lr=1e-3")
-    monkeypatch.setattr(sparce, "BATCHES", 8)  # steps; rounding errors grow from step to step in any such training
-    graphs = []
-    plain_init = CapturedStep.__init__
-
-    def remember(self, step, device):
-        plain_init(self, step, device)
-        graphs.append(self)
-
-    monkeypatch.setattr(CapturedStep, "__init__", remember)
+    config = config.override("device=cuda", "train.batch_size=15", "train.lr=1e-3")
     by_graph = getattr(sp, method)(classifier, config).fit(X, y)
-    assert all(graph._graph is not None for graph in graphs), "a step was not captured"
-    monkeypatch.setattr(adversarial, "CapturedStep", lambda step, device: step)
+    assert len(X) / 15 > WARM_UP and "without a CUDA graph" not in caplog.text, "a step was not captured"
+    monkeypatch.setattr(gan_training, "CapturedStep", lambda step, device: step)
     plainly = getattr(sp, method)(classifier, config).fit(X, y)
     for name, values in plainly.history_.items():
         np.testing.assert_allclose(by_graph.history_[name], values, rtol=2e-3, atol=2e-3, err_msg=name)
@@ -71,14 +67,15 @@ CONSTRAINTS = {
 
 @pytest.mark.gpu
 @needs_gpu
+@pytest.mark.parametrize("method", ["Explainer", "Sparce"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_a_training_under_constraints_is_captured_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_training_under_constraints_is_captured_too(name: str, method: str, caplog: pytest.LogCaptureFixture) -> None:
     X, y = make_series(120)
     classifier = sp.wrap(MeanModule().cuda(), n_classes=3)
-    config = sp.SparceConfig.tiny().override("train.epochs=4", "device=cuda")
-    explainer = sp.Sparce(classifier, config).fit(X, y, constraints=CONSTRAINTS[name])
+    config = getattr(sp, f"{method}Config").tiny().override("train.epochs=4", "device=cuda")
+    fitted = getattr(sp, method)(classifier, config).fit(X, y, constraints=CONSTRAINTS[name])
     assert "without a CUDA graph" not in caplog.text
-    assert len(explainer.history_["valid"]) == 4
+    assert len(fitted.history_["valid"]) == 4
 
 
 @pytest.mark.gpu
@@ -97,3 +94,40 @@ def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptur
     assert float(value) == 3.0
     assert sum("without a CUDA graph" in r.message for r in caplog.records) == 1
     torch.cuda.set_rng_state(torch.cuda.get_rng_state())  # still usable
+
+
+def test_results_come_in_the_order_of_the_calls():
+    assert side_by_side([lambda i=i: i * i for i in range(5)], torch.device("cpu")) == [0, 1, 4, 9, 16]
+    assert side_by_side([], torch.device("cpu")) == [] and side_by_side([lambda: None], torch.device("cpu")) == [None]
+
+
+def test_an_error_in_one_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError):
+        side_by_side([lambda: 1, lambda: 1 // 0], torch.device("cpu"))
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_values_and_gradients_are_those_of_one_after_the_other():
+    device = torch.device("cuda")
+    layers = [torch.nn.Linear(64, 64, device=device) for _ in range(6)]
+    x = torch.randn(512, 64, device=device, requires_grad=True)
+
+    def work(layer):
+        def run():
+            h = x * 2
+            for _ in range(20):
+                h = torch.tanh(layer(h))
+            return h
+
+        return run
+
+    alone = torch.stack([work(layer)() for layer in layers]).square().sum()
+    alone.backward()
+    expected, x.grad = x.grad, None
+    for _ in range(5):
+        together = torch.stack(side_by_side([work(layer) for layer in layers], device)).square().sum()
+        together.backward()
+        torch.testing.assert_close(together, alone)
+        torch.testing.assert_close(x.grad, expected)
+        x.grad = None

@@ -14,7 +14,7 @@ let onDrag = () => {};
 let scales = { key: null, low: [], high: [] };
 let listening = false;
 
-export function initPicture(listener) {
+export function initFigure(listener) {
   onDrag = listener;
 }
 
@@ -75,7 +75,7 @@ function rounded(value, span) {
 
 const escaped = (text) => text.replaceAll("<", "&lt;");
 
-export async function drawPicture(answer, other, features) {
+export async function drawFigure(answer, other, features) {
   const names = known.dataset.feature_names;
   fitScales(`${state.dataset} ${state.row}`, [answer, other]);
   const count = features.length;
@@ -162,7 +162,7 @@ export async function drawPicture(answer, other, features) {
   plot.setAttribute("aria-label", plotLabel(answer, features.length));
 }
 
-// Touch scrolls the page unless dragging on the picture is switched on.
+// Touch scrolls the page unless dragging on the figure is switched on.
 export const mayDrag = () => !matchMedia("(pointer: coarse)").matches || $("#drag").getAttribute("aria-pressed") === "true";
 
 export function toSteps(time) {
