@@ -11,7 +11,7 @@ from sparcets import validation
 from sparcets.explainers import EXPLAINERS
 from sparcets.explanation import shards
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule
+from sparcets.testing.mocks import MeanModule, mean_proba
 
 X, Y = make_series(40, n_steps=10)
 QUERIES = X[Y != 1]
@@ -19,11 +19,11 @@ CHECKS = ("check_series", "check_labels", "check_target", "check_lengths")
 PER_SHARD = 7
 
 
-def build(method):
+def build(method, model=None):
     kind = EXPLAINERS.load(method)
     config = kind.config_class.tiny()
     config = config.override("train.epochs=1") if hasattr(config, "train") else config
-    return kind(sp.wrap(MeanModule(), n_classes=3), config)
+    return kind(sp.wrap(model or MeanModule(), n_classes=3), config)
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,13 @@ def checked(monkeypatch, fitted):
     return calls
 
 
-@pytest.mark.parametrize("method", list(EXPLAINERS))
-def test_fit_and_explain_check_once(method, checked):
-    explainer = build(method)
+MODELS = [(method, None) for method in EXPLAINERS]
+MODELS += [(method, mean_proba) for method in EXPLAINERS if not EXPLAINERS.load(method).needs_gradients]
+
+
+@pytest.mark.parametrize(("method", "model"), MODELS)
+def test_fit_and_explain_check_once(method, model, checked):
+    explainer = build(method, model)
     explainer.fit(X, Y)
     assert all(checked[name] <= 1 for name in CHECKS), checked
     assert (checked["check_series"], checked["check_labels"], checked["series"]) == (1, 1, len(X))

@@ -77,7 +77,7 @@ class GatedGenerator(nn.Module):
             C = PER_ENTRY
             steps = build_backbone(backbone, n_series * n_features + condition_size, hidden, layers, dropout=0.0)
             self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
-        self.amount: nn.Module | None = None
+        self.amount: nn.Module = nn.Identity()  # with prototypes, the difference to the query is the residual
         if not uses_prototype:
             self.amount = nn.Linear(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
         self.entries = _initially_open(nn.Linear(C, 1)) if uses_prototype or gate == "stretch" else None
@@ -108,10 +108,14 @@ class GatedGenerator(nn.Module):
         prototype
             Real series of the target classes (batch, time, features), if it was built for them.
         """
-        series = [x, prototype] if prototype is not None and self.uses_prototype else [x]
+        if not self.uses_prototype:
+            prototype = None
+        elif prototype is None:
+            raise ValueError("this generator was built for prototypes, and was given none")
+        series = [x] if prototype is None else [x, prototype]
         condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
         h = self.states(torch.stack(series, dim=1), condition)  # (B, T, F, C)
-        out = self._amount(h, x, prototype)
+        out = self.amount(h)[..., 0].to(x.dtype) if prototype is None else prototype - x
         logits = []
         if self.features is not None:
             logits.append(self.features(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
@@ -121,15 +125,6 @@ class GatedGenerator(nn.Module):
             return out * self.mutable, None
         summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
         return out * hard_concrete(summed, self.training) * self.mutable, gate_openness(summed) * self.mutable
-
-    def _amount(self, h: Tensor, x: Tensor, prototype: Tensor | None) -> Tensor:
-        """Return the residual of each entry if its gate is open (batch, time, features)."""
-        if self.amount is not None:
-            amount: Tensor = self.amount(h)[..., 0].to(x.dtype)
-            return amount
-        if prototype is None:
-            raise ValueError("this generator was built for prototypes, and was given none")
-        return prototype - x
 
 
 def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:

@@ -139,6 +139,11 @@ def test_the_gates_depend_on_the_prototype(gate):
     assert not torch.allclose(share, again)
 
 
+def test_a_generator_with_prototypes_needs_one():
+    with pytest.raises(ValueError, match="built for prototypes, and was given none"):
+        build(uses_prototype=True)(series()[0], *condition())
+
+
 def test_a_generator_without_prototypes_ignores_one():
     generator, (x, prototype) = build(), series()
     assert torch.equal(generator(x, *condition()), generator(x, *condition(), prototype))
@@ -232,7 +237,7 @@ def test_the_parts_of_each_kind():
     assert isinstance(plain.amount, SparsityLayer) and plain.features is None and plain.entries is None
     assert isinstance(feature.amount, SparsityLayer) and feature.features is not None and feature.entries is None
     assert isinstance(stretch.amount, torch.nn.Linear) and stretch.features is not None and stretch.entries is not None
-    assert prototype.amount is None and prototype.features is None and prototype.entries is not None
+    assert not list(prototype.amount.parameters()) and prototype.features is None and prototype.entries is not None
     assert all(isinstance(g.states, Mixer) and len(g.states.blocks) == 2 for g in (plain, prototype))
     assert [g.states.first.in_channels for g in (plain, prototype)] == [1, 2]  # the prototype is an input as well
 

@@ -44,7 +44,7 @@ def test_many_series_are_computed_in_parts_with_the_same_result(model, uses_prot
         torch.manual_seed(0)
         generator = build_generator(
             config, INFO, [0, 1, 2, 3], hidden=4, layers=1, uses_prototype=uses_prototype
-        ).eval()  # fmt: skip
+        ).eval()
         x, prototype = torch.randn(2, n, 9, 4)
     target, prototype = torch.arange(n) % 3, prototype if uses_prototype else None
     with torch.no_grad():

@@ -136,9 +136,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model, uses_protot
 
 def best(model, *, cap=None, prototypes=(None,), project=lambda x, delta: delta):
     at_most = None if cap is None else torch.full((5,), cap)
-    return best_residuals(
-        model, QUERY, TARGET, prototypes=prototypes, project=project, at_most=at_most, n_entries=48
-    )  # fmt: skip
+    return best_residuals(model, QUERY, TARGET, prototypes=prototypes, project=project, at_most=at_most, n_entries=48)
 
 
 def test_the_score_of_residuals_by_hand(model):

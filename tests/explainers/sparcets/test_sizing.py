@@ -66,9 +66,7 @@ def test_a_setting_replaces_its_own_size_and_no_other(setting, name, value, on_g
 
 def test_all_settings_together():
     sizes = configured_sizes(sp.ExplainerConfig.tiny(), 5000, 12, on_gpu=True)
-    assert sizes == ModelSizes(
-        hidden=8, layers=2, batch_size=32, steps=3000, auxiliaries=1, auxiliary_steps=8 * 25
-    )  # fmt: skip
+    assert sizes == ModelSizes(hidden=8, layers=2, batch_size=32, steps=3000, auxiliaries=1, auxiliary_steps=8 * 25)
 
 
 @pytest.mark.parametrize(("epochs", "steps"), [(1, 25), (4, 100), (32, 800), (400, 800)])
