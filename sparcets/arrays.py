@@ -13,10 +13,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 StrArray: TypeAlias = NDArray[np.str_]
 
 
-def steps_within(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
+def length_mask(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
     """Return a mask ``(batch, time)`` of the steps within each series; all true without padding.
 
-    >>> steps_within(np.array([1, 3]), 2, 3).astype(int).tolist()
+    >>> length_mask(np.array([1, 3]), 2, 3).astype(int).tolist()
     [[1, 0, 0], [1, 1, 1]]
     """
     if lengths is None:

@@ -22,11 +22,11 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def report_progress_to(listener: Listener) -> Iterator[None]:
     """Report all progress within the block to ``listener`` instead of drawing bars.
 
     >>> events = []
-    >>> with listening(lambda title, done, total, note: events.append(f"{title}: {done:g} of {total:g}")):
+    >>> with report_progress_to(lambda title, done, total, note: events.append(f"{title}: {done:g} of {total:g}")):
     ...     with progress_bar("work", 3) as bar:
     ...         bar.advance(2)
     >>> events

@@ -23,6 +23,7 @@ def loaded_after(code: str) -> set[str]:
         "import sparcets",
         "import sparcets; dir(sparcets); sparcets.SparcetsError",
         "import sparcets; sparcets.Dataset, sparcets.Constraints, sparcets.Explanation",
+        "import sparcets; sparcets.ExplainerConfig, sparcets.SparceConfig.paper(target=1)",
         "from sparcets.__main__ import main; main(['--help'])",
         "from sparcets.__main__ import main; main(['list', '--json'])",
         "from sparcets.__main__ import main; main(['data', 'list'])",

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sparcets.progress import listening, progress_bar
+from sparcets.progress import progress_bar, report_progress_to
 
 
 def test_nothing_is_drawn_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +46,7 @@ def test_exceptions_propagate(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_listener_replaces_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
     events: list[tuple[object, ...]] = []
-    with listening(lambda *event: events.append(event)):
+    with report_progress_to(lambda *event: events.append(event)):
         with progress_bar("work", 4, show=True) as bar:
             bar.advance(1, "loss 2")
             bar.advance(2)

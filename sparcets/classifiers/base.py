@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.errors import ModelOutputError
+from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
+from sparcets.explanation.series_info import SeriesInfo
 from sparcets.validation import check_lengths, check_series
 
 BATCH = 512  # series per call of the model, bounding memory
@@ -95,6 +96,35 @@ class Classifier(ABC):
     def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray:
         """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
         return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
+
+    @final
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless the model takes the series and has the classes that an explainer was fitted for.
+
+        Sizes and names that the model does not know yet are not compared.
+
+        Parameters
+        ----------
+        info
+            The series and classes of the fit.
+        owner
+            Name of the explainer, for the message.
+        """
+        for what, known, fitted in (
+            ("features", self.n_features, info.n_features),
+            ("steps", self.n_steps, info.n_steps),
+        ):
+            if known not in (None, fitted):
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
+                    "Pass the classifier it was fitted with, or fit it again."
+                )
+        names = self.class_names if self.n_classes_known else info.class_names
+        if len(names) != info.n_classes or (self.named and names != info.class_names):
+            raise LabelError(
+                f"{owner} was fitted for the classes {', '.join(info.class_names)}, "
+                f"{self.name} knows {', '.join(names)}. Pass the classifier it was fitted with, or fit it again."
+            )
 
     @abstractmethod
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 
 IMMUTABLE = "immutable features"
 
@@ -48,7 +48,7 @@ class BoundConstraints:
     groups: tuple[np.ndarray[Any, Any], ...]
     tolerance: FloatArray
 
-    def and_also(self, other: BoundConstraints) -> BoundConstraints:
+    def combine(self, other: BoundConstraints) -> BoundConstraints:
         """Return the conjunction of both: what either forbids is forbidden."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         # Opposite directions, or ranges without a common value: the feature must not change.
@@ -96,7 +96,7 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
-        inside = steps_within(lengths, len(query), query.shape[1])  # (batch, time)
+        inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
         while True:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, steps_within
+from sparcets.arrays import FloatArray, IntArray, length_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Scaler:
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
         """Fit on training series of shape (batch, time, features), ignoring padding."""
         flat = X.reshape(-1, X.shape[2])
-        rows = flat if lengths is None else flat[steps_within(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
+        rows = flat if lengths is None else flat[length_mask(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
         center = rows.mean(0, dtype=np.float64)
         scale = rows.std(0, dtype=np.float64)
         # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
@@ -49,7 +49,7 @@ class Scaler:
         """Return series in their original units."""
         return (X * self.scale + self.center).astype(_float_type(X), copy=False)
 
-    def move(self, X: FloatArray, delta: FloatArray) -> FloatArray:
+    def add_delta(self, X: FloatArray, delta: FloatArray) -> FloatArray:
         """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
         return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
 

@@ -68,7 +68,7 @@ def map_unordered(
                 result = error
             yield item, result
         return
-    threads = share_of_cores(workers)
+    threads = threads_per_worker(workers)
     pool: list[_Worker] = []
     any_started = False  # whether any worker has started successfully
     try:
@@ -97,7 +97,7 @@ def map_unordered(
             worker.stop()
 
 
-def share_of_cores(workers: int) -> int:
+def threads_per_worker(workers: int) -> int:
     """Return the number of threads per worker: its share of the available cores, at most OMP_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     variable = os.environ.get("OMP_NUM_THREADS", "")

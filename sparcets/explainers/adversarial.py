@@ -217,7 +217,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             for start in range(0, len(x), self.config.batch_size):
                 rows = slice(start, start + self.config.batch_size)
                 parts.append(generator(torch.tensor(x[rows], device=device), condition[rows]).cpu().numpy())
-        return info.scaler.move(X, np.concatenate(parts))
+        return info.scaler.add_delta(X, np.concatenate(parts))
 
     def _explain(self, request: Request) -> Answers:
         proposal = self._propose(request.X, request.target, request.info, conditional=self._target is None)

@@ -18,7 +18,7 @@ from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, DataError, NotFittedError, TargetError
-from sparcets.explainers.compatibility import agree_on_class_names, check_compatibility
+from sparcets.explainers.compatibility import agree_on_class_names
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
     Answers,
@@ -124,7 +124,7 @@ class BaseExplainer(ABC, Generic[C]):
         y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
-        info = SeriesInfo.measure(X, class_names, lengths=lengths, source=source)
+        info = SeriesInfo.from_series(X, class_names, lengths=lengths, source=source)
         job = FitJob(
             X=X,
             y=y,
@@ -137,7 +137,7 @@ class BaseExplainer(ABC, Generic[C]):
             progress=progress,
         )
         self._fit(job)
-        self._set_fitted(info, standing)
+        self._set_fitted(info, standing, job.target)
         return self
 
     @final
@@ -184,6 +184,7 @@ class BaseExplainer(ABC, Generic[C]):
         started = time.perf_counter()
         info = self._fitted()
         self._check_classifier()
+        self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         self._check_lengths_supported(lengths)
@@ -258,7 +259,7 @@ class BaseExplainer(ABC, Generic[C]):
             lengths = None if block.lengths is None else block.lengths[rows]
             before = self.classifier.proba_unchecked(X, lengths)
             if before.shape[1] != info.n_classes:  # known of some models only after a prediction
-                check_compatibility(self.classifier, info, f"this {type(self).__name__}")
+                self.classifier.check_compatible(info, f"this {type(self).__name__}")
             if block.target is not None:
                 target = block.target[rows]
             else:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
@@ -378,10 +379,9 @@ class BaseExplainer(ABC, Generic[C]):
             return None
         return int(check_target(self.config.target, n_queries=1, class_names=info.class_names)[0])
 
-    def _set_fitted(self, info: SeriesInfo, constraints: Constraints) -> None:
+    def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""
-        self.info_, self.constraints_ = info, constraints
-        self._target = self._own_target(info)
+        self.info_, self.constraints_, self._target = info, constraints, target
         self._defaults, self._settings = CallOptions.standing(constraints, info), self.config.to_dict()
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:

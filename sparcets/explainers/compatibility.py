@@ -1,4 +1,4 @@
-"""Checks that a model and the data of an explainer have the same classes and series."""
+"""Agreement of model and data on the classes, when an explainer is fitted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
-from sparcets.errors import FeatureMismatchError, LabelError
-from sparcets.explanation.series_info import SeriesInfo
+from sparcets.errors import LabelError
 
 
 def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:
@@ -54,32 +53,3 @@ def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
             f"{model.name} tells {model.n_classes} classes apart, y names {len(names)} ({', '.join(names[:8])})."
         )
     return names
-
-
-def check_compatibility(model: Classifier, info: SeriesInfo, owner: str) -> None:
-    """Raise unless a model takes the series and has the classes that an explainer was fitted for.
-
-    Parameters
-    ----------
-    model
-        The classifier; sizes and names that it does not know yet are not compared.
-    info
-        The series and classes of the fit.
-    owner
-        Name of the explainer, for the message.
-    """
-    for what, known, fitted in (
-        ("features", model.n_features, info.n_features),
-        ("steps", model.n_steps, info.n_steps),
-    ):
-        if known not in (None, fitted):
-            raise FeatureMismatchError(
-                f"{owner} was fitted on series of {fitted} {what}, {model.name} takes {known}. "
-                "Pass the classifier it was fitted with, or fit it again."
-            )
-    names = model.class_names if model.n_classes_known else None
-    if names is not None and (len(names) != info.n_classes or (model.named and names != info.class_names)):
-        raise LabelError(
-            f"{owner} was fitted for the classes {', '.join(info.class_names)}, {model.name} knows {', '.join(names)}. "
-            "Pass the classifier it was fitted with, or fit it again."
-        )

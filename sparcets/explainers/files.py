@@ -13,7 +13,6 @@ from sparcets.classifiers.base import Classifier
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.compatibility import check_compatibility
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.storage import atomic_path, read_json, write_json
 from sparcets.training.callbacks import history_from_plain, history_to_plain
@@ -80,10 +79,10 @@ def load_as(
     except DAMAGE as error:
         raise _damaged(path, error) from error
     explainer._check_classifier()
-    check_compatibility(classifier, info, str(path))
+    classifier.check_compatible(info, str(path))
     try:
         explainer._restore(state, info)
-        explainer._set_fitted(info, constraints)
+        explainer._set_fitted(info, constraints, explainer._own_target(info))
     except SparcetsError:
         raise  # a missing device, for example, is not damage
     except DAMAGE as error:

@@ -107,7 +107,7 @@ def training_identity(
     """Return a digest of all that determines the result of a training, except the classifier."""
     digest = hashlib.sha256()
     weights = {name: term.weight for name, term in domain_losses.items()}
-    values = {"config": config.to_dict(), "domain_losses": weights, "attempt": attempt}
+    values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
     digest.update(json.dumps([method, values, job.constraints_given], sort_keys=True).encode())
     for array in (job.X, job.y, job.constraints.mutable):
         digest.update(np.ascontiguousarray(array).tobytes())

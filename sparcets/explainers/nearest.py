@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.config.explainers import NearestConfig
 from sparcets.errors import DataError
 from sparcets.explainers.base import BaseExplainer
@@ -104,7 +104,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         proposal: FloatArray = self._X[candidates]
         if self._lengths is None:
             return proposal
-        there = steps_within(self._lengths[candidates], len(rows), proposal.shape[1])
+        there = length_mask(self._lengths[candidates], len(rows), proposal.shape[1])
         return np.where(there[..., None], proposal, request.X[rows])
 
     def _answers(
@@ -182,8 +182,8 @@ def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths
     From |a - b|² = |a|² + |b|² - 2ab, so that the pairs cost one matrix product instead of an array of differences.
     """
     n_steps = a.shape[1]
-    inside_a = steps_within(lengths_a, len(a), n_steps)[..., None]
-    inside_b = steps_within(lengths_b, len(b), n_steps)[..., None]
+    inside_a = length_mask(lengths_a, len(a), n_steps)[..., None]
+    inside_b = length_mask(lengths_b, len(b), n_steps)[..., None]
     a, b = a * inside_a, b * inside_b
     cross = a.reshape(len(a), -1) @ b.reshape(len(b), -1).T
     square_a = (a**2).sum(2) @ inside_b[..., 0].T  # |a|² over the steps that b has

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, StrArray, steps_within
+from sparcets.arrays import FloatArray, IntArray, StrArray, length_mask
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import ConfigError, ConstraintError, TargetError
@@ -94,7 +94,7 @@ class CallOptions:
         bound, as_given = self.constraints, self.constraints_given
         if constraints is not None:
             given = check_constraints(constraints)
-            bound = standing.bind(info).and_also(given.bind(info))
+            bound = standing.bind(info).combine(given.bind(info))
             as_given = {"fit": standing.to_dict(), "explain": given.to_dict()}
         if not bound.editable.any():
             raise ConstraintError(
@@ -159,7 +159,7 @@ class Request:
 
     def mutable_entries(self) -> IntArray:
         """Return the number of entries of each query that could change: its steps times the mutable features."""
-        steps = steps_within(self.lengths, len(self.X), self.X.shape[1]).sum(1)
+        steps = length_mask(self.lengths, len(self.X), self.X.shape[1]).sum(1)
         return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
 
     def admit(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:

@@ -167,12 +167,12 @@ def _explain_to_folder(
     info = explainer._fitted()
     target = "runner-up" if stream.target is None else "given"
     writer = ShardWriter(out, {**_identity(explainer, options), "target": target})
-    finished = writer.any()
+    finished = writer.first_readable()
     if finished is not None:
         _check_same_classifier(explainer, finished)
     n_shards = 0
     for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
-        if writer.held(block.number, block.X, block.target) is None:
+        if writer.finished_shard(block.number, block.X, block.target) is None:
             writer.begin()
             writer.write(block.number, join(list(explainer._explain_block(block, options, bar))))
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
@@ -124,7 +124,7 @@ class Explanation:
     @property
     def share_changed(self) -> FloatArray:
         """Share of the mutable entries that changed, per answer, not counting padding."""
-        inside = steps_within(self.lengths, len(self), self.query.shape[1]).sum(1)
+        inside = length_mask(self.lengths, len(self), self.query.shape[1]).sum(1)
         return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
-        rows = chosen_rows(rows, len(self))
+        rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
         return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **arrays)
 
@@ -219,7 +219,7 @@ class Explanation:
             write(file, header=np.array(json.dumps(header)), **arrays)
 
 
-def chosen_rows(rows: Any, n: int) -> Any:
+def check_rows(rows: Any, n: int) -> Any:
     """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
     if isinstance(rows, slice):
         return rows

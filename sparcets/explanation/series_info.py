@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.validation import default_feature_names, feature_index
@@ -59,7 +59,7 @@ class SeriesInfo:
         return feature_index(feature, self.feature_names, self.n_features)
 
     @classmethod
-    def measure(
+    def from_series(
         cls,
         X: FloatArray,
         class_names: tuple[str, ...],
@@ -69,7 +69,7 @@ class SeriesInfo:
     ) -> SeriesInfo:
         """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
         # Without padding a view is enough; a mask would copy all series.
-        inside = X.reshape(-1, X.shape[2]) if lengths is None else X[steps_within(lengths, len(X), X.shape[1])]
+        inside = X.reshape(-1, X.shape[2]) if lengths is None else X[length_mask(lengths, len(X), X.shape[1])]
         names = source.feature_names if source is not None else None
         mutable = source.mutable if source is not None else None
         return cls(

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.explanation.result import Explanation, chosen_rows, join, load_explanation
+from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.storage import read_json, write_json
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HEADER = "explanation.json"
 FORMAT = 1
-BYTES = 2**24  # upper limit for the queries of a shard; memory of larger ones is not always released in time
+MAX_SHARD_BYTES = 2**24  # upper limit for the queries of a shard; memory of larger ones is not always released in time
 
 
 def queries_per_shard(n_steps: int, n_features: int, n: int) -> int:
@@ -34,7 +34,7 @@ def queries_per_shard(n_steps: int, n_features: int, n: int) -> int:
     >>> queries_per_shard(50, 50, 1)
     838
     """
-    return max(1, BYTES // (n_steps * n_features * 8 * n))
+    return max(1, MAX_SHARD_BYTES // (n_steps * n_features * 8 * n))
 
 
 class ExplanationFolder(Explanation):
@@ -166,7 +166,7 @@ class ExplanationFolder(Explanation):
 
     def __getitem__(self, rows: Any) -> Explanation:
         """Select answers by index, slice, mask or list of indices; return an ordinary explanation."""
-        selected = np.arange(len(self))[chosen_rows(rows, len(self))]
+        selected = np.arange(len(self))[check_rows(rows, len(self))]
         shard_of = np.searchsorted(self._starts, selected, side="right") - 1
         parts, order = [], []
         for number in np.unique(shard_of) if len(selected) else [0]:
@@ -222,7 +222,7 @@ class ShardWriter:
             left.unlink(missing_ok=True)  # temporary file of a process that was killed while writing
         self._begun = False
 
-    def any(self) -> Explanation | None:
+    def first_readable(self) -> Explanation | None:
         """Return the first shard that can be read, or None."""
         for file in sorted(self.folder.glob("shard-*.npz")):
             shard = _readable(file)
@@ -230,7 +230,7 @@ class ShardWriter:
                 return shard
         return None
 
-    def held(self, number: int, X: FloatArray, target: IntArray | None) -> Explanation | None:
+    def finished_shard(self, number: int, X: FloatArray, target: IntArray | None) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 
         Raises StorageError if the shard holds other queries or targets. Nothing is written before :meth:`begin`, so the

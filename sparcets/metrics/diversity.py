@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import n_entries
 from sparcets.metrics.sparsity import changed_within
@@ -33,7 +33,7 @@ def diversity(e: Explanation) -> FloatArray:
     The distance is that of :func:`~sparcets.metrics.proximity.similarity`, ‖c − c'‖₁ / (T·F) in standardised units.
     NaN for answers that are not valid, and where there is no other valid one.
     """
-    inside = steps_within(e.lengths, len(e), e.query.shape[1])
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
     entries = n_entries(e)
 
     def distance(one: IntArray, other: IntArray) -> FloatArray:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, steps_within
+from sparcets.arrays import FloatArray, length_mask
 from sparcets.explanation.result import Explanation
 from sparcets.skeletons import Skeleton
 
@@ -138,7 +138,7 @@ def limb_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
         Indices of the features that are coordinates of each body point.
     """
     before, after = limb_lengths(e.query, skeleton), limb_lengths(e.counterfactual, skeleton)
-    inside = steps_within(e.lengths, len(e), e.query.shape[1])
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
     distances = {}
     for name, lengths in before.items():
         mean = float(lengths[inside].sum()) / max(int(inside.sum()), 1)
@@ -160,7 +160,7 @@ def joint_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
         Indices of the features that are coordinates of each body point.
     """
     before, after = joint_angles(e.query, skeleton), joint_angles(e.counterfactual, skeleton)
-    inside = steps_within(e.lengths, len(e), e.query.shape[1])
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
     return {name: _wasserstein(angles[inside], after[name][inside]) for name, angles in before.items()}
 
 
@@ -172,7 +172,7 @@ def _between(X: FloatArray, skeleton: Skeleton, a: str, b: str) -> FloatArray:
 
 def _mean_over_steps(e: Explanation, values: FloatArray) -> FloatArray:
     """Return the mean of (answers, time) over the steps within each series."""
-    inside = steps_within(e.lengths, *values.shape)
+    inside = length_mask(e.lengths, *values.shape)
     return np.asarray(np.where(inside, values, 0.0).sum(1) / np.maximum(inside.sum(1), 1))
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, steps_within
+from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
@@ -117,7 +117,7 @@ class Plausibility:
     def _flat(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         """Return standardised, flattened series with padding set to 0 (batch, time · features)."""
         n, n_steps, n_features = X.shape
-        inside = steps_within(lengths, n, n_steps)[..., None]
+        inside = length_mask(lengths, n, n_steps)[..., None]
         standard = np.where(inside, self.scaler.transform(X.astype(np.float64)), 0.0)
         return standard.reshape(n, n_steps * n_features)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, steps_within
+from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.explanation.result import Explanation
 
 _CHUNK = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
@@ -29,13 +29,13 @@ def standardised_delta(e: Explanation) -> FloatArray:
     delta -= e.query  # in place to save memory: 10,000 answers of 50 × 50 take 200 MB
     delta /= e.info.scaler.scale
     if e.lengths is not None:
-        delta[~steps_within(e.lengths, len(e), e.query.shape[1])] = 0.0
+        delta[~length_mask(e.lengths, len(e), e.query.shape[1])] = 0.0
     return delta
 
 
 def n_entries(e: Explanation) -> FloatArray:
     """Return the number of entries T·F of each answer, excluding padding."""
-    return np.asarray(steps_within(e.lengths, len(e), e.query.shape[1]).sum(1) * e.query.shape[2], dtype=np.float64)
+    return np.asarray(length_mask(e.lengths, len(e), e.query.shape[1]).sum(1) * e.query.shape[2], dtype=np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, length_mask
 from sparcets.errors import ShapeError
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import standardised_delta
@@ -126,7 +126,7 @@ def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
     """Return |δ| in standard deviations and the mask of non-padding entries, both (answers, time · features)."""
     n, n_steps, n_features = e.query.shape
     size = np.abs(standardised_delta(e)).reshape(n, n_steps * n_features)
-    return size, np.repeat(steps_within(e.lengths, n, n_steps), n_features, axis=1)
+    return size, np.repeat(length_mask(e.lengths, n, n_steps), n_features, axis=1)
 
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:

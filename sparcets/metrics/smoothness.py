@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, steps_within
+from sparcets.arrays import FloatArray, length_mask
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.proximity import n_entries, standardised_delta
 
@@ -26,5 +26,5 @@ def smoothness(e: Explanation) -> FloatArray:
     steps[:, 1:] -= steps[:, :-1]  # numpy reads overlapping arrays before it writes them
     length = np.sqrt(np.einsum("btf,btf->bt", steps, steps))
     # The step from the end of a series to the zeros of its padding does not count.
-    inside = steps_within(e.lengths, len(e), e.query.shape[1])
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
     return np.asarray((length * inside).sum(1) / n_entries(e))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, steps_within
+from sparcets.arrays import BoolArray, FloatArray, length_mask
 from sparcets.explanation.result import Explanation
 
 
@@ -27,7 +27,7 @@ def changed_within(e: Explanation) -> BoolArray:
     """Return the mask of changed entries (answers, time, features), False in the padding."""
     changed = e.changed
     if e.lengths is not None:
-        changed[~steps_within(e.lengths, len(e), e.query.shape[1])] = False
+        changed[~length_mask(e.lengths, len(e), e.query.shape[1])] = False
     return changed
 
 
@@ -65,7 +65,7 @@ def segments_per_feature(e: Explanation) -> FloatArray:
 
 
 def _n_steps(e: Explanation) -> FloatArray:
-    return np.asarray(steps_within(e.lengths, len(e), e.query.shape[1]).sum(1), dtype=np.float64)
+    return np.asarray(length_mask(e.lengths, len(e), e.query.shape[1]).sum(1), dtype=np.float64)
 
 
 def _n_touched(changed: BoolArray) -> FloatArray:

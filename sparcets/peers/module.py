@@ -27,7 +27,7 @@ def to_peer(X: FloatArray, info: SeriesInfo, *, longest_is_time: bool) -> FloatA
     Examples
     --------
     >>> X = np.array([[[1.0, 2.0, 3.0], [3.0, 2.0, 5.0]]])  # 2 steps, 3 features
-    >>> to_peer(X, SeriesInfo.measure(X, ("a", "b")), longest_is_time=True)[0].tolist()
+    >>> to_peer(X, SeriesInfo.from_series(X, ("a", "b")), longest_is_time=True)[0].tolist()
     [[-1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]]
     """
     standard = info.scaler.transform(X).astype(np.float32).transpose(0, 2, 1)

@@ -121,10 +121,10 @@ def parse(file: Path, limits: Limits, seed: int) -> Dataset:
 
 def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, seed: int) -> DatasetRecord:
     """Return the metadata of a data set."""
-    from sparcets.arrays import steps_within
+    from sparcets.arrays import length_mask
 
     X = dataset.X_train
-    inside = X[steps_within(dataset.lengths_train, len(X), X.shape[1])]  # (steps, features)
+    inside = X[length_mask(dataset.lengths_train, len(X), X.shape[1])]  # (steps, features)
     labels = np.concatenate([dataset.y_train, dataset.y_test])
     names = dataset.feature_names or tuple(f"f{i}" for i in range(dataset.n_features))
     return DatasetRecord(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparcets.errors import SparcetsError
-from sparcets.progress import listening
+from sparcets.progress import report_progress_to
 from sparcets.studio.data import load
 from sparcets.studio.errors import code_of
 from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
@@ -115,7 +115,7 @@ def main() -> int:
     item = (workspace, task["id"])
     options = {"seed": task["seed"], "device": task["device"]}
     try:
-        with listening(throttled(send)):
+        with report_progress_to(throttled(send)):
             if task["kind"] == "classifier":
                 train_classifier(*item, TrainClassifier.model_validate(task["request"]), **options)
             else:

@@ -174,7 +174,7 @@ def test_afterwards_everything_is_as_it_was_also_after_an_exception():
     assert trace(module) == before
 
 
-def test_a_class_that_overrides_eval_and_train_is_not_asked():
+def test_eval_and_train_of_a_class_that_overrides_them_are_not_called():
     class Stubborn(nn.Linear):
         def train(self, mode=True):
             raise AssertionError("train was called")

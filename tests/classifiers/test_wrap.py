@@ -78,7 +78,7 @@ def test_probabilities_are_taken_as_they_are(output):
     np.testing.assert_allclose(proba.sum(1), 1, atol=1e-6)
 
 
-def test_a_module_that_ends_in_squeeze_may_be_asked_for_a_single_series():
+def test_a_module_that_ends_in_squeeze_takes_a_single_series():
     clf = sp.wrap(Given(lambda x: x.mean((1, 2), keepdim=True).squeeze()))
     np.testing.assert_allclose(clf.predict_proba(X[:1]), clf.predict_proba(X)[:1], atol=1e-6)
     clf = sp.wrap(Given(lambda x: means(x).squeeze()))

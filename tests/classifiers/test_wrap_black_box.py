@@ -67,7 +67,7 @@ def test_a_black_box_that_writes_into_its_input_harms_nobody():
 
 
 @pytest.mark.parametrize(("layout", "shape"), [(None, (4, 9, 4)), ("bft", (4, 4, 9)), ("flat", (4, 36))])
-def test_the_layout_is_what_was_asked_for_in_contiguous_memory(layout, shape):
+def test_series_come_in_the_given_layout_in_contiguous_memory(layout, shape):
     box = Box()
     sp.wrap(box, layout=layout).predict_proba(X[:4])
     assert box.X.shape == shape and box.X.flags.c_contiguous and box.X.flags.writeable
@@ -104,7 +104,7 @@ def test_a_real_classifier_of_aeon():
     np.testing.assert_allclose(clf.predict_proba(X), 1 / 3)
 
 
-def test_a_callable_is_asked_for_probabilities():
+def test_a_callable_returns_probabilities():
     clf = sp.wrap(mean_proba)
     np.testing.assert_array_equal(clf.predict_proba(X), mean_proba(X))
     np.testing.assert_array_equal(clf.predict(X), Y)
@@ -132,7 +132,7 @@ def test_what_a_callable_returns_is_checked(function, message):
         sp.wrap(function).predict_proba(X)
 
 
-def test_a_model_of_tables_without_its_layout_is_told_of_it():
+def test_a_model_of_tables_without_its_layout_is_an_error_that_names_it():
     with pytest.raises(ModelOutputError, match=r"It may want another layout: wrap\(model, layout='flat'\)"):
         sp.wrap(forest()).predict_proba(X)
 

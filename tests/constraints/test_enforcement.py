@@ -22,7 +22,7 @@ def bind(n_steps: int, span: Any, **constraints: Any) -> BoundConstraints:
     span = np.asarray(span, dtype=np.float64)
     X = np.zeros((2, n_steps, len(span)))
     X[1] = span
-    return Constraints(**constraints).bind(SeriesInfo.measure(X, ("a", "b")))
+    return Constraints(**constraints).bind(SeriesInfo.from_series(X, ("a", "b")))
 
 
 KINDS = ["immutable", "frozen", "ranges", "max_step", "direction", "groups"]
@@ -256,7 +256,7 @@ def test_two_sets_of_constraints_both_hold(case: tuple[Any, ...], seed: int, kin
     _, T, F = query.shape
     more = random_constraints(np.random.default_rng(seed), kinds, T, F, 1.0)
     try:
-        both = bound.and_also(bind(T, span, **more))
+        both = bound.combine(bind(T, span, **more))
     except ConstraintError:
         assume(False)
     result = both.enforce(query, proposal, lengths)

@@ -21,7 +21,7 @@ TRAINING[1] = 1.0
 
 
 def bind(mutable: tuple[bool, ...] = (True, True, True), **constraints: Any) -> BoundConstraints:
-    info = replace(SeriesInfo.measure(TRAINING, ("sick", "well")), mutable=np.array(mutable))
+    info = replace(SeriesInfo.from_series(TRAINING, ("sick", "well")), mutable=np.array(mutable))
     return Constraints(**constraints).bind(info)
 
 
@@ -223,7 +223,7 @@ def test_json_round_trip() -> None:
 def test_conjunction() -> None:
     one = bind(immutable=["f2"], ranges={"f0": (0, 5)}, max_step={"f0": 3}, direction={"f1": "up"}, frozen=[(0, 1)])
     two = bind(ranges={"f0": (-1, 4)}, max_step={"f0": 2}, frozen=[(5, 6)])
-    both = one.and_also(two)
+    both = one.combine(two)
     assert (both.low[0], both.high[0], both.limit[0], both.sign[1]) == (0, 4, 2, 1)
     assert both.mutable.tolist() == [True, True, False]
     result = both.enforce(np.zeros((1, 6, 3)), np.full((1, 6, 3), 9.0))
@@ -231,12 +231,12 @@ def test_conjunction() -> None:
 
 
 def test_opposite_directions_freeze_a_feature() -> None:
-    both = bind(direction={"f0": "up"}).and_also(bind(direction={"f0": "down"}))
+    both = bind(direction={"f0": "up"}).combine(bind(direction={"f0": "down"}))
     assert both.mutable.tolist() == [False, True, True]
     assert not both.enforce(np.zeros((1, 6, 3)), np.ones((1, 6, 3)))[..., 0].any()
 
 
 def test_immutable_member_freezes_a_group_of_the_other_set() -> None:
-    both = bind(groups={"a": [0, 1]}).and_also(bind(immutable=[2], groups={"b": [1, 2]}))
+    both = bind(groups={"a": [0, 1]}).combine(bind(immutable=[2], groups={"b": [1, 2]}))
     assert both.mutable.tolist() == [False, False, False]
     assert not both.editable.any()

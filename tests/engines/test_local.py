@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sparcets.engines.local import map_unordered, share_of_cores
+from sparcets.engines.local import map_unordered, threads_per_worker
 from sparcets.errors import CapabilityError, ConfigError
 
 PID = "__import__('os').getpid()"
@@ -94,9 +94,9 @@ def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     _, threads = next(map_unordered(os.getenv, ["OMP_NUM_THREADS"], workers=2))
     assert threads == "8" and os.environ["OMP_NUM_THREADS"] == "64"
-    assert [share_of_cores(n) for n in (1, 4, 100)] == [16, 4, 1]
+    assert [threads_per_worker(n) for n in (1, 4, 100)] == [16, 4, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert share_of_cores(4) == 2
+    assert threads_per_worker(4) == 2
 
 
 def test_closing_the_iterator_ends_the_workers() -> None:

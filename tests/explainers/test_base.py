@@ -1,6 +1,6 @@
 """What the words of an explanation mean, one by one, on a method with scripted answers.
 
-The model says the feature with the highest mean: class k lifts feature k.
+The model predicts the feature with the highest mean: class k lifts feature k.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def test_it_is_an_error_only_if_all_queries_are_in_their_target_class():
         fitted().explain(lifted(0, 2), target=[0, 2])
 
 
-def test_valid_is_the_classifiers_own_word_never_the_methods():
+def test_valid_is_decided_by_the_classifier_never_by_the_method():
     half = fitted(lambda r: np.where(np.arange(len(r.X))[:, None, None] == 0, lift_target(r), r.X))
     e = half.explain(lifted(0, 2), target=1)
     assert e.valid.tolist() == [True, False]
@@ -70,15 +70,15 @@ def test_valid_is_the_classifiers_own_word_never_the_methods():
     assert "did not convince the classifier: p(1) reached 0.00" in e.reason[1]  # of the target, not of the winner
 
 
-def test_what_a_method_says_stands_where_the_classifier_agrees():
-    def says(request):
+def test_the_status_of_a_method_stands_where_the_classifier_agrees():
+    def script(request):
         return Answers(
             counterfactual=np.concatenate([lift_target(request)[:2], request.X[2:]]),
             status=np.array(["refined", "neighbour", "not_found"]),
             reason=np.array(["", "", "no way, however long one looks for it"]),
         )
 
-    e = fitted(says).explain(lifted(0, 2, 0), target=1)
+    e = fitted(script).explain(lifted(0, 2, 0), target=1)
     assert e.status.tolist() == ["refined", "neighbour", "not_found"]
     assert e.reason.tolist() == ["", "", "no way, however long one looks for it"]
     assert e.valid.tolist() == [True, True, False]
@@ -229,7 +229,7 @@ def test_constraints_reach_the_method_and_the_explanation():
     assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == given_.to_dict()
 
 
-def test_the_explanation_says_what_made_it():
+def test_the_explanation_holds_method_settings_and_time():
     e = fitted(seed=4, batch_size=2).explain(lifted(0, 0, 2), target=1)
     assert (e.method, e.seed, e.config["batch_size"]) == ("scripted", 4, 2)
     assert 0 < e.seconds < 60

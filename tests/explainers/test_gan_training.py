@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_training_is_refused(method, interrupted, tmp_pa
 
 
 def job(**changes):
-    info, constraints = SeriesInfo.measure(X, ("0", "1", "2")), sp.Constraints()
+    info, constraints = SeriesInfo.from_series(X, ("0", "1", "2")), sp.Constraints()
     given = FitJob(
         X=X,
         y=Y,

@@ -13,7 +13,7 @@ from sparcets.testing.mocks import mean_proba
 
 
 def sign_of_sum(X):
-    """Say class 1 where the sum of a series is above 0, with a certainty that grows with it."""
+    """Predict class 1 where the sum of a series is above 0, with a certainty that grows with it."""
     p = 1 / (1 + np.exp(-np.clip(np.asarray(X, dtype=np.float64).sum((1, 2)), -50, 50)))
     return np.stack([1 - p, p], axis=1)
 
@@ -100,7 +100,7 @@ def test_missing_answers_are_not_found_and_do_not_repeat_one_that_was():
     assert e.reason[2] == "only 2 different answers among the 2 nearest 1 series"
 
 
-def test_a_cap_on_the_entries_says_which_share_is_needed():
+def test_the_reason_names_the_share_that_a_cap_on_the_entries_leaves_out():
     def above_half(X):
         return sign_of_sum(X - 0.5)
 
@@ -119,7 +119,7 @@ def test_a_cap_on_the_entries_says_which_share_is_needed():
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.01, 0.4))
-def test_the_share_that_is_said_to_be_needed_is_enough(seed, share):
+def test_the_share_named_in_the_reason_is_enough(seed, share):
     rng = np.random.default_rng(seed)
     X = rng.normal(0, 1, (20, 5, 3))
     y = mean_proba(X, 2).argmax(1)
@@ -206,12 +206,12 @@ def test_a_model_that_agrees_with_no_label_is_an_error():
         nearest(single_steps([-1], [1]), [1, 0])
 
 
-@pytest.mark.parametrize(("stored", "asked"), [(np.float32, np.float64), (np.float64, np.float32)])
-def test_answers_have_the_type_of_the_query_whatever_that_of_the_training_series(stored, asked):
+@pytest.mark.parametrize(("stored", "given_type"), [(np.float32, np.float64), (np.float64, np.float32)])
+def test_answers_have_the_type_of_the_query_whatever_that_of_the_training_series(stored, given_type):
     X = single_steps([-1.1], [1.1], [3.3]).astype(stored)
-    e = nearest(X, [0, 1, 1]).explain(single_steps([-1]).astype(asked), target=1)
-    assert e.counterfactual.dtype == asked
-    assert e.counterfactual.item() == asked(stored(1.1))
+    e = nearest(X, [0, 1, 1]).explain(single_steps([-1]).astype(given_type), target=1)
+    assert e.counterfactual.dtype == given_type
+    assert e.counterfactual.item() == given_type(stored(1.1))
 
 
 def test_the_training_series_are_kept_as_a_copy():

@@ -89,7 +89,7 @@ def as_map(folder):
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("method", list(EXPLAINERS))
 def test_a_folder_checks_each_block_once(method, source, tmp_path, fitted, checked, monkeypatch):
-    monkeypatch.setattr(shards, "BYTES", X[0].size * 8 * PER_SHARD)
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * PER_SHARD)
     queries = SOURCES[source](tmp_path)
     fitted[method].explain(queries, target=1, out=tmp_path / "out")
     n_blocks = len(list((tmp_path / "out").glob("shard-*.npz")))

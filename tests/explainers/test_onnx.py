@@ -68,7 +68,7 @@ def test_it_answers_as_the_fitted_one_does(tmp_path, name):
         point, x = best_point(explainer.trade_off_), torch.tensor(scaler.transform(QUERIES))
         target = torch.full((len(QUERIES),), TARGET)
         delta = point.scale * explainer._fitted_model().propose(x, target, point.sparsity_weight).numpy()
-        expected = scaler.move(QUERIES, delta)
+        expected = scaler.add_delta(QUERIES, delta)
     else:
         expected = explainer.explain(QUERIES, target=TARGET).counterfactual
     for rows in (slice(0, 1), slice(0, 4), slice(None)):  # it was traced with two

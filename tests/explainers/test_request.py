@@ -7,7 +7,7 @@ from sparcets.explainers.request import CallOptions, Request
 from sparcets.explanation.series_info import SeriesInfo
 
 TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
-INFO = SeriesInfo.measure(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first
+INFO = SeriesInfo.from_series(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first
 
 
 def request(X, *, constraints=None, at_most=None, lengths=None):

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.errors import FeatureMismatchError, FileFormatError, ShapeError, StorageError, TargetError
+from sparcets.errors import (
+    FeatureMismatchError,
+    FileFormatError,
+    NonFiniteError,
+    ShapeError,
+    StorageError,
+    TargetError,
+)
 from sparcets.explanation import shards
 from sparcets.explanation.shards import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
@@ -25,7 +32,7 @@ SAME = ("query", "counterfactual", "target", "status", "reason", "query_index", 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "BYTES", X[0].size * 8 * 7)  # seven queries each
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 7)  # seven queries each
 
 
 def fitted(module=None, **settings):
@@ -207,12 +214,16 @@ def test_iterators_that_give_nothing_or_too_little_or_nonsense():
         ex.explain(iter([]), target=1)
     with pytest.raises(TargetError, match=r"target must be|has 50 entries|one per query"):
         ex.explain(iter(QUERIES), target=[1] * 50)
-    bad = QUERIES[:3].copy()
-    bad[1, 2, 3] = np.nan
-    with pytest.raises(sp.SparcetsError, match=r"NaN at \[11, 2, 3\]"):
-        ex.explain(iter([QUERIES[:10], bad]), target=1)
-    with pytest.raises(sp.SparcetsError, match="features"):
+    with pytest.raises(FeatureMismatchError):
         ex.explain(iter([QUERIES[0, :, :2]]), target=1)
+
+
+def test_an_error_names_the_series_by_its_index_among_all_queries(tmp_path):
+    bad = as_map(tmp_path, "r+")
+    bad[11, 2, 3] = np.nan
+    for number, source in enumerate([bad, iter([bad[:10], bad[10:]]), iter(bad), np.array(bad)]):
+        with pytest.raises(NonFiniteError, match=r"NaN at \[11, 2, 3\]"):
+            fitted().explain(source, target=1, out=tmp_path / str(number))
 
 
 def test_a_memory_map_is_left_as_it_was(tmp_path):
@@ -228,7 +239,7 @@ def test_a_memory_map_is_left_as_it_was(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_the_queries(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "BYTES", 2**20)
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", 2**20)
     shape = (6000, 100, 20)  # 48 MB
     X = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=np.float32, shape=shape)
     X[:] = 0
@@ -262,7 +273,7 @@ from sparcets.explanation import shards
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 X, Y = make_series(60)
-shards.BYTES = X[0].size * 8 * 7
+shards.MAX_SHARD_BYTES = X[0].size * 8 * 7
 def slowly():
     for x in X[Y != 1]:
         time.sleep(0.02)

@@ -19,7 +19,7 @@ from sparcets.explanation.result import Explanation, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
 
 INFO = dataclasses.replace(
-    SeriesInfo.measure(np.arange(12.0).reshape(2, 3, 2), ("krank – 病", "gesund 🙂")),
+    SeriesInfo.from_series(np.arange(12.0).reshape(2, 3, 2), ("krank – 病", "gesund 🙂")),
     feature_names=("größe", "加速度"),
     units=("m/s²", ""),
     sampling_rate=50.0,

@@ -14,7 +14,7 @@ from sparcets.errors import DataError, OutOfRangeError, ShapeError, SparcetsErro
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 
-INFO = SeriesInfo.measure(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
+INFO = SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
 
 
 def explanation(**changes: Any) -> Explanation:

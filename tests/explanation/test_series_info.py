@@ -15,7 +15,7 @@ X = np.array([[[1.0, 5.0], [3.0, 5.0]], [[2.0, 5.0], [99.0, -7.0]]])  # (2, 2, 2
 
 
 def test_statistics_by_hand() -> None:
-    info = SeriesInfo.measure(X[:1], ("a", "b"))
+    info = SeriesInfo.from_series(X[:1], ("a", "b"))
     assert info.span.tolist() == [2.0, 0.0] and info.scaler.center.tolist() == [2.0, 5.0]
     assert info.scaler.scale.tolist() == [1.0, 1.0], "of 1 and 3; and 1 for a constant feature"
     assert (info.n_steps, info.n_features, info.n_classes) == (2, 2, 2)
@@ -24,12 +24,12 @@ def test_statistics_by_hand() -> None:
 
 
 def test_padding_is_ignored() -> None:
-    info = SeriesInfo.measure(X, ("a", "b"), lengths=np.array([2, 1]))
+    info = SeriesInfo.from_series(X, ("a", "b"), lengths=np.array([2, 1]))
     assert info.span.tolist() == [2.0, 0.0] and info.scaler.center.tolist() == [2.0, 5.0]
 
 
 def test_span_does_not_overflow_float32() -> None:
-    info = SeriesInfo.measure(np.array([[[-3e38], [3e38]]], dtype=np.float32), ("a", "b"))
+    info = SeriesInfo.from_series(np.array([[[-3e38], [3e38]]], dtype=np.float32), ("a", "b"))
     assert info.span[0] == 2 * np.float64(np.float32(3e38))
 
 
@@ -43,7 +43,7 @@ def test_names_of_the_data_set_and_json_round_trip() -> None:
         sampling_rate=50,
         mutable=["y"],
     )
-    info = SeriesInfo.measure(ds.X_train, ds.class_names, source=ds)
+    info = SeriesInfo.from_series(ds.X_train, ds.class_names, source=ds)
     again = SeriesInfo.from_dict(json.loads(json.dumps(info.to_dict())))
     for one in (info, again):
         assert one.feature_names == ("größe", "y") and one.class_names == ("krank", "gesund")

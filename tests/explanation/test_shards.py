@@ -28,7 +28,7 @@ def explanation(**changes: Any) -> Explanation:
         "query_index": np.arange(5),
         "proba_before": np.full((5, 2), 0.5),
         "proba_after": np.tile([0.25, 0.75], (5, 1)),
-        "info": SeriesInfo.measure(X, ("sick", "well")),
+        "info": SeriesInfo.from_series(X, ("sick", "well")),
         "mutable": np.array([True, False]),
         "lengths": np.array([3, 2, 1, 3, 2]),
         "method": "nearest",
@@ -94,7 +94,7 @@ def test_unfinished_folder(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
         load_explanation(tmp_path)
     resumed = ShardWriter(tmp_path, SETTINGS)
-    found = resumed.held(0, X, None)
-    assert found is not None and len(found) == 5 and resumed.held(1, X, None) is None
+    found = resumed.finished_shard(0, X, None)
+    assert found is not None and len(found) == 5 and resumed.finished_shard(1, X, None) is None
     with pytest.raises(StorageError, match="to another question: method differs"):
         ShardWriter(tmp_path, {**SETTINGS, "method": "gan"})

@@ -13,7 +13,7 @@ from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 
 INFO = replace(
-    SeriesInfo.measure(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
+    SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
     feature_names=("roll", "pressure"),
 )
 

@@ -20,7 +20,7 @@ def test_the_last_step_alone_is_the_last_of_all(cell, layers):
 
 
 @pytest.mark.parametrize("kind", [BiLstm, BiGru])
-def test_a_series_that_is_not_padded_says_the_same_as_one_that_could_be(kind):
+def test_full_lengths_give_the_logits_of_none(kind):
     torch.manual_seed(0)
     network = kind(3, 2, 4, 2, 0.0).eval()
     x = torch.randn(4, 7, 3)

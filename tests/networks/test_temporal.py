@@ -58,14 +58,14 @@ def test_it_equals_conv1d(batch, kernel, dilation, bias, grad):
     conv = nn.Conv1d(3, 4, kernel, dilation=dilation, bias=bias)
     x = torch.randn(batch, 10, 3, requires_grad=True)
     past = (kernel - 1) * dilation
-    wanted = conv(nn.functional.pad(x.transpose(1, 2), (past, 0))).transpose(1, 2)
+    expected = conv(nn.functional.pad(x.transpose(1, 2), (past, 0))).transpose(1, 2)
     with torch.set_grad_enabled(grad):
         got = convolve(conv, x, past, 0)
-    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
     if grad:
-        weight = torch.randn_like(wanted)
+        weight = torch.randn_like(expected)
         (a,) = torch.autograd.grad((got * weight).sum(), x)
-        (b,) = torch.autograd.grad((wanted * weight).sum(), x)
+        (b,) = torch.autograd.grad((expected * weight).sum(), x)
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 

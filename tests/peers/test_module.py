@@ -6,7 +6,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.peers.module import from_peer, to_peer
 
 X = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
-INFO = SeriesInfo.measure(X, ("a", "b"))
+INFO = SeriesInfo.from_series(X, ("a", "b"))
 
 
 def test_unchanged_entries_equal_the_query_exactly() -> None:

@@ -17,7 +17,7 @@ SCALE = 4.0  # every feature's standard deviation
 
 def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
     """Return one answer over ten steps that changes the entries (step, feature) by these amounts."""
-    info = SeriesInfo.measure(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
+    info = SeriesInfo.from_series(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
     query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
     counterfactual = query.copy()
     for entry, change in changes.items():

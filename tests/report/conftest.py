@@ -18,7 +18,7 @@ def explanation() -> Explanation:
     rng = np.random.default_rng(0)
     query = rng.normal(size=(6, 12, 5)).astype(np.float32)
     query[1] = query[0]
-    info = SeriesInfo.measure(rng.normal(size=(30, 12, 5)), ("sick", "well & <fit>"))
+    info = SeriesInfo.from_series(rng.normal(size=(30, 12, 5)), ("sick", "well & <fit>"))
     counterfactual = query.copy()
     for i in range(4):
         counterfactual[i, 2 : 5 + i, i] += 0.5 + i

@@ -1,4 +1,4 @@
-"""The hand-made models and the method that answers what it is told to."""
+"""The hand-made models and the method with scripted answers."""
 
 import numpy as np
 import torch

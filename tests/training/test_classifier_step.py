@@ -48,7 +48,7 @@ def step(network, *, train=(0, 1, 2, 3), watch=(4, 5), lengths=None, lr=0.1):
     return ClassifierStep(network, X, Y, lengths, lr=lr, **parts)
 
 
-def test_the_loss_is_the_cross_entropy_of_the_training_rows_asked_for():
+def test_the_loss_is_the_cross_entropy_of_the_given_training_rows():
     network = LastStep()
     expected = F.cross_entropy(network(X[[4, 1]]), Y[[4, 1]]).item()
     loss = step(network, train=(4, 0, 1)).update(rows(torch.tensor([0, 2])))
@@ -117,7 +117,7 @@ def noisy(network, **settings):
     return ClassifierStep(network, X, settings.pop("y", Y), settings.pop("lengths", None), lr=0.1, **parts, **settings)
 
 
-def test_noise_is_gaussian_of_the_size_asked_for_and_drawn_with_the_seed_alone():
+def test_noise_is_gaussian_of_the_given_size_and_drawn_with_the_seed_alone():
     network = LastStep()
     seen, s = spying(network), noisy(network, noise=0.5)
     for seed in (1, 1, 2):

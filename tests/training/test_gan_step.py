@@ -21,7 +21,7 @@ TERMS = list(NONE)
 
 def step(weights, *, trains_sparsity=True, log_proba=None, domain_losses=None, lr=0.01, **constraints):
     X, _ = make_series(12, n_steps=6)
-    info = SeriesInfo.measure(X, ("a", "b", "c"))
+    info = SeriesInfo.from_series(X, ("a", "b", "c"))
     bound = sp.Constraints(**constraints).bind(info)
     sizes = {"backbone": "lstm", "hidden": 5, "layers": 1}
     with torch.random.fork_rng(devices=[]):
@@ -44,7 +44,7 @@ def step(weights, *, trains_sparsity=True, log_proba=None, domain_losses=None, l
         center=torch.tensor(info.scaler.center, dtype=torch.float32),
         scale=torch.tensor(info.scaler.scale, dtype=torch.float32),
         lr=lr,
-        betas=(0.5, 0.999),
+        betas=(0.4, 0.9),
         conditional=True,
     )
 
@@ -67,6 +67,14 @@ def test_every_term_moves_the_generator(term):
     s.update(BATCH)
     assert {"head.positive.weight", "head.negative.weight", "target_embedding.weight"} <= moved(s.generator, before)
     assert bool(moved(s.discriminator, judge)) == (term == "adversarial")
+
+
+def test_both_networks_are_trained_with_the_given_rate_and_betas():
+    s = step({"adversarial": 1}, lr=0.03)
+    assert {name: (o.param_groups[0]["lr"], o.param_groups[0]["betas"]) for name, o in s.optimisers.items()} == {
+        "generator": (0.03, (0.4, 0.9)),
+        "discriminator": (0.03, (0.4, 0.9)),
+    }
 
 
 def test_own_terms_move_the_generator():

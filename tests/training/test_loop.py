@@ -84,7 +84,7 @@ def test_early_stopping_ends_patience_epochs_after_the_best():
     losses = [3.0, 2.0, 2.5, 2.4, 2.3, 1.0, 0.5]
     stopping = EarlyStopping("validation_loss", patience=3)
     step = run(Notes(losses), epochs=50, callbacks=[stopping])
-    assert len(epochs_of(step)) == 5  # best is epoch 1; it never hears of the 1.0 of epoch 5
+    assert len(epochs_of(step)) == 5  # best is epoch 1; the 1.0 of epoch 5 is never reached
     assert (stopping.best, stopping.best_epoch) == (2.0, 1)
 
 

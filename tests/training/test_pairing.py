@@ -37,7 +37,7 @@ def test_targets_are_other_classes_and_real_rows_are_of_the_target(epoch):
     assert (LABELS[c["real"]] == c["target"]).all()
 
 
-def test_every_other_class_is_asked_for():
+def test_every_other_class_is_a_target():
     seen = {(int(LABELS[q]), int(t)) for e in range(20) for q, t in _pairs(columns(pairing(), e))}
     assert seen == {(a, b) for a in range(3) for b in range(3) if a != b}
 
@@ -88,8 +88,8 @@ def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(at_
 
 def test_a_query_that_comes_again_is_sent_elsewhere_too():
     c = columns(pairing(at_least=60))
-    wanted = {q: set(c["target"][c["query"] == q].tolist()) for q in range(11)}
-    assert all(len(classes) == 2 for classes in wanted.values())
+    targets = {q: set(c["target"][c["query"] == q].tolist()) for q in range(11)}
+    assert all(len(classes) == 2 for classes in targets.values())
 
 
 def test_no_query_is_an_error():

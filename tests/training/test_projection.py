@@ -19,7 +19,7 @@ def world(seed):
     rng = np.random.default_rng(seed)
     scale, shift = rng.uniform(0.2, 5, F), rng.uniform(-3, 3, F)
     X = (rng.normal(0, 1, (20, T, F)) * scale + shift).astype(np.float32)
-    info = SeriesInfo.measure(X, ("a", "b"))
+    info = SeriesInfo.from_series(X, ("a", "b"))
     proposal = X[:B] + (rng.normal(0, 1.5, (B, T, F)) * scale * (rng.random((B, T, F)) < 0.7)).astype(np.float32)
     return rng, X[:B], proposal.astype(np.float32), info
 
@@ -32,7 +32,7 @@ def projected(bound, info, query, proposal):
     return query + out * info.scaler.scale
 
 
-def asked(rng, kinds, query):
+def constraints_of(rng, kinds, query):
     """Draw constraints of some kinds. With max_step, ranges hold the query: see the last test for the rest."""
     words = {}
     if "immutable" in kinds:
@@ -66,7 +66,7 @@ def bind(constraints, info):
 def test_projection_agrees_with_enforcement(seed, kinds):
     # The group's features have no max_step here; with both, enforcement reverts again and again (next test).
     rng, query, proposal, info = world(seed)
-    bound = bind(asked(rng, kinds, query), info)
+    bound = bind(constraints_of(rng, kinds, query), info)
     exact = bound.enforce(query, proposal)
     difference = np.abs(projected(bound, info, query, proposal) - exact) / info.scaler.scale
     assert difference.max() <= 1e-5
@@ -108,7 +108,7 @@ def test_no_constraints_give_the_residuals_back_to_the_bit():
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_flow_through(kind):
     rng, query, proposal, info = world(3)
-    bound = asked(rng, {kind}, query).bind(info)
+    bound = constraints_of(rng, {kind}, query).bind(info)
     q = torch.tensor(info.scaler.transform(query))
     delta = torch.tensor(((proposal - query) / info.scaler.scale).astype(np.float32)).requires_grad_(True)
     out = Projection(bound, info.scaler)(q, delta)
@@ -116,14 +116,16 @@ def test_gradients_flow_through(kind):
     assert torch.isfinite(delta.grad).all()
     untouched = (out == delta.detach()) & (out != 0)
     assert untouched.any()
-    if kind != "max_step":  # there an entry also bounds its neighbours, and hears of them
+    if kind != "max_step":  # there entries bound their neighbours
         torch.testing.assert_close(delta.grad[untouched], 2 * out.detach()[untouched])
     assert (delta.grad != 0).any(dim=2).any()
     assert (delta.grad[:, ~torch.tensor(bound.editable)] == 0).all()
 
 
 def test_a_step_limit_hands_the_gradient_to_the_entry_that_decides():
-    info = SeriesInfo.measure(np.array([[[-1.0], [1.0], [-1.0]], [[1.0], [-1.0], [1.0]]], dtype=np.float32), ("a", "b"))
+    info = SeriesInfo.from_series(
+        np.array([[[-1.0], [1.0], [-1.0]], [[1.0], [-1.0], [1.0]]], dtype=np.float32), ("a", "b")
+    )
     bound = sp.Constraints(max_step={0: 0.5}).bind(info)
     query, delta = torch.zeros(1, 3, 1), torch.tensor([[[0.2], [9.0], [0.0]]], requires_grad=True)
     out = Projection(bound, info.scaler)(query, delta)

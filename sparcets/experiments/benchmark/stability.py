@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, steps_within
+from sparcets.arrays import FloatArray, length_mask
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.explainers.base import BaseExplainer
@@ -81,7 +81,7 @@ def measure_stability(
 
 def _with_noise(e: Explanation, noise: float) -> FloatArray:
     drawn = generator(e.seed, "noise").normal(0.0, noise, e.query.shape) * e.info.scaler.scale
-    drawn *= steps_within(e.lengths, len(e), e.query.shape[1])[:, :, None]  # no noise on the padding
+    drawn *= length_mask(e.lengths, len(e), e.query.shape[1])[:, :, None]  # no noise on the padding
     return np.asarray(e.query + drawn, dtype=e.query.dtype)
 
 

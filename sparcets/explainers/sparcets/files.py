@@ -38,7 +38,7 @@ def model_to_arrays(
         "scales": model.scales,
         "min_agreement": model.min_agreement,
         "double": ensemble.double,
-        "ensemble": [member.header() for member in own],  # the selector comes last
+        "ensemble": [_header(member) for member in own],  # the selector comes last
         "points": [[p.sparsity_weight, p.scale, p.valid, p.transfer, p.changed] for p in points],
         "silent": list(silent),
     }
@@ -94,6 +94,12 @@ def model_from_arrays(
         min_agreement=float(header["min_agreement"]),
     )
     return model, tuple(OperatingPoint(*values) for values in header["points"]), tuple(header["silent"])
+
+
+def _header(member: TorchClassifier) -> dict[str, Any]:
+    """Return the header of a classifier without its device, which is chosen anew when a model is loaded."""
+    header = member.header()
+    return {**header, "config": {**header["config"], "device": "auto"}}
 
 
 def _to_arrays(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray[Any, Any]]:

@@ -87,7 +87,7 @@ def measure_trade_off(
         residual = model.propose(x, targets, weight, prototype)
         for scale in model.scales:
             delta = drop_negligible(scale * residual).cpu().numpy()
-            made = scaler.move(X, delta)
+            made = scaler.add_delta(X, delta)
             points.append(
                 OperatingPoint(
                     weight,

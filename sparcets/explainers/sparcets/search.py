@@ -168,7 +168,7 @@ class _Search:
 
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
         """Return series in the data's own units; where nothing changes, the query's own bits."""
-        return self.request.info.scaler.move(self.request.X[rows], delta.cpu().numpy())
+        return self.request.info.scaler.add_delta(self.request.X[rows], delta.cpu().numpy())
 
     def _editable(self, rows: IntArray, *, elsewhere: bool) -> BoolArray:
         """Return the entries that may change (rows, time, features); ``elsewhere``: not those of earlier answers."""

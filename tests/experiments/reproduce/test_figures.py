@@ -38,7 +38,7 @@ def answers(data: Any, target: int, seed: int, *, n: int = 8) -> Explanation:
         query_index=np.arange(n),
         proba_before=1 - after,
         proba_after=after,
-        info=SeriesInfo.measure(data.X_train, data.class_names, source=data),
+        info=SeriesInfo.from_series(data.X_train, data.class_names, source=data),
         mutable=np.ones(data.n_features, dtype=bool),
     )
 

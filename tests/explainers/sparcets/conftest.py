@@ -60,7 +60,7 @@ def fit_job():
     """Return a function that builds the job of a fit on checked series."""
 
     def build(X, y, class_names=("a", "b", "c")):
-        info = SeriesInfo.measure(X, class_names)
+        info = SeriesInfo.from_series(X, class_names)
         return FitJob(
             X=X,
             y=y,

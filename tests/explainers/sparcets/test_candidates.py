@@ -11,7 +11,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
 X, Y = make_series(36, n_steps=12)
-INFO = SeriesInfo.measure(X, ("calm", "brisk", "wild"))
+INFO = SeriesInfo.from_series(X, ("calm", "brisk", "wild"))
 QUERIES = X[Y != 1][:3]
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
 EACH = np.arange(3)

@@ -26,7 +26,7 @@ X, Y = make_series(60)
 NEW, TRUTH = make_series(60, seed=1)
 NAMES = ("calm", "brisk", "wild")
 RAW = 3 * X + 5  # units of its own, so that nothing is standardised by chance
-SCALER = SeriesInfo.measure(RAW, NAMES).scaler
+SCALER = SeriesInfo.from_series(RAW, NAMES).scaler
 
 
 # Series in, probabilities out.

@@ -84,7 +84,7 @@ def test_the_default_answer_is_that_of_the_best_operating_point(fitted):
     point, scaler = best_point(fitted.trade_off_), fitted.info_.scaler
     x = torch.tensor(scaler.transform(QUERIES), dtype=torch.float32)
     delta = point.scale * fitted._model.propose(x, torch.ones(18, dtype=torch.int64), point.sparsity_weight)
-    expected = scaler.move(QUERIES, drop_negligible(delta).numpy())
+    expected = scaler.add_delta(QUERIES, drop_negligible(delta).numpy())
     accepted = (fitted.classifier.predict(expected) == 1) & (LABELS != 1)
     assert accepted.sum() >= 8
     e = fitted.explain(QUERIES, target=1)

@@ -88,7 +88,7 @@ def test_a_memory_map_is_answered_into_a_folder(explainer, tmp_path):
 
 
 def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
-    info = SeriesInfo.measure(X, ("a", "b", "c"))
+    info = SeriesInfo.from_series(X, ("a", "b", "c"))
     cuda = torch.device("cuda")
     classifier = SimpleNamespace(device=cuda)
     plain = build_model(info, [], Prototypes(X, Y), selector=MeanModule())

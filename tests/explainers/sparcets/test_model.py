@@ -15,7 +15,7 @@ from sparcets.testing.mocks import MeanModule
 
 X, Y = make_series(36, n_steps=9)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
-INFO = SeriesInfo.measure(X, ("a", "b", "c"))
+INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
 Z = INFO.scaler.transform(X).astype(np.float32)
 
 

@@ -29,7 +29,7 @@ from sparcets.testing.mocks import MeanModule
 
 X, Y = make_series(36, n_steps=12)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
-INFO = SeriesInfo.measure(X, ("a", "b", "c"))
+INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
 Z = INFO.scaler.transform(X).astype(np.float32)
 QUERY = torch.tensor(Z[Y == 0][:5])
 TARGET = torch.ones(5, dtype=torch.int64)
@@ -126,7 +126,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model, uses_protot
     for p in points[2:]:
         delta = drop_negligible(p.scale * residual)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
-        assert p.valid == (classifier.predict(INFO.scaler.move(X[rows], delta.numpy())) == 1).mean()
+        assert p.valid == (classifier.predict(INFO.scaler.add_delta(X[rows], delta.numpy())) == 1).mean()
     half = measure_trade_off(built, classifier, X[rows], target, n_mutable=2)
     assert half[3].changed == pytest.approx(2 * points[3].changed)
 

@@ -20,7 +20,7 @@ from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.projection import Projection
 
 X, Y = make_series(36, n_steps=12)
-INFO = SeriesInfo.measure(X, ("calm", "brisk", "wild"))
+INFO = SeriesInfo.from_series(X, ("calm", "brisk", "wild"))
 QUERIES = X[Y != 1][:6]
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
 DEFAULT = OperatingPoint(0.0, 1.0, 1.0, 1.0, 0.5)
@@ -131,7 +131,7 @@ def test_of_several_prototypes_the_best_is_taken(model):
     residuals = [drop_negligible(torch.tensor(built.prototypes.series[rows]) - x) for rows in nearest.T]
     best = torch.stack([score_residuals(built, x, delta, target, 48) for delta in residuals]).argmax(0)
     assert best.any()  # the nearest is not always the best
-    expected = INFO.scaler.move(QUERIES, torch.stack(residuals)[best, torch.arange(6)].numpy())
+    expected = INFO.scaler.add_delta(QUERIES, torch.stack(residuals)[best, torch.arange(6)].numpy())
     np.testing.assert_allclose(answers.counterfactual, expected, atol=1e-5)
     assert (answers.status == "generated").all()
 

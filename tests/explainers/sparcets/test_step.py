@@ -43,7 +43,7 @@ def build(
     weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, uses_prototype=False, lr=0.01
 ):
     X, _ = make_series(12, n_steps=6)
-    info = SeriesInfo.measure(X, ("a", "b", "c"))
+    info = SeriesInfo.from_series(X, ("a", "b", "c"))
     generator = GatedGenerator(
         n_features=4,
         mutable=[0, 1, 2, 3],

@@ -9,11 +9,11 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.mocks import Scripted, mean_proba
 
 X = np.random.default_rng(0).normal(0, 1, (12, 5, 4)).astype(np.float32)
-INFO = SeriesInfo.measure(X, ("a", "b"))
+INFO = SeriesInfo.from_series(X, ("a", "b"))
 
 
 def both(first, second):
-    return sp.Constraints(**first).bind(INFO).and_also(sp.Constraints(**second).bind(INFO))
+    return sp.Constraints(**first).bind(INFO).combine(sp.Constraints(**second).bind(INFO))
 
 
 def test_by_hand():
