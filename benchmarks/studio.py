@@ -27,7 +27,9 @@ from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
-STOPS = (12, 9, 7, 5, 3, 2, 4, 6, 8, 10, 11)  # each once: repeated requests are answered from the cache
+# Each stop once: repeated requests are answered from the cache. The two tightest stops (1 % and 2 % of the values) are
+# left out: most queries have no answer there, and the search for one takes 1 to 3 s.
+STOPS = (12, 9, 7, 5, 3, 2, 4, 6, 8, 10, 11)
 LOCKS = (0, 1, 7, 0, 1)  # likewise, no two states are equal
 RECORDINGS = range(0, 60, 10)
 LOCK_PAUSE, SLIDER_PAUSE = 2.0, 0.25  # seconds after a new recording or lock, and after a slider move
