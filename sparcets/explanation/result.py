@@ -187,7 +187,7 @@ class Explanation:
             Result of :func:`sparcets.evaluate` for this explanation; adds what the judges predict.
         """
         from sparcets.narrate.quality import measures_of
-        from sparcets.narrate.text import narrate
+        from sparcets.narrate.sentences import narrate
 
         return narrate(self[i], short=short, measures=None if scores is None else measures_of(scores, self)[i])
 

@@ -1,1 +1,1 @@
-"""Explanations in words: single answers (``text.py``) and the quality of a whole set (``quality.py``)."""
+"""Explanations in words: single answers (``sentences.py``) and the quality of a whole set (``quality.py``)."""

@@ -18,7 +18,7 @@ from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
 from sparcets.narrate.doubts import find_votes
 from sparcets.narrate.quality import Scored, measures_of
-from sparcets.narrate.text import Measures, Narrative, build_narrative
+from sparcets.narrate.sentences import Measures, Narrative, build_narrative
 from sparcets.plots.interactive import (
     PageFigure,
     answers_figure,

@@ -9,7 +9,7 @@ import pytest
 
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.doubts import find_doubts
-from sparcets.narrate.text import narrate
+from sparcets.narrate.sentences import narrate
 
 Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}

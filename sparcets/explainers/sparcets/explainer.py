@@ -28,7 +28,7 @@ from sparcets.explainers.gan_training import (
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
-from sparcets.explainers.sparcets.files import model_from_arrays, model_to_arrays
+from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import explain_in_one_pass, fill_in, stays_on_gpu
 from sparcets.explainers.sparcets.model import FittedModel, build_generator

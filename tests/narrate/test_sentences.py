@@ -11,7 +11,7 @@ import pytest
 
 from sparcets.errors import DataError
 from sparcets.explanation.result import Explanation
-from sparcets.narrate.text import narrate
+from sparcets.narrate.sentences import narrate
 
 Make = Callable[..., Explanation]
 

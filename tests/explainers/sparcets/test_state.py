@@ -8,7 +8,7 @@ import torch
 
 import sparcets as sp
 from sparcets.errors import CapabilityError, FileFormatError
-from sparcets.explainers.sparcets.files import HEADER, model_from_arrays, model_to_arrays
+from sparcets.explainers.sparcets.state import HEADER, model_from_arrays, model_to_arrays
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
