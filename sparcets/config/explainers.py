@@ -88,20 +88,20 @@ class ExplainerConfig(MethodConfig):
     generator: GatedGeneratorConfig = field(default_factory=GatedGeneratorConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
     train: AutoTrainConfig = field(default_factory=AutoTrainConfig)
-    # The whole ensemble must be convinced, by few entries, whatever their size: a small change is not a true one.
+    # The number of changed entries is penalised rather than their size.
     weights: LossWeights = field(
         default_factory=lambda: LossWeights(
             adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0
         )
     )
     auxiliaries: int | None = None  # auxiliary classifiers to be convinced too; None: by the data; 0: the model alone
-    noise: float = 0.5  # on the inputs of the ensemble, in a series' own standard deviations; against adversarial noise
-    gate: Literal["none", "feature", "stretch"] = "stretch"  # what can be shut: nothing, features, or stretches too
-    prototypes: Literal["auto", "always", "never"] = "auto"  # move towards real series; auto: if better, on little data
+    noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
+    gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window
+    prototypes: Literal["auto", "always", "never"] = "auto"  # move towards real series; auto: if better, on few series
     min_sparsity_weight: float = 0.3  # smallest and
     max_sparsity_weight: float = 10.0  # largest factor of the sparsity term that the generator is trained for
     ramp: float = 0.33  # share of the training over which the sparsity term is phased in
-    agreement: float = 0.9  # least probability of the target that the ensemble keeps while an answer is pruned
+    min_agreement: float = 0.9  # least probability of the target, over the ensemble, that pruning must keep
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
@@ -116,7 +116,11 @@ class ExplainerConfig(MethodConfig):
                 f"'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got {self.min_sparsity_weight}",
             ),
             (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
-            (0 < self.agreement < 1, f"'agreement' must be between 0 and 1, got {self.agreement}"),
+            (
+                any(v for k, v in self.weights.to_dict().items() if k != "adversarial"),
+                "'weights' must have another term than 'adversarial' > 0",
+            ),
+            (0 < self.min_agreement < 1, f"'min_agreement' must be between 0 and 1, got {self.min_agreement}"),
         ]
         return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
@@ -173,7 +177,7 @@ class AdversarialConfig(MethodConfig):
     def tiny(cls) -> Self:
         """Return settings for tests: seconds on a CPU.
 
-        So short a training must first of all reach the class: classification weighs more, sparsity less.
+        With few epochs, validity comes first: classification weighs more, sparsity less.
         """
         weights = cls().weights
         return cls(
@@ -211,8 +215,8 @@ class IcsConfig(MethodConfig):
     lr: float = 0.4
     beta1: float = 0.9
     beta2: float = 0.999
-    trade_off: float = 1.0  # λ, the weight of the prediction against the distance, at first
-    raises: int = 10  # values of λ tried at most; it doubles for the queries that are not valid yet
+    prediction_weight: float = 1.0  # λ, the weight of the prediction against the distance, at first
+    max_lambdas: int = 10  # values of λ tried at most; it doubles for the queries that are not valid yet
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
@@ -221,17 +225,17 @@ class IcsConfig(MethodConfig):
             (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
             (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),
             (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
-            (self.trade_off > 0, f"'trade_off' must be > 0, got {self.trade_off}"),
-            (self.raises >= 1, f"'raises' must be >= 1, got {self.raises}"),
+            (self.prediction_weight > 0, f"'prediction_weight' must be > 0, got {self.prediction_weight}"),
+            (self.max_lambdas >= 1, f"'max_lambdas' must be >= 1, got {self.max_lambdas}"),
         ]
         return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
     def paper(cls, target: int | str | None = None) -> IcsConfig:
         """Return the paper's settings (section 4), which are the defaults."""
-        return cls(target=target, steps=100, lr=0.4, beta1=0.9, beta2=0.999, trade_off=1.0, raises=10)
+        return cls(target=target, steps=100, lr=0.4, beta1=0.9, beta2=0.999, prediction_weight=1.0, max_lambdas=10)
 
     @classmethod
     def tiny(cls) -> IcsConfig:
         """Return settings for tests."""
-        return cls(steps=30, raises=5)
+        return cls(steps=30, max_lambdas=5)

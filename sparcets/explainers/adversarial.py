@@ -58,7 +58,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         Mutable features that the generator never changes on the training queries.
     """
 
-    head: ClassVar[str]
+    head: ClassVar[str]  # of the generator: "sparse", "residual" or "series"; see networks/generators.py
     needs_gradients = True
 
     def __init__(
@@ -116,6 +116,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         self._check_generator(job, pairing.queries)
 
     def _run_training(self, training: GanTraining, progress: bool | None) -> None:
+        # A method of its own, so that the speed benchmark can time some steps instead.
         training.run(f"training {self.method}", progress)
 
     def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
@@ -156,7 +157,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
 
     def _log_proba(self, x: Tensor) -> Tensor:
-        model = self._differentiable
+        model = self._require_gradients()
         return model.log_proba(x.to(model.device)).to(x.device)
 
     def _build_generator(
@@ -177,7 +178,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
 
     def _check_generator(self, job: FitJob, queries: IntArray) -> None:
-        """Detect a generator that reaches few targets, and features that it never changes (both ReLUs silent)."""
+        """Detect a generator that reaches few targets, and features that it never changes (both heads output 0)."""
         rows = queries[:1024]
         K = job.info.n_classes
         # Every other class in turn: a feature may matter for some targets only.
@@ -221,7 +222,7 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _explain(self, request: Request) -> Answers:
         proposal = self._propose(request.X, request.target, request.info, conditional=self._target is None)
-        return Answers.one_each(request, request.admit(proposal), "generated")
+        return Answers.one_each(request, request.apply_limits(proposal), "generated")
 
     def summary(self) -> str:
         """Say in a few lines what was trained, and how it went."""
@@ -245,7 +246,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         }
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        nothing = torch.zeros(info.n_features)  # the range of the data comes with the state
+        nothing = torch.zeros(info.n_features)  # a placeholder; load_state_dict sets the range of the data
         silent = state.pop("silent")
         mutable, conditional = state["mutable"].tolist(), self._own_target(info) is None
         generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)

@@ -28,7 +28,7 @@ from sparcets.explainers.request import (
     Request,
     check_constraints,
     is_stream,
-    refuse_nothing_to_do,
+    raise_if_all_unchanged,
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
 from sparcets.explanation.result import Explanation, join
@@ -59,7 +59,7 @@ class BaseExplainer(ABC, Generic[C]):
     constraints_
         The standing constraints given to ``fit``.
     history_
-        Values by name that the fit left behind; empty where nothing is trained.
+        Training metrics by name, one value per epoch; empty for methods that train nothing.
     """
 
     config_class: ClassVar[type[MethodConfig]]
@@ -90,12 +90,12 @@ class BaseExplainer(ABC, Generic[C]):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from training series; a second fit forgets the first.
+        """Fit to training series; a second fit discards the first.
 
         Parameters
         ----------
         X
-            A :class:`~sparcets.Dataset` (its training part is used; names, units and what may change travel along), or
+            A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
             series (batch, time, features) in the data's own units.
         y
             Labels, where series were given: class indices or names.
@@ -153,7 +153,7 @@ class BaseExplainer(ABC, Generic[C]):
         out: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> Explanation:
-        """Find what would have to be different for the classifier to say ``target``.
+        """Find counterfactuals: series close to the queries that the classifier assigns to ``target``.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class BaseExplainer(ABC, Generic[C]):
         target
             Class name, index, or one per query; None means the runner-up class of each query.
         constraints
-            What an answer may not do.
+            Further constraints, for this call only.
         sparsity
             Largest share of the mutable entries that may change, per query.
         n
@@ -188,7 +188,7 @@ class BaseExplainer(ABC, Generic[C]):
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         self._check_lengths_supported(lengths)
-        options = self._defaults.override(constraints, self.constraints_, info, sparsity=sparsity, n=n)
+        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n)
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             stream = QueryStream(
                 X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
@@ -199,7 +199,7 @@ class BaseExplainer(ABC, Generic[C]):
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = join(list(self._explain_block(block, options, bar)))
-        refuse_nothing_to_do([whole])
+        raise_if_all_unchanged([whole])
         return replace(whole, seconds=time.perf_counter() - started)
 
     @property
@@ -219,7 +219,7 @@ class BaseExplainer(ABC, Generic[C]):
         info = self.info_
         return (
             f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(info.mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+            f"{info.n_features} features ({int(self._defaults.constraints.mutable.sum())} mutable), classes {', '.join(info.class_names)}."
         )
 
     def __repr__(self) -> str:
@@ -258,7 +258,7 @@ class BaseExplainer(ABC, Generic[C]):
             X = block.X[rows]
             lengths = None if block.lengths is None else block.lengths[rows]
             before = self.classifier.proba_unchecked(X, lengths)
-            if before.shape[1] != info.n_classes:  # known of some models only after a prediction
+            if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
                 self.classifier.check_compatible(info, f"this {type(self).__name__}")
             if block.target is not None:
                 target = block.target[rows]
@@ -291,22 +291,22 @@ class BaseExplainer(ABC, Generic[C]):
         status = np.full(len(X) * n, "unchanged", dtype="<U9")
         reason = np.full(len(X) * n, "", dtype=object)
         after = np.repeat(before, n, axis=0)
-        open_rows = np.flatnonzero(before.argmax(1) != target)
-        if len(open_rows):
+        to_explain = np.flatnonzero(before.argmax(1) != target)
+        if len(to_explain):
             answers = self._explain(
                 replace(
                     request,
-                    X=X[open_rows],
-                    target=target[open_rows],
-                    lengths=None if lengths is None else lengths[open_rows],
-                    at_most=None if request.at_most is None else request.at_most[open_rows],
+                    X=X[to_explain],
+                    target=target[to_explain],
+                    lengths=None if lengths is None else lengths[to_explain],
+                    at_most=None if request.at_most is None else request.at_most[to_explain],
                 )
             )
-            of_open = (open_rows[:, None] * n + np.arange(n)).ravel()
-            counterfactual[of_open] = answers.counterfactual
-            status[of_open] = answers.status
-            reason[of_open] = answers.reason
-            after[of_open] = np.nan if answers.proba is None else answers.proba
+            of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
+            counterfactual[of_explained] = answers.counterfactual
+            status[of_explained] = answers.status
+            reason[of_explained] = answers.reason
+            after[of_explained] = np.nan if answers.proba is None else answers.proba
         repeated = None if lengths is None else np.repeat(lengths, n)
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
@@ -314,7 +314,7 @@ class BaseExplainer(ABC, Generic[C]):
             after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
         targets = np.repeat(target, n)
         valid = after.argmax(1) == targets
-        # The classifier's own prediction decides; a status that a method gave too generously is corrected here.
+        # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
         for i in np.flatnonzero(~valid & (status != "not_found")):
             name, p = info.class_names[int(targets[i])], after[i, targets[i]]
             status[i] = "not_found"
@@ -354,11 +354,10 @@ class BaseExplainer(ABC, Generic[C]):
                 "Wrap your model first: sp.wrap(model)."
             )
         if self.needs_gradients:
-            self._differentiable  # noqa: B018  (raises for a black box)
+            self._require_gradients()
 
-    @property
-    def _differentiable(self) -> DifferentiableClassifier:
-        """The classifier, for methods that need its gradients."""
+    def _require_gradients(self) -> DifferentiableClassifier:
+        """Return the classifier, for methods that need its gradients; raise for a black box."""
         if not isinstance(self.classifier, DifferentiableClassifier):
             raise CapabilityError(
                 f"{type(self).__name__} needs gradients, but {self.classifier.name} is a black box. "

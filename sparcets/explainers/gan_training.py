@@ -18,7 +18,7 @@ from sparcets.errors import TrainingError
 from sparcets.explainers.request import FitJob
 from sparcets.progress import progress_bar
 from sparcets.training.callbacks import Callback, History, Progress, TrainingFailure
-from sparcets.training.checkpoint import Checkpoint, forget, is_of
+from sparcets.training.checkpoint import Checkpoint, delete_checkpoints, has_identity
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.gan_step import GanStep
 from sparcets.training.loop import train
@@ -85,14 +85,14 @@ def fit_with_restart(job: FitJob, train_once: Callable[[int], None], identity: C
         Identity of the training of an attempt, by which its checkpoint is recognised.
     """
     # A training that was interrupted in its second attempt is resumed there.
-    second = job.checkpoint is not None and is_of(job.checkpoint, identity(1))
+    second = job.checkpoint is not None and has_identity(job.checkpoint, identity(1))
     for attempt in (1,) if second else (0, 1):
         try:
             train_once(attempt)
             return
         except TrainingFailure as failure:
             if job.checkpoint is not None:
-                forget(job.checkpoint)
+                delete_checkpoints(job.checkpoint)
             if attempt:
                 raise TrainingError(
                     f"{failure}; a second start from other weights ended the same way. Try a smaller train.lr, "
@@ -124,5 +124,5 @@ def build_checkpoint(
         step.optimisers,
         history,
         identity=identity,
-        judgement=torch.tensor(classifier.proba_unchecked(job.X[:64])),
+        reference_proba=torch.tensor(classifier.proba_unchecked(job.X[:64])),
     )

@@ -30,14 +30,14 @@ class Ics(BaseExplainer[IcsConfig]):
     needs_gradients = True
 
     def _explain(self, request: Request) -> Answers:
-        model = self._differentiable
+        model = self._require_gradients()
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
         search = _Search(model, query, torch.tensor(request.target, device=device), request, config)
         found = search.run(start)
         moved = (found.cpu().numpy() * scaler.scale + scaler.center).astype(request.X.dtype)
-        return Answers.one_each(request, request.admit(moved), "refined")
+        return Answers.one_each(request, request.apply_limits(moved), "refined")
 
     def _noise(self, request: Request, query: FloatArray) -> FloatArray:
         """Draw each query's start from a seed of its own, so that it does not depend on the rest of the batch."""
@@ -72,9 +72,9 @@ class _Search:
         """Return the found series (batch, time, features), standardised."""
         config = self.config
         found = start.clone()
-        trade_off = torch.full((len(start),), config.trade_off, device=start.device)
+        trade_off = torch.full((len(start),), config.prediction_weight, device=start.device)
         open_rows = torch.arange(len(start), device=start.device)
-        for _ in range(config.raises):
+        for _ in range(config.max_lambdas):
             found[open_rows] = self._descend(found[open_rows], open_rows, trade_off[open_rows])
             with torch.no_grad():
                 proba = self.model.log_proba(self._constrained(found[open_rows], open_rows))

@@ -65,7 +65,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             if not len(rows):
                 break
             proposal = self._blend(request, rows, ranked[rows, k])
-            admitted = request.admit(proposal, rows)
+            admitted = request.apply_limits(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
             proba = self.classifier.proba_unchecked(admitted, lengths)
             valid = proba.argmax(1) == request.target[rows]
@@ -151,7 +151,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             middle = (too_few + enough) // 2
             at_most = request.at_most.copy()
             at_most[rows] = middle
-            admitted = replace(request, at_most=at_most).admit(proposal, rows)
+            admitted = replace(request, at_most=at_most).apply_limits(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
             convinced = self.classifier.predict_unchecked(admitted, lengths) == request.target[rows]
             enough = np.where(convinced, middle, enough)

@@ -90,8 +90,8 @@ class _Counterfactual(nn.Module):
         else:
             near = None if prototype is None else (prototype - self.center) / self.scale
             # Made from the series, so that the size of the batch stays dynamic.
-            log_weight = torch.zeros_like(series[:, 0, 0]) + self.point.sparsity_weight
-            delta = self.point.scale * self.generator(x, target, log_weight, near)
+            log_weight = torch.zeros_like(series[:, 0, 0]) + self.point.log_sparsity_weight
+            delta = self.point.residual_scale * self.generator(x, target, log_weight, near)
         return torch.where(delta == 0, series, series + delta * self.scale)
 
 

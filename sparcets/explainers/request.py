@@ -73,17 +73,15 @@ class CallOptions:
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
         return cls(constraints=constraints.bind(info), constraints_given=as_given)
 
-    def override(
-        self, constraints: Any, standing: Constraints, info: SeriesInfo, *, sparsity: Any, n: Any
-    ) -> CallOptions:
+    def for_call(self, constraints: Any, info: SeriesInfo, *, sparsity: Any, n: Any) -> CallOptions:
         """Check the arguments of ``explain`` and return the options of that call.
 
         Parameters
         ----------
         constraints
             Those of the call, or None.
-        standing, info
-            The constraints given to ``fit``, and the data that both are bound to.
+        info
+            The data that they are bound to.
         sparsity, n
             As in ``explain``.
         """
@@ -94,8 +92,8 @@ class CallOptions:
         bound, as_given = self.constraints, self.constraints_given
         if constraints is not None:
             given = check_constraints(constraints)
-            bound = standing.bind(info).combine(given.bind(info))
-            as_given = {"fit": standing.to_dict(), "explain": given.to_dict()}
+            bound = bound.combine(given.bind(info))
+            as_given = {**as_given, "explain": given.to_dict()}
         if not bound.editable.any():
             raise ConstraintError(
                 "the constraints given to fit and to explain together leave nothing that may change; loosen one."
@@ -162,7 +160,7 @@ class Request:
         steps = length_mask(self.lengths, len(self.X), self.X.shape[1]).sum(1)
         return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
 
-    def admit(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
+    def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return proposals that obey the cap (the largest changes are kept) and the constraints.
 
         Parameters
@@ -184,7 +182,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What a method found: ``n`` answers per query, best first, those of one query standing together.
+    """What a method found: ``n`` answers per query, best first, grouped by query.
 
     Attributes
     ----------
@@ -239,7 +237,7 @@ def is_stream(X: Any) -> bool:
     return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
 
 
-def refuse_nothing_to_do(parts: Iterable[Explanation]) -> None:
+def raise_if_all_unchanged(parts: Iterable[Explanation]) -> None:
     """Raise if all queries are in their target class already; parts are read only as far as needed."""
     count, first = 0, ""
     for part in parts:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
-from sparcets.explainers.request import CallOptions, QueryBlock, is_stream, refuse_nothing_to_do
+from sparcets.explainers.request import CallOptions, QueryBlock, is_stream, raise_if_all_unchanged
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
@@ -157,7 +157,7 @@ def explain_stream(
             return _explain_to_folder(explainer, stream, options, out, bar)
         blocks = stream.blocks(stream.n or explainer.config.batch_size)
         whole = join([part for block in blocks for part in explainer._explain_block(block, options, bar)])
-    refuse_nothing_to_do([whole])
+    raise_if_all_unchanged([whole])
     return replace(whole, seconds=time.perf_counter() - started)
 
 
@@ -179,7 +179,7 @@ def _explain_to_folder(
             bar.advance(len(block.X))
         n_shards += 1
     folder = writer.finish(n_shards)
-    refuse_nothing_to_do(folder.shards())
+    raise_if_all_unchanged(folder.shards())
     return folder
 
 

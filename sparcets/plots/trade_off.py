@@ -21,11 +21,11 @@ class TradeOffPoint(Protocol):
     """The parts of an operating point of :class:`~sparcets.Explainer` that are drawn."""
 
     @property
-    def sparsity_weight(self) -> float:
+    def log_sparsity_weight(self) -> float:
         """Logarithm of the cost of a changed entry, relative to the training."""
 
     @property
-    def scale(self) -> float:
+    def residual_scale(self) -> float:
         """Factor of the changes."""
 
     @property
@@ -62,13 +62,13 @@ def plot_trade_off_curve(points: Sequence[TradeOffPoint]) -> Figure:
     if not points:
         raise DataError("there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted sp.Explainer.")
     default = max(points, key=lambda point: (round(point.score, 6), -point.changed))
-    scales = sorted({point.scale for point in points})
+    scales = sorted({point.residual_scale for point in points})
     styles = dict(zip(scales, style.ANSWERS * (1 + len(scales) // len(style.ANSWERS)), strict=False))
     with style.new_figure(9, 4.0) as figure:
         all_axes = figure.subplots(1, 2, sharex=True, sharey=True)
         for axes, (name, label) in zip(all_axes, MEASURES.items(), strict=True):
             for scale in scales:
-                on_line = sorted((p for p in points if p.scale == scale), key=lambda p: p.changed)
+                on_line = sorted((p for p in points if p.residual_scale == scale), key=lambda p: p.changed)
                 axes.plot(
                     [100 * p.changed for p in on_line],
                     [100 * getattr(p, name) for p in on_line],

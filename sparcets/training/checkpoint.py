@@ -37,7 +37,7 @@ class Checkpoint(Callback):
         Kept along, so that it is whole after a resume.
     identity
         Digest of the training (settings, data); a checkpoint of another one is refused.
-    judgement
+    reference_proba
         Predictions of the explained classifier for some training series; a checkpoint for another one is refused.
     """
 
@@ -49,11 +49,11 @@ class Checkpoint(Callback):
         history: History,
         *,
         identity: str,
-        judgement: Tensor,
+        reference_proba: Tensor,
     ) -> None:
         self.file = folder / FILE
         self.networks, self.optimisers = networks, optimisers
-        self.history, self.identity, self.judgement = history, identity, judgement
+        self.history, self.identity, self.reference_proba = history, identity, reference_proba
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the state."""
@@ -69,7 +69,7 @@ class Checkpoint(Callback):
         try:
             header, tensors = _read(self.file)
             identity, epoch, history = header["identity"], int(header["epoch"]), dict(header["history"])
-            judgement = tensors.pop("judgement")
+            reference_proba = tensors.pop("reference_proba")
             if identity == self.identity:
                 for name, network in self.networks.items():
                     network.load_state_dict(_part(tensors, f"network/{name}/"))
@@ -81,7 +81,7 @@ class Checkpoint(Callback):
             raise FileFormatError(
                 f"{self.file} belongs to a training with other settings or data. Choose another folder, or remove it."
             )
-        if not _agree(judgement, self.judgement):
+        if not _agree(reference_proba, self.reference_proba):
             raise FileFormatError(
                 f"{self.file} belongs to a training for another classifier. Choose another folder, or remove it."
             )
@@ -89,7 +89,7 @@ class Checkpoint(Callback):
         return epoch + 1
 
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = {"judgement": self.judgement}
+        tensors = {"reference_proba": self.reference_proba}
         for name, network in self.networks.items():
             for key, value in network.state_dict().items():
                 tensors[f"network/{name}/{key}"] = value
@@ -100,7 +100,7 @@ class Checkpoint(Callback):
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def is_of(folder: Path, identity: str) -> bool:
+def has_identity(folder: Path, identity: str) -> bool:
     """Return whether the folder holds a checkpoint of the training of that name."""
     try:
         return bool(_read(folder / FILE)[0]["identity"] == identity)
@@ -108,7 +108,7 @@ def is_of(folder: Path, identity: str) -> bool:
         return False  # none, or a damaged one, about which its own training will raise
 
 
-def forget(folder: Path) -> None:
+def delete_checkpoints(folder: Path) -> None:
     """Remove the checkpoint of a failed training, and those in its subfolders."""
     for file in (folder / FILE, *folder.glob(f"*/{FILE}")):
         file.unlink(missing_ok=True)

@@ -105,13 +105,13 @@ def graph_adam(
     return torch.optim.Adam(network.parameters(), lr=lr, betas=betas)
 
 
-def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
+def run_on_streams(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
     """Return the results of independent calls; on a GPU each call runs on a stream of its own.
 
     Work queued afterwards waits for all of them. In a captured graph the calls become parallel branches, and their
     backward passes run on the same streams. Inputs must outlive the calls, and no call may write what another reads.
 
-    >>> side_by_side([lambda: 1, lambda: 2], torch.device("cpu"))
+    >>> run_on_streams([lambda: 1, lambda: 2], torch.device("cpu"))
     [1, 2]
     """
     if device.type != "cuda" or len(calls) < 2:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.training import losses
-from sparcets.training.cuda import graph_adam, side_by_side
+from sparcets.training.cuda import graph_adam, run_on_streams
 from sparcets.training.loop import Batch
-from sparcets.training.losses import Candidate, Objective
+from sparcets.training.losses import LossInputs, Objective
 from sparcets.training.projection import Projection
 
 
@@ -80,30 +80,30 @@ class GanStep:
         self.discriminator.train()
         delta = self.projection(query, self._residual(query, condition, real))
         counterfactual = query + delta
-        candidate = self._candidate(query, counterfactual, delta, target, condition)
-        total, values = self.objective(candidate)
+        inputs = self._loss_inputs(query, counterfactual, delta, target, condition)
+        total, values = self.objective(inputs)
 
-        def learn_generator() -> Tensor:
+        def backward_generator() -> Tensor:
             self.optimisers["generator"].zero_grad(set_to_none=True)
             total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
             return total.detach()[None]
 
-        def learn_discriminator() -> Tensor:
+        def backward_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
             loss = self._discriminator_loss(real, counterfactual.detach(), condition)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
             return loss.detach()[None]
 
         # The two gradients are independent; both optimisers step once both gradients are known.
-        learners = {"generator": learn_generator}
+        backwards = {"generator": backward_generator}
         if self.objective.needs_discriminator:
-            learners["discriminator"] = learn_discriminator
-        report = [values, *side_by_side(list(learners.values()), query.device)]
-        for name in learners:
+            backwards["discriminator"] = backward_discriminator
+        report = [values, *run_on_streams(list(backwards.values()), query.device)]
+        for name in backwards:
             self.optimisers[name].step()
         self._after_step()
         if self.objective.needs_classifier:
-            log_proba = candidate.log_proba.detach()
+            log_proba = inputs.log_proba.detach()
             explained = log_proba if log_proba.ndim == 2 else log_proba[0]
             report.append((explained.argmax(1) == target).float().mean()[None])
         report.append(losses.count_changed(delta.detach(), self.objective.n_mutable).mean()[None])
@@ -117,20 +117,20 @@ class GanStep:
     def _after_step(self) -> None:
         """Hook that runs after both optimisers have stepped."""
 
-    def _candidate(
+    def _loss_inputs(
         self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
-    ) -> Candidate:
+    ) -> LossInputs:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center
-        needs, unused = self.objective, raw.new_empty(0)
-        log_proba, logit = side_by_side(
+        objective, unused = self.objective, raw.new_empty(0)
+        log_proba, logit = run_on_streams(
             [
-                lambda: self.log_proba(raw) if needs.needs_classifier else unused,
-                lambda: self.discriminator(counterfactual, condition) if needs.needs_discriminator else unused,
+                lambda: self.log_proba(raw) if objective.needs_classifier else unused,
+                lambda: self.discriminator(counterfactual, condition) if objective.needs_discriminator else unused,
             ],
             raw.device,
         )
-        return Candidate(
+        return LossInputs(
             delta=delta,
             target=target,
             log_proba=log_proba,
@@ -141,7 +141,7 @@ class GanStep:
 
     def _discriminator_loss(self, real: Tensor, fake: Tensor, condition: Tensor) -> Tensor:
         logits = self.discriminator(torch.cat([real, fake]), torch.cat([condition, condition]))  # one pass for both
-        return self.objective.discriminator(*logits.chunk(2))
+        return self.objective.discriminator_loss(*logits.chunk(2))
 
     def validate(self) -> Mapping[str, float]:
         """Return nothing: only training values are reported."""

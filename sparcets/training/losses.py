@@ -16,7 +16,7 @@ from sparcets.config.explainers import LossWeights
 from sparcets.errors import ConfigError
 
 REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
-EXPLAINED = 0.25  # weight of the explained classifier in the classification term; the others share the rest
+EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier in the classification term; the others share the rest
 SOFTNESS = 0.1  # of the smooth count: a change of this many standard deviations counts half
 
 
@@ -51,8 +51,8 @@ def sparsity(delta: Tensor, n_mutable: int, openness: Tensor | None = None) -> T
 
     The value is the exact count (as in the paper), so that it can be read; the gradient is that of the smooth count
     (straight-through), which pushes every changed entry towards 0, small ones most. The count alone has no gradient:
-    in the paper's code, this term trained nothing. Where gates decide, their ``openness`` (batch, time, features) takes
-    the place of the smooth count: a large change behind a gate is hard to make small, and easy to shut.
+    in the paper's code it trains nothing. Where gates decide, their ``openness`` (batch, time, features) takes
+    the place of the smooth count: closing a gate is easier than shrinking a large residual.
     """
     size = delta.abs()
     soft = size / (size + SOFTNESS) if openness is None else openness
@@ -95,7 +95,7 @@ class LossTerm:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LossInputs:
     """A batch of counterfactuals with the outputs of the networks; in standardised units unless stated otherwise.
 
     Attributes
@@ -180,7 +180,7 @@ class Objective:
         """Whether any term uses the discriminator."""
         return "adversarial" in self.weights
 
-    def __call__(self, candidate: Candidate) -> tuple[Tensor, Tensor]:
+    def __call__(self, candidate: LossInputs) -> tuple[Tensor, Tensor]:
         """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
         values = {name: self._term(name, candidate) for name in self.names}
         costs = dict(values)
@@ -189,11 +189,11 @@ class Objective:
         total = torch.stack([weight * costs[name].mean() for name, weight in self.weights.items()]).sum()
         return total, torch.stack([value.detach().mean() for value in values.values()])
 
-    def discriminator(self, real: Tensor, fake: Tensor) -> Tensor:
+    def discriminator_loss(self, real: Tensor, fake: Tensor) -> Tensor:
         """Return the discriminator's loss, from logits (batch,), averaged."""
         return (hinge_discriminator if self.hinge else discriminator)(real, fake).mean()
 
-    def _term(self, name: str, c: Candidate) -> Tensor:
+    def _term(self, name: str, c: LossInputs) -> Tensor:
         if name in self.domain_losses:
             value = self.domain_losses[name].function(c.query_raw, c.counterfactual_raw)
             if not isinstance(value, Tensor) or value.shape != c.target.shape:
@@ -208,11 +208,11 @@ class Objective:
             if c.log_proba.ndim == 2:
                 return classification(c.log_proba, c.target)
             explained, *others = [classification(member, c.target) for member in c.log_proba]
-            return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED) if others else explained
+            return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED_WEIGHT) if others else explained
         if name == "similarity":
             return similarity(c.delta)
         if name == "smoothness":
             return smoothness(c.delta)
-        if self.trains_sparsity:
+        if name == "sparsity" and self.trains_sparsity:
             return sparsity(c.delta, self.n_mutable, c.openness)
-        return count_changed(c.delta, self.n_mutable)
+        return count_changed(c.delta, self.n_mutable)  # the sparsity term as in the published code: reported only

@@ -29,7 +29,7 @@ def test_the_paper_s_weights():
 
 
 def test_the_paper_s_search():
-    numbers = {"steps": 100, "lr": 0.4, "beta1": 0.9, "beta2": 0.999, "trade_off": 1.0, "raises": 10}
+    numbers = {"steps": 100, "lr": 0.4, "beta1": 0.9, "beta2": 0.999, "prediction_weight": 1.0, "max_lambdas": 10}
     assert numbers.items() <= sp.IcsConfig.paper().to_dict().items()
     assert sp.IcsConfig.paper(target="ups").target == "ups" and sp.IcsConfig.paper().target is None
 
@@ -66,7 +66,7 @@ def test_our_own_method_leaves_sizes_and_auxiliary_classifiers_to_the_data():
         None,
         None,
         None,
-        "stretch",
+        "window",
     )
     back = sp.ExplainerConfig.from_dict(config.to_dict())  # None survives
     assert back == config and back.override("generator.layers=3").override("generator.layers=null") == config
@@ -105,21 +105,21 @@ BAD = {
         ("auxiliaries=9", "'auxiliaries' must be 0 to 8, got 9"),
         ("auxiliaries=-1", "'auxiliaries' must be 0 to 8, got -1"),
         ("noise=-0.1", "'noise' must be >= 0, got -0.1"),
-        ("gate=entry", "'stretch'"),
+        ("gate=entry", "'window'"),
         ("prototypes=maybe", "'always'"),
         ("min_sparsity_weight=0", "'min_sparsity_weight' must be > 0"),
         ("min_sparsity_weight=11", "'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got 11"),
         ("ramp=1.1", "'ramp' must be a share, got 1.1"),
-        ("agreement=0", "'agreement' must be between 0 and 1, got 0"),
-        ("agreement=1", "'agreement' must be between 0 and 1, got 1"),
+        ("min_agreement=0", "'min_agreement' must be between 0 and 1, got 0"),
+        ("min_agreement=1", "'min_agreement' must be between 0 and 1, got 1"),
     ],
     sp.IcsConfig: [
         ("steps=0", "'steps' must be >= 1"),
         ("lr=0", "'lr' must be > 0"),
         ("beta1=1", "'beta1' must be in [0, 1)"),
         ("beta2=-0.1", "'beta2' must be in [0, 1)"),
-        ("raises=0", "'raises' must be >= 1"),
-        ("trade_off=0", "'trade_off' must be > 0"),
+        ("max_lambdas=0", "'max_lambdas' must be >= 1"),
+        ("prediction_weight=0", "'prediction_weight' must be > 0"),
         ("batch_size=0", "'batch_size' must be >= 1"),
     ],
 }

@@ -37,7 +37,7 @@ def descents(monkeypatch):
 
 @pytest.mark.parametrize("preset", [sp.IcsConfig.tiny, sp.IcsConfig.paper], ids=["tiny", "paper"])
 def test_the_loss_falls_for_every_query(preset, descents):
-    fitted(preset().override("raises=1")).explain(QUERIES, target=1)
+    fitted(preset().override("max_lambdas=1")).explain(QUERIES, target=1)
     search, rows, trade_off, start, end = descents[0]
     assert rows == list(range(len(QUERIES)))
     with torch.no_grad():
@@ -69,7 +69,7 @@ def test_the_start_is_noise_within_the_query_s_own_range(descents):
 
 def test_only_open_queries_go_on_and_their_trade_off_doubles(descents):
     # A model so flat, and a first λ so small, that some queries need several rounds.
-    config = sp.IcsConfig(steps=15, lr=0.1, trade_off=0.05, raises=6)
+    config = sp.IcsConfig(steps=15, lr=0.1, prediction_weight=0.05, max_lambdas=6)
     e = fitted(config, sharpness=3.0).explain(QUERIES, target=1)
     assert 1 < len(descents) <= 6
     sizes = [len(rows) for _, rows, *_ in descents]
@@ -112,7 +112,7 @@ def test_constraints_act_within_the_search():
 
 @pytest.mark.parametrize("target", ["1", 1])
 def test_a_single_target_is_used_by_itself_and_no_other_is_taken(target):
-    ex = fitted(sp.IcsConfig.paper(target=target).override("steps=2", "raises=1"))
+    ex = fitted(sp.IcsConfig.paper(target=target).override("steps=2", "max_lambdas=1"))
     assert (ex.explain(QUERIES).target == 1).all()
     with pytest.raises(TargetError):
         ex.explain(QUERIES, target=0)

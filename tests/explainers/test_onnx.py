@@ -67,7 +67,7 @@ def test_it_answers_as_the_fitted_one_does(tmp_path, name):
     if name.startswith("sparcets"):  # whose answers are chosen among several proposals
         point, x = best_point(explainer.trade_off_), torch.tensor(scaler.transform(QUERIES))
         target = torch.full((len(QUERIES),), TARGET)
-        delta = point.scale * explainer._fitted_model().propose(x, target, point.sparsity_weight).numpy()
+        delta = point.residual_scale * explainer._fitted_model().propose(x, target, point.log_sparsity_weight).numpy()
         expected = scaler.add_delta(QUERIES, delta)
     else:
         expected = explainer.explain(QUERIES, target=TARGET).counterfactual

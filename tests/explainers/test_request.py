@@ -30,41 +30,43 @@ def test_mutable_entries_are_steps_times_mutable_features_without_padding():
 
 def test_without_limits_a_proposal_is_admitted_as_it_is():
     proposal = np.arange(12.0).reshape(2, 3, 2)
-    np.testing.assert_array_equal(request(ZEROS).admit(proposal), proposal)
+    np.testing.assert_array_equal(request(ZEROS).apply_limits(proposal), proposal)
 
 
 def test_a_cap_keeps_the_largest_changes_in_standardised_units():
     proposal = np.array([[[2.0, 9.0], [0.0, 0.0], [1.0, 0.0]]])
-    admitted = request(ZEROS[:1], at_most=[1]).admit(proposal)
+    admitted = request(ZEROS[:1], at_most=[1]).apply_limits(proposal)
     assert admitted.tolist() == [[[2, 0], [0, 0], [0, 0]]]  # 2 of the first outweighs 9 of the second
-    assert request(ZEROS[:1], at_most=[2]).admit(proposal).tolist() == [[[2, 0], [0, 0], [1, 0]]]
-    np.testing.assert_array_equal(request(ZEROS[:1], at_most=[0]).admit(proposal), 0)
+    assert request(ZEROS[:1], at_most=[2]).apply_limits(proposal).tolist() == [[[2, 0], [0, 0], [1, 0]]]
+    np.testing.assert_array_equal(request(ZEROS[:1], at_most=[0]).apply_limits(proposal), 0)
 
 
 def test_what_the_constraints_take_back_anyway_does_not_use_up_the_cap():
     proposal = np.array([[[9.0, 9.0], [0.0, 8.0], [0.0, 0.0]]])
     fixed = sp.Constraints(immutable=[0])
-    assert request(ZEROS[:1], constraints=fixed, at_most=[2]).admit(proposal).tolist() == [[[0, 9], [0, 8], [0, 0]]]
+    assert request(ZEROS[:1], constraints=fixed, at_most=[2]).apply_limits(proposal).tolist() == [
+        [[0, 9], [0, 8], [0, 0]]
+    ]
 
 
 def test_a_group_that_the_cap_would_tear_apart_is_given_up():
     proposal = np.array([[[5.0, 50.0], [1.0, 10.0], [0.0, 0.0]]])
     together = sp.Constraints(groups={"both": [0, 1]})
-    admitted = request(ZEROS[:1], constraints=together, at_most=[3]).admit(proposal)
+    admitted = request(ZEROS[:1], constraints=together, at_most=[3]).apply_limits(proposal)
     assert admitted.tolist() == [[[5, 50], [0, 0], [0, 0]]]
 
 
 def test_rows_say_whose_proposals_they_are():
     X = np.stack([ZEROS[0], ZEROS[0] + 100])
     limited = request(X, at_most=[6, 1], lengths=[3, 2])
-    admitted = limited.admit(np.full((1, 3, 2), 200.0), np.array([1]))
+    admitted = limited.apply_limits(np.full((1, 3, 2), 200.0), np.array([1]))
     assert admitted.tolist() == [[[200, 100], [100, 100], [100, 100]]]  # the second query's cap, length and values
 
 
 def test_options_of_a_call_add_to_those_of_the_fit_and_leave_them_as_they_are():
     standing, given = sp.Constraints(immutable=[0]), sp.Constraints(frozen=[(0, 1)])
     plain = CallOptions.standing(standing, INFO)
-    call = plain.override(given, standing, INFO, sparsity=0.5, n=np.int64(3))
+    call = plain.for_call(given, INFO, sparsity=0.5, n=np.int64(3))
     assert plain.constraints.editable.tolist() == [[False, True]] * 3
     assert call.constraints.editable.tolist() == [[False, False], [False, True], [False, True]]
     assert call.constraints_given == {"fit": standing.to_dict(), "explain": given.to_dict()}

@@ -10,8 +10,8 @@ from sparcets.plots.trade_off import plot_trade_off_curve
 
 @dataclass(frozen=True)
 class Point:
-    sparsity_weight: float
-    scale: float
+    log_sparsity_weight: float
+    residual_scale: float
     valid: float
     transfer: float
     changed: float
@@ -19,10 +19,10 @@ class Point:
 
 
 POINTS = [
-    Point(sparsity_weight=0.0, scale=1.0, valid=0.9, transfer=0.8, changed=0.2, score=0.76),
-    Point(sparsity_weight=0.0, scale=1.3, valid=1.0, transfer=0.9, changed=0.6, score=0.75),
-    Point(sparsity_weight=-1.0, scale=1.0, valid=0.5, transfer=0.4, changed=0.1, score=0.38),
-    Point(sparsity_weight=-1.0, scale=1.3, valid=0.95, transfer=0.7, changed=0.5, score=0.57),
+    Point(log_sparsity_weight=0.0, residual_scale=1.0, valid=0.9, transfer=0.8, changed=0.2, score=0.76),
+    Point(log_sparsity_weight=0.0, residual_scale=1.3, valid=1.0, transfer=0.9, changed=0.6, score=0.75),
+    Point(log_sparsity_weight=-1.0, residual_scale=1.0, valid=0.5, transfer=0.4, changed=0.1, score=0.38),
+    Point(log_sparsity_weight=-1.0, residual_scale=1.3, valid=0.95, transfer=0.7, changed=0.5, score=0.57),
 ]
 
 
@@ -48,7 +48,7 @@ def test_of_equal_scores_the_fewest_changes_are_the_default() -> None:
 def test_points_of_a_fitted_explainer_can_be_drawn() -> None:
     from sparcets.explainers.sparcets.operating_point import OperatingPoint, best_point
 
-    values = [(p.sparsity_weight, p.scale, p.valid, p.transfer, p.changed) for p in POINTS]
+    values = [(p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed) for p in POINTS]
     points = [OperatingPoint(*value) for value in values]
     (*_, default) = plot_trade_off_curve(points).axes[0].lines
     assert default.get_xdata().tolist() == [100 * best_point(points).changed]

@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.checkpoint import FILE, forget, is_of
+from sparcets.training.checkpoint import FILE, delete_checkpoints, has_identity
 from sparcets.training.losses import LossTerm
 
 X, Y = make_series(24, n_steps=8)
@@ -154,8 +154,8 @@ def test_to_forget_removes_the_checkpoints_of_a_folder_and_of_its_subfolders_alo
         folder.mkdir(exist_ok=True)
         safetensors.numpy.save_file({"x": X}, folder / FILE, metadata={"header": '{"identity": "this"}'})
         (folder / "other.txt").write_text("stays")
-        assert is_of(folder, "this") and not is_of(folder, "that")
-    forget(tmp_path)
+        assert has_identity(folder, "this") and not has_identity(folder, "that")
+    delete_checkpoints(tmp_path)
     for folder in (tmp_path, tmp_path / "second"):
-        assert not (folder / FILE).exists() and (folder / "other.txt").exists() and not is_of(folder, "this")
-    forget(tmp_path)  # nothing to remove is no error
+        assert not (folder / FILE).exists() and (folder / "other.txt").exists() and not has_identity(folder, "this")
+    delete_checkpoints(tmp_path)  # nothing to remove is no error

@@ -9,7 +9,7 @@ from sparcets.explainers import gan_training
 from sparcets.explainers.sparcets import explainer
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.cuda import CapturedStep, side_by_side
+from sparcets.training.cuda import CapturedStep, run_on_streams
 from sparcets.training.loop import Step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -103,13 +103,15 @@ def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptur
 
 
 def test_results_come_in_the_order_of_the_calls():
-    assert side_by_side([lambda i=i: i * i for i in range(5)], torch.device("cpu")) == [0, 1, 4, 9, 16]
-    assert side_by_side([], torch.device("cpu")) == [] and side_by_side([lambda: None], torch.device("cpu")) == [None]
+    assert run_on_streams([lambda i=i: i * i for i in range(5)], torch.device("cpu")) == [0, 1, 4, 9, 16]
+    assert run_on_streams([], torch.device("cpu")) == [] and run_on_streams([lambda: None], torch.device("cpu")) == [
+        None
+    ]
 
 
 def test_an_error_in_one_is_not_swallowed():
     with pytest.raises(ZeroDivisionError):
-        side_by_side([lambda: 1, lambda: 1 // 0], torch.device("cpu"))
+        run_on_streams([lambda: 1, lambda: 1 // 0], torch.device("cpu"))
 
 
 @pytest.mark.gpu
@@ -132,7 +134,7 @@ def test_on_a_gpu_values_and_gradients_are_those_of_one_after_the_other():
     alone.backward()
     expected, x.grad = x.grad, None
     for _ in range(5):
-        together = torch.stack(side_by_side([work(layer) for layer in layers], device)).square().sum()
+        together = torch.stack(run_on_streams([work(layer) for layer in layers], device)).square().sum()
         together.backward()
         torch.testing.assert_close(together, alone)
         torch.testing.assert_close(x.grad, expected)

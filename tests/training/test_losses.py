@@ -9,7 +9,7 @@ import torch
 from sparcets.config.explainers import LossWeights
 from sparcets.errors import ConfigError
 from sparcets.training import losses
-from sparcets.training.losses import EXPLAINED, Candidate, LossTerm, Objective
+from sparcets.training.losses import EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])  # (2, 3, 2)
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
@@ -113,7 +113,7 @@ def test_with_gates_sparsity_acts_on_them_and_not_on_the_residuals():
 
 
 def candidate():
-    return Candidate(
+    return LossInputs(
         delta=DELTA,
         target=torch.tensor([1, 0]),
         log_proba=torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(),
@@ -156,11 +156,11 @@ def test_generator_and_discriminator_play_for_the_same_loss():
     plain, hinge = objective(adversarial=1), objective(adversarial=1, hinge=True)
     judged = replace(candidate(), logit=logit)
     torch.testing.assert_close(hinge(judged)[0], torch.tensor(0.5))  # minus the mean logit
-    torch.testing.assert_close(hinge.discriminator(real, fake), torch.tensor((0.5 + 1.5) / 2))
+    torch.testing.assert_close(hinge.discriminator_loss(real, fake), torch.tensor((0.5 + 1.5) / 2))
     entropy = [math.log(1 + math.exp(-v)) for v in (0.5, -1.5)]
     torch.testing.assert_close(plain(judged)[0], torch.tensor(sum(entropy) / 2))
     halves = [math.log(1 + math.exp(-v)) / 2 for v in (0.5, 3.0, -0.5, 3.0)]
-    torch.testing.assert_close(plain.discriminator(real, fake), torch.tensor(sum(halves) / 2))
+    torch.testing.assert_close(plain.discriminator_loss(real, fake), torch.tensor(sum(halves) / 2))
 
 
 def test_the_explained_classifier_weighs_a_quarter_and_the_auxiliary_ones_share_the_rest():
@@ -168,7 +168,7 @@ def test_the_explained_classifier_weighs_a_quarter_and_the_auxiliary_ones_share_
     one = candidate()
     others = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]).log()
     total, values = of(replace(one, log_proba=torch.cat([one.log_proba[None], others])))
-    assert EXPLAINED == 0.25
+    assert EXPLAINED_WEIGHT == 0.25
     expected = 0.25 * (math.log(2) + math.log(4)) / 2
     expected += 0.75 * (math.log(10) + math.log(2) + math.log(2) + math.log(4)) / 4
     torch.testing.assert_close(total, torch.tensor(expected))

@@ -75,7 +75,7 @@ SCALES: Mapping[str, Scale] = {
         repetitions=2,
         options={"catching": {}, "motionsense": {"test_size": 0.8}, "moving_box": {"n_per_combination": 100}},
         classifier={"epochs": 20, "patience": 5, "lr": 0.003},
-        settings={"ics": ("steps=50", "raises=5"), **dict.fromkeys(("gan", "countergan", "sparce"), _SMALL_GAN)},
+        settings={"ics": ("steps=50", "max_lambdas=5"), **dict.fromkeys(("gan", "countergan", "sparce"), _SMALL_GAN)},
         epochs={"catching": 20, "motionsense": 20, "moving_box": 15},
         queries=150,
     ),

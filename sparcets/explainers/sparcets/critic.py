@@ -1,6 +1,6 @@
 """Critic: the discriminator of our own method.
 
-The paper's discriminator, 16 units read at the last step, accepts series that look like none of the class. This one
+The paper's discriminator, 16 units read at the last step, accepts unrealistic series. This one
 sees every window of a series, and spectral normalisation keeps it from overpowering the generator (Miyato et al. 2018).
 """
 
@@ -16,6 +16,8 @@ SLOPE = 0.2
 
 class Critic(nn.Module):
     """Many-to-one: dilated convolutions, mean over time, and a projection on the class, to one logit.
+
+    The projection is that of Miyato and Koyama (2018).
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 A change that moves the explained classifier and auxiliary classifiers of other architectures alike is a change of class
 rather than an adversarial perturbation of one network. The selector is one more classifier, against which no answer is
-optimised; it chooses between answers. None of them may be a judge of the answers later: their seeds are their own.
+optimised; it chooses between answers. Evaluation uses classifiers with other seeds, so that none is used twice.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 
-ARCHITECTURES = ("fcn", "resnet", "tcn", "bilstm")  # of the auxiliary classifiers, in rounds
+ARCHITECTURES = ("fcn", "resnet", "tcn", "bilstm")  # of the auxiliary classifiers, cycled
 SELECTOR = "resnet"  # the architecture that is hardest to convince
 AUXILIARY_SEED = "witness"  # name in the seeds; an older word, kept so that the same seed gives the same networks
-PATIENCE = 0.5  # share of the epochs without progress before it stops: recurrent networks begin to learn late
-# Many epochs, since patience grows with them: on a few validation series a network may seem to stand still by chance.
+PATIENCE = 0.5  # early stopping, as a share of the epochs: recurrent networks begin to learn late
+# Many epochs, since the patience grows with them: the validation error of few series is noisy.
 AUXILIARY_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Classifiers that are convinced together.
+    """Classifiers that the counterfactuals are optimised against.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Ensemble:
     double: bool = False
 
     @cached_property
-    def units(self) -> tuple[Tensor, Tensor]:
+    def scale_and_center(self) -> tuple[Tensor, Tensor]:
         """Scale and centre of the features (features,), in the data's own type."""
         dtype = torch.float64 if self.double else torch.float32
         scale, center = (
@@ -70,7 +70,7 @@ class Ensemble:
 
     def _raw(self, x: Tensor) -> Tensor:
         """Return standardised series in the data's own units."""
-        scale, center = self.units
+        scale, center = self.scale_and_center
         return x.to(scale.dtype) * scale + center
 
     def log_proba(self, x: Tensor, *, with_selector: bool = False) -> Tensor:
@@ -97,7 +97,7 @@ class Ensemble:
         if required is None or x.device.type != "cpu":  # on a GPU, skipping would need synchronisation
             return target_log_proba(self.log_proba(x), target).amin(0).exp()
         raw, least = self._raw(x), torch.ones(len(x))
-        for member in reversed(self.members):  # auxiliary classifiers, trained with noise, are harder to convince
+        for member in reversed(self.members):  # the auxiliary classifiers are harder to convince than the explained one
             left = torch.nonzero(least >= required)[:, 0]
             if not len(left):
                 break
@@ -166,26 +166,26 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
 
 
 def learns_with_noise(number: int) -> bool:
-    """Return whether an auxiliary classifier is trained with noise: every other one, the other half each round.
+    """Return whether an auxiliary classifier is trained with noise: every other one, shifted by one in each cycle.
 
-    Noise makes a network rely on large and lasting features; those trained without it are more like the judges that
-    answers will meet, and harder to convince.
+    Noise makes a network rely on large and lasting features; those trained without it are more like the
+    classifiers of an evaluation, and harder to convince.
 
     >>> [learns_with_noise(i) for i in range(8)]
     [True, False, True, False, False, True, False, True]
     """
-    of_round, position = divmod(number, len(ARCHITECTURES))
-    return (of_round + position) % 2 == 0
+    cycle, position = divmod(number, len(ARCHITECTURES))
+    return (cycle + position) % 2 == 0
 
 
 def selector_number(n_auxiliaries: int) -> int:
-    """Return the number of the selector: the first of its architecture after the last round of auxiliary classifiers.
+    """Return the number of the selector: the first of its architecture after the last cycle of auxiliary classifiers.
 
     >>> selector_number(0), selector_number(4), selector_number(5)
     (5, 9, 9)
     """
-    rounds = n_auxiliaries // len(ARCHITECTURES) + 1
-    return rounds * len(ARCHITECTURES) + ARCHITECTURES.index(SELECTOR)
+    cycles = n_auxiliaries // len(ARCHITECTURES) + 1
+    return cycles * len(ARCHITECTURES) + ARCHITECTURES.index(SELECTOR)
 
 
 def train_auxiliary(

@@ -1,4 +1,4 @@
-"""Explainer: our own method. This file holds the order of fit and explain; each step has a file beside it."""
+"""Explainer: our own method. It orchestrates fit and explain; the steps are in the other modules of this folder."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ from sparcets.explainers.gan_training import (
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
-from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.generator import GatedGenerator
-from sparcets.explainers.sparcets.gpu import explain_in_one_pass, fill_in, stays_on_gpu
+from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.model import FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
-    SCALES,
+    RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
-    log_weights,
+    log_weight_grid,
     measure_trade_off,
     summarise,
     trade_off_history,
@@ -44,6 +43,7 @@ from sparcets.explainers.sparcets.operating_point import (
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.search import answer
 from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
+from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
@@ -57,30 +57,32 @@ from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
 
 log = logging.getLogger(__name__)
-FEW_SERIES = 400  # with fewer, a generator with prototypes is tried beside one without
-VERY_FEW_SERIES = 100  # with fewer, only the one with prototypes: residuals take more data to learn
-HELD_OUT = 0.15  # share of the training series that the operating point is chosen by
-MAX_HELD_OUT = 512  # queries of them, at most
-GOOD = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
+FEW_SERIES = 400  # with fewer, generators with and without prototypes are trained, and the better one is kept
+VERY_FEW_SERIES = 100  # with fewer, only one with prototypes: free residuals need more data
+HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
+MAX_HELD_OUT = 512  # maximum number of held-out queries
+GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
+SECOND_CHECKPOINT = "with_prototypes"  # subfolder for the checkpoint of the second generator
 # Names in the seeds; older words, kept so that the same seed gives the same result.
 SEED_WITH_PROTOTYPES, SEED_WITHOUT, SEED_HELD_OUT = "guided", "free", "watched"
 ADVICE = (
-    "To do better: train longer (train.epochs), allow more changes (weights.sparsity), or look at the classifier and "
-    "the data: auxiliary classifiers that disagree with it have learnt something else from the same series."
+    "To do better: train longer (train.epochs), lower weights.sparsity, or look at the classifier and the data: if "
+    "other classifiers disagree with yours, it may rely on features that they do not use."
 )
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
-    """Counterfactuals that several kinds of models believe: one fit for every target, then one forward pass.
+    """Counterfactuals that transfer to other classifiers; one conditional generator serves every target class.
 
-    A generator proposes sparse residuals. They must convince, besides the explained classifier, auxiliary classifiers
-    of other architectures under noise, and a critic that judges how real they look. Where the generator does not reach
-    the target of a query, a short gradient descent does, or a real series, or the answer says why nothing did.
+    A generator proposes sparse residuals. They are trained to be classified as the target not only by the explained
+    classifier but also by auxiliary classifiers of other architectures, under noise, and to look real to a critic.
+    Where the generator does not reach the target, the fallbacks are gradient refinement and the nearest training
+    series; if both fail, the answer is ``not_found`` with a reason.
 
     Parameters
     ----------
     classifier
-        The model to explain; a black box is replaced by a surrogate in training, and decides what is valid.
+        The model to explain. For a black box, a surrogate supplies the gradients; the black box decides what is valid.
     config
         Settings.
     domain_losses
@@ -122,7 +124,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         fit_with_restart(job, lambda attempt: self._train(job, attempt), lambda attempt: self._identity(job, attempt))
 
     def _identity(self, job: FitJob, attempt: int) -> str:
-        return training_identity(self.method, self.config, self.domain_losses, job, attempt)
+        # The default sizes depend on the kind of device, so that a checkpoint of another one does not fit.
+        digest = training_identity(self.method, self.config, self.domain_losses, job, attempt)
+        return f"{digest} {resolve_device(self.config.device).type}"
 
     def _train(self, job: FitJob, attempt: int) -> None:
         seed = spawn(self.config.seed, f"attempt {attempt}")
@@ -137,9 +141,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 generator=generator,
                 ensemble=ensemble,
                 prototypes=prototypes,
-                sparsity_weights=log_weights(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
-                scales=SCALES[:1] if uses_prototype else SCALES,  # real series are not scaled
-                min_agreement=self.config.agreement,
+                log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
+                residual_scales=RESIDUAL_SCALES[:1]
+                if uses_prototype
+                else RESIDUAL_SCALES,  # real series are not scaled
+                min_agreement=self.config.min_agreement,
             )
             n_mutable = int(job.constraints.mutable.sum())
             points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
@@ -152,7 +158,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         self._check_model(job, model, queries, target)
 
     def _kinds_tried(self, n_series: int, n_prototypes: int) -> tuple[bool, ...]:
-        """Return whether the generators that are trained use prototypes; a wrong classifier may leave none."""
+        """Return ``uses_prototype`` of each generator to train; False if the classifier leaves no prototype at all."""
         if self.config.prototypes == "never" or not n_prototypes:
             return (False,)
         if self.config.prototypes == "always" or n_series < VERY_FEW_SERIES:
@@ -192,7 +198,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             critic.to(device),
             Projection(job.constraints, info.scaler).to(device),
             Objective(
-                # Real series need no critic.
+                # With prototypes the values come from real series, so the adversarial term is off.
                 replace(config.weights, adversarial=0.0) if uses_prototype else config.weights,
                 n_mutable=int(job.constraints.mutable.sum()),
                 trains_sparsity=True,
@@ -215,7 +221,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         start = 0
         if job.checkpoint is not None:
             second = uses_prototype and config.prototypes == "auto"  # the checkpoint of the first is kept
-            folder = job.checkpoint / SEED_WITH_PROTOTYPES if second else job.checkpoint
+            folder = job.checkpoint / SECOND_CHECKPOINT if second else job.checkpoint
             identity = self._identity(job, attempt)
             checkpoint = build_checkpoint(folder, step, history, identity=identity, job=job, classifier=self.classifier)
             start = checkpoint.resume()
@@ -234,6 +240,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return step.average, history
 
     def _run_training(self, training: GanTraining, progress: bool | None) -> None:
+        # A method of its own, so that the speed benchmark can time some steps instead.
         training.run(f"training {self.method}", progress)
 
     def _check_model(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
@@ -241,7 +248,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=model.device)
         prototype = model.first_prototypes(x, target)
         targets = torch.as_tensor(target, device=model.device)
-        delta = model.propose(x, targets, model.sparsity_weights[0], prototype)
+        delta = model.propose(x, targets, model.log_sparsity_weights[0], prototype)
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
@@ -254,7 +261,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         model, info = self._fitted_model(), self._fitted()
-        if block.lengths is not None or not stays_on_gpu(options, model, self.classifier):
+        if not can_use_gpu_path(options, model, self.classifier):
             yield from super()._explain_block(block, options, bar)
             return
         began = time.perf_counter()
@@ -275,7 +282,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         if self._model is None or self.info_ is None:
             return super().summary()
         model, chosen = self._model, best_point(self.trade_off_)
-        kind = "moves towards real series" if model.generator.uses_prototype else "makes residuals of its own"
+        kind = "moves towards real series" if model.generator.uses_prototype else "generates residuals freely"
         others = len(model.ensemble.members) - 1
         lines = [
             super().summary(),
@@ -284,12 +291,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             summarise(self.trade_off_, chosen),
         ]
         if model.generator.uses_prototype:
-            lines.append("That is with the nearest real series; of several, the best one for a query is taken.")
+            lines.append("Measured with the nearest real series only; explain tries several and takes the best.")
         if not isinstance(self.classifier, DifferentiableClassifier):
-            lines.append("The classifier is a black box: a surrogate took its place in the training, not in the check.")
+            lines.append(
+                "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
+            )
         if self.silent_features_:
             lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
-        if min(chosen.valid, chosen.transfer) < GOOD:
+        if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
             lines.append(ADVICE)
         return "\n".join(lines)
 

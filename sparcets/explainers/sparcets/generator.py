@@ -14,12 +14,12 @@ from sparcets.networks.sparsity_layer import SparsityLayer
 
 EMBEDDING = 8  # size of the embedding of the target class
 PER_ENTRY = 8  # channels per entry that the states of a recurrent backbone are projected to
-FINE_FROM = 4.0  # sparsity weight above which gates may open for short windows: fewer entries, in more pieces
-OPEN = 1.0  # initial logits of the gates: gates that start shut learn slowly
+FINE_FROM = 4.0  # sparsity weight above which gates may open for short windows: fewer but more fragmented changes
+INITIAL_LOGIT = 1.0  # of the gates: gates that start shut learn slowly
 TEMPERATURE = 0.5  # of the hard-concrete distribution (Louizos et al. 2018), whose gates can be exactly 0 or 1
 LOW, HIGH = -0.1, 1.1  # its sigmoid is stretched to this range and clipped to [0, 1], which gives exact zeros
-WINDOW = 5  # windows have 1/5 of the length of a series
-SHORT_WINDOW = 40  # and 1/40 where few entries may change
+WINDOW_DIVISOR = 5  # a window has 1/5 of the length of a series
+SHORT_WINDOW_DIVISOR = 40  # and 1/40 where few entries may change
 
 
 class GatedGenerator(nn.Module):
@@ -43,7 +43,7 @@ class GatedGenerator(nn.Module):
     hidden, layers
         Its size.
     gate
-        ``"stretch"``: gates per feature and entry; ``"feature"``: the paper's sparsity layer behind gates per feature;
+        ``"window"``: gates per feature and entry; ``"feature"``: the paper's sparsity layer behind gates per feature;
         ``"none"``: the sparsity layer alone.
     uses_prototype
         Whether it is given a real series of the target class, and only learns where to move towards it.
@@ -67,23 +67,23 @@ class GatedGenerator(nn.Module):
         self.uses_prototype, self.hidden, self.layers = uses_prototype, hidden, layers
         self.target_embedding = nn.Embedding(n_targets, EMBEDDING)
         n_series, condition_size = 2 if uses_prototype else 1, EMBEDDING + 1
-        self.states: nn.Module
+        self.backbone: nn.Module
         if backbone == "mixer":
             C = hidden
-            self.states = Mixer(
+            self.backbone = Mixer(
                 n_series=n_series, n_features=n_features, condition_size=condition_size, channels=C, blocks=layers
             )
         else:
             C = PER_ENTRY
             steps = build_backbone(backbone, n_series * n_features + condition_size, hidden, layers, dropout=0.0)
-            self.states = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
-        self.amount: nn.Module = nn.Identity()  # with prototypes, the difference to the query is the residual
+            self.backbone = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
+        self.residual_head: nn.Module = nn.Identity()  # with prototypes, the difference to the query is the residual
         if not uses_prototype:
-            self.amount = nn.Linear(C, 1) if gate == "stretch" else SparsityLayer(C, 1)
-        self.entries = _initially_open(nn.Linear(C, 1)) if uses_prototype or gate == "stretch" else None
-        self.features = None
+            self.residual_head = nn.Linear(C, 1) if gate == "window" else SparsityLayer(C, 1)
+        self.entry_gate = _initially_open(nn.Linear(C, 1)) if uses_prototype or gate == "window" else None
+        self.feature_gate = None
         if gate != "none":
-            self.features = nn.Sequential(nn.Linear(2 * C, C), nn.ReLU(), _initially_open(nn.Linear(C, 1)))
+            self.feature_gate = nn.Sequential(nn.Linear(2 * C, C), nn.ReLU(), _initially_open(nn.Linear(C, 1)))
         may_change = torch.zeros(n_features)
         may_change[mutable] = 1.0
         self.register_buffer("mutable", may_change)
@@ -114,13 +114,13 @@ class GatedGenerator(nn.Module):
             raise ValueError("this generator was built for prototypes, and was given none")
         series = [x] if prototype is None else [x, prototype]
         condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
-        h = self.states(torch.stack(series, dim=1), condition)  # (B, T, F, C)
-        out = self.amount(h)[..., 0].to(x.dtype) if prototype is None else prototype - x
+        h = self.backbone(torch.stack(series, dim=1), condition)  # (B, T, F, C)
+        out = self.residual_head(h)[..., 0].to(x.dtype) if prototype is None else prototype - x
         logits = []
-        if self.features is not None:
-            logits.append(self.features(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
-        if self.entries is not None:
-            logits.append(_smooth_logits(self.entries(h)[..., 0], log_weight))  # (B, T, F)
+        if self.feature_gate is not None:
+            logits.append(self.feature_gate(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
+        if self.entry_gate is not None:
+            logits.append(_smooth_logits(self.entry_gate(h)[..., 0], log_weight))  # (B, T, F)
         if not logits:
             return out * self.mutable, None
         summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
@@ -130,11 +130,11 @@ class GatedGenerator(nn.Module):
 def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:
     """Return logits (batch, time, features) averaged over windows; the larger the sparsity weight, the shorter."""
     fine = torch.sigmoid(4 * (log_weight - math.log(FINE_FROM)))[:, None, None]
-    return torch.lerp(window_mean(logits), window_mean(logits, SHORT_WINDOW), fine.to(logits.dtype))
+    return torch.lerp(window_mean(logits), window_mean(logits, SHORT_WINDOW_DIVISOR), fine.to(logits.dtype))
 
 
 def _initially_open(layer: nn.Linear) -> nn.Linear:
-    nn.init.constant_(layer.bias, OPEN)
+    nn.init.constant_(layer.bias, INITIAL_LOGIT)
     return layer
 
 
@@ -159,12 +159,12 @@ def gate_openness(logits: Tensor) -> Tensor:
     return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))
 
 
-def window_mean(values: Tensor, fraction: int = WINDOW) -> Tensor:
-    """Return values (batch, time, features) averaged over a window around each step, of 1/fraction of the series.
+def window_mean(values: Tensor, divisor: int = WINDOW_DIVISOR) -> Tensor:
+    """Return values (batch, time, features) averaged over a window around each step, of 1/divisor of the series.
 
     >>> window_mean(torch.tensor([0.0, 0.0, 3.0, 0.0, 0.0]).reshape(1, 5, 1)).flatten()
     tensor([0., 1., 1., 1., 0.])
     """
-    width = max(3, values.shape[1] // fraction) | 1  # odd
+    width = max(3, values.shape[1] // divisor) | 1  # odd
     pad = (width // 2, 0)
     return F.avg_pool2d(values[:, None], (width, 1), stride=1, padding=pad, count_include_pad=False)[:, 0]

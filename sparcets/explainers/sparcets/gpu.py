@@ -22,8 +22,8 @@ from sparcets.explanation.series_info import SeriesInfo
 GPU_BATCH = 8192  # queries per pass; enough to fill a large GPU
 
 
-def stays_on_gpu(options: CallOptions, model: FittedModel, classifier: Classifier) -> bool:
-    """Return whether one pass needs nothing of the host: no prototype, no cap, only immutable features."""
+def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Classifier) -> bool:
+    """Return whether one pass can run entirely on the GPU: no prototype, no cap, only immutable features."""
     explained = model.ensemble.members[0]
     return (
         model.device.type == "cuda"
@@ -44,7 +44,7 @@ def explain_in_one_pass(
     Parameters
     ----------
     block, options
-        The queries, for which :func:`stays_on_gpu` holds.
+        The queries, for which :func:`can_use_gpu_path` holds.
     model, point
         The fitted model, and the operating point.
     info
@@ -97,10 +97,10 @@ def generate(
     point
         The operating point.
     """
-    scale, center = model.ensemble.units
+    std, center = model.ensemble.scale_and_center
     with torch.autocast(raw.device.type, torch.bfloat16, enabled=raw.device.type == "cuda"):
-        delta = model.propose(((raw - center) / scale).float(), target, point.sparsity_weight)
-    change = drop_negligible(point.scale * delta) * scale
+        delta = model.propose(((raw - center) / std).float(), target, point.log_sparsity_weight)
+    change = drop_negligible(point.residual_scale * delta) * std
     made = torch.where((change != 0) & (change.abs() >= tolerance), raw + change, raw)
     return made, model.ensemble.members[0].log_proba(made.clone())  # a copy: the model may write into its input
 

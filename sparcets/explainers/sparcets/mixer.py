@@ -1,7 +1,7 @@
 """Mixer: a backbone with one state per entry, whose convolutions over time are shared by all features.
 
-A recurrent backbone learns separately for every feature what a change looks like, and needs many more series for it.
-Here all features share the convolutions, and exchange information at every step.
+A recurrent backbone has separate weights for every feature, and needs more series. Here all features share the
+convolutions, and exchange information at every step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sparcets.networks import fused
 
 KERNEL = 5
-DILATIONS = (1, 2, 4, 8)  # of the blocks in turn: a receptive field of 60 steps; the pooled states see all steps
+DILATIONS = (1, 2, 4, 8)  # of the blocks in turn; the pooled states see all steps
 
 
 class Mixer(nn.Module):

@@ -30,19 +30,19 @@ class FittedModel:
         The classifiers that answers must convince.
     prototypes
         Real series of each class.
-    sparsity_weights
+    log_sparsity_weights
         Logarithms of the sparsity weights that are tried, from the smallest to the largest.
-    scales
-        Factors of the residuals that are tried: a generator goes no further than it has to, some judges need more.
+    residual_scales
+        Factors of the residuals that are tried: residuals stop near the decision boundary, larger ones transfer better.
     min_agreement
-        Probability of the target that all members of the ensemble should keep while an answer is pruned.
+        Agreement (least probability of the target over all members) that is kept while an answer is pruned.
     """
 
     generator: GatedGenerator
     ensemble: Ensemble
     prototypes: Prototypes
-    sparsity_weights: tuple[float, ...]
-    scales: tuple[float, ...]
+    log_sparsity_weights: tuple[float, ...]
+    residual_scales: tuple[float, ...]
     min_agreement: float
 
     @property
@@ -71,7 +71,7 @@ class FittedModel:
         return self.prototypes.select(self.prototypes.nearest(x, target, 1)[:, 0], x)
 
     def prune(self, x: Tensor, delta: Tensor, target: Tensor, at_most: Tensor | None = None) -> Tensor:
-        """Return residuals with the changes that the ensemble needs to stay convinced, and at most ``at_most``."""
+        """Return residuals with the fewest changes that keep the agreement, and at most ``at_most`` of them."""
 
         def agreement(candidates: Tensor, required: Tensor | None) -> Tensor:  # (k * batch, time, features)
             k = len(candidates) // len(x)

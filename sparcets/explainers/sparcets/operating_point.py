@@ -1,4 +1,4 @@
-"""Operating points: positions on the trade-off between changed entries and agreement, and the choice between them."""
+"""Operating points: positions on the trade-off between changed entries and transfer, and the choice between them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.sparcets.ensemble import target_log_proba
-from sparcets.explainers.sparcets.generator import SHORT_WINDOW
+from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 
 WEIGHTS = 5  # number of sparsity weights tried, from the smallest to the largest
-SCALES = (1.0, 1.3, 1.6)  # factors of the residuals; beyond, answers leave the range of real series
-CHANGE_PRICE = 0.2  # of changing every entry, in shares of answers that are valid and transfer
-SCALE_PRICE = 0.1  # of doubling the residuals: the critic has judged only those of the generator
-MAX_ENTRIES = 2**22  # of all candidates together, to bound the memory
+RESIDUAL_SCALES = (1.0, 1.3, 1.6)  # factors of the residuals; larger ones leave the range of the data
+CHANGE_PENALTY = 0.2  # penalty of the score for changing every entry
+SCALE_PENALTY = 0.1  # penalty of the score for doubling the residuals, which the critic has never seen
+REJECTED_PENALTY = 2.0  # larger than any score: answers that the classifier rejects rank below all others
+MAX_ENTRIES = 2**22  # of all tried residuals together, to bound the memory
 
 
 @dataclass(frozen=True)
@@ -30,30 +31,32 @@ class OperatingPoint:
 
     Attributes
     ----------
-    sparsity_weight
+    log_sparsity_weight
         Logarithm of the weight of the sparsity term.
-    scale
+    residual_scale
         Factor of the residuals.
     valid, transfer, changed
         Shares of answers that the classifier and the selector accept, and of mutable entries that changed.
     """
 
-    sparsity_weight: float
-    scale: float
+    log_sparsity_weight: float
+    residual_scale: float
     valid: float
     transfer: float
     changed: float
 
     @property
     def score(self) -> float:
-        """What decides the default: valid answers that transfer, less a price for changes and for scaling."""
-        return min(self.valid, self.transfer) - CHANGE_PRICE * self.changed - SCALE_PRICE * (self.scale - 1)
+        """Share of valid answers that transfer, minus penalties for changes and for scaling; decides the default."""
+        return (
+            min(self.valid, self.transfer) - CHANGE_PENALTY * self.changed - SCALE_PENALTY * (self.residual_scale - 1)
+        )
 
     def to_dict(self) -> dict[str, float]:
         """Return plain values."""
         return {
-            "sparsity_weight": math.exp(self.sparsity_weight),
-            "scale": self.scale,
+            "sparsity_weight": math.exp(self.log_sparsity_weight),
+            "scale": self.residual_scale,
             "valid": self.valid,
             "transfer": self.transfer,
             "changed": self.changed,
@@ -65,10 +68,10 @@ def best_point(points: Sequence[OperatingPoint]) -> OperatingPoint:
     return max(points, key=lambda point: (round(point.score, 6), -point.changed))
 
 
-def log_weights(smallest: float, largest: float) -> tuple[float, ...]:
+def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:
     """Return the logarithms of the sparsity weights that are tried.
 
-    >>> [round(math.exp(w), 2) for w in log_weights(0.25, 4.0)]
+    >>> [round(math.exp(w), 2) for w in log_weight_grid(0.25, 4.0)]
     [0.25, 0.5, 1.0, 2.0, 4.0]
     """
     return tuple(float(w) for w in np.linspace(math.log(smallest), math.log(largest), WEIGHTS))
@@ -83,9 +86,9 @@ def measure_trade_off(
     targets = torch.as_tensor(target, device=model.device)
     prototype = model.first_prototypes(x, target)
     points = []
-    for weight in model.sparsity_weights:
+    for weight in model.log_sparsity_weights:
         residual = model.propose(x, targets, weight, prototype)
-        for scale in model.scales:
+        for scale in model.residual_scales:
             delta = drop_negligible(scale * residual).cpu().numpy()
             made = scaler.add_delta(X, delta)
             points.append(
@@ -143,8 +146,8 @@ def best_residuals(
     n_entries
         Number of entries that could change.
     """
-    n_candidates = len(model.sparsity_weights) * len(prototypes) * len(model.scales)
-    rows = max(1, MAX_ENTRIES // (n_candidates * x[0].numel()))
+    n_tried = len(model.log_sparsity_weights) * len(prototypes) * len(model.residual_scales)
+    rows = max(1, MAX_ENTRIES // (n_tried * x[0].numel()))
     if len(x) > rows:
         parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
         return torch.cat(
@@ -161,16 +164,16 @@ def best_residuals(
                 for part in parts
             ]
         )
-    candidates = []
-    for weight in model.sparsity_weights:
+    tried = []
+    for weight in model.log_sparsity_weights:
         for prototype in prototypes:
             residual = model.propose(x, target, weight, prototype)
-            candidates += [project(x, drop_negligible(scale * residual)) for scale in model.scales]
-    k = len(candidates)
-    delta = torch.cat(candidates)  # (k * batch, time, features)
+            tried += [project(x, drop_negligible(scale * residual)) for scale in model.residual_scales]
+    k = len(tried)
+    delta = torch.cat(tried)  # (k * batch, time, features)
     if at_most is not None:
         # By short windows: below a cap, single large changes count more than whole windows of the usual length.
-        delta = keep_first(delta, rank_changes(delta, SHORT_WINDOW), at_most.repeat(k))
+        delta = keep_first(delta, rank_changes(delta, SHORT_WINDOW_DIVISOR), at_most.repeat(k))
     scores = score_residuals(model, x.repeat(k, 1, 1), delta, target.repeat(k), n_entries)
     best = scores.reshape(k, -1).argmax(0)
     return delta.reshape(k, *x.shape)[best, torch.arange(len(x), device=x.device)]
@@ -178,7 +181,7 @@ def best_residuals(
 
 @torch.no_grad()
 def score_residuals(model: FittedModel, x: Tensor, delta: Tensor, target: Tensor, n_entries: int) -> Tensor:
-    """Return the score of residuals (batch,): how far they are believed, less a price for changes.
+    """Return the score of residuals (batch,): mean probability of the target, minus a penalty for changes.
 
     Half of the weight is the selector's, since no answer was optimised against it. Residuals that the explained
     classifier does not accept rank below all that it does.
@@ -188,4 +191,4 @@ def score_residuals(model: FittedModel, x: Tensor, delta: Tensor, target: Tensor
     by_members, by_selector = proba[:-1].mean(0), proba[-1]
     accepted = log_proba[0].argmax(1) == target
     share = (delta != 0).sum((1, 2)) / max(1, n_entries)
-    return (by_members + by_selector) / 2 - CHANGE_PRICE * share - 2.0 * ~accepted
+    return (by_members + by_selector) / 2 - CHANGE_PENALTY * share - REJECTED_PENALTY * ~accepted

@@ -13,8 +13,8 @@ from torch import Tensor
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
-from sparcets.explainers.sparcets.candidates import Candidates
 from sparcets.explainers.sparcets.ensemble import Ensemble
+from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint, best_residuals
 from sparcets.explainers.sparcets.prototypes import NEAREST
@@ -43,20 +43,20 @@ def answer(request: Request, model: FittedModel, classifier: Classifier, point: 
     """
     search = _Search(request, model, classifier, point)
     for status, rows, series in search.proposals():
-        search.candidates.offer(rows, series, status)
-    return search.candidates.answers()
+        search.found.offer(rows, series, status)
+    return search.found.answers()
 
 
 class _Search:
     """Proposals for a batch of queries, in the order in which they are tried."""
 
     def __init__(self, request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> None:
-        self.request, self.model, self.scale = request, model, point.scale
-        self.candidates = Candidates(request, classifier)
+        self.request, self.model, self.scale = request, model, point.residual_scale
+        self.found = FoundAnswers(request, classifier)
         self.target = torch.as_tensor(request.target, device=model.device)
         self.projection = Projection(request.constraints, request.info.scaler).to(model.device)
         # The default weight first, then its neighbours.
-        self.weights = sorted(model.sparsity_weights, key=lambda weight: abs(weight - point.sparsity_weight))
+        self.weights = sorted(model.log_sparsity_weights, key=lambda weight: abs(weight - point.log_sparsity_weight))
         standardised = request.info.scaler.transform(request.X).astype(np.float32)
         self.x = torch.as_tensor(standardised, device=model.device)  # (batch, time, features)
         self.start = torch.zeros_like(self.x)  # residuals of the generator, where the refinement starts
@@ -74,13 +74,13 @@ class _Search:
 
     def _generated(self) -> Iterator[Proposal]:
         uses_prototype, capped = self.model.generator.uses_prototype, self.request.at_most is not None
-        if uses_prototype or capped:  # one pass does not tell which prototype, or which of the changes, is best
-            rows = self.candidates.open_rows()
+        if uses_prototype or capped:  # which prototype, or which of the changes, is best has to be tried
+            rows = self.found.incomplete_rows()
             yield "generated", rows, self._series(rows, self._best_residuals(rows))
         ranks = range(NEAREST if uses_prototype else 1)
         tries = [(weight, rank) for weight in self.weights for rank in ranks]
         for number, (weight, rank) in enumerate(tries):
-            rows = self.candidates.open_rows()
+            rows = self.found.incomplete_rows()
             if not len(rows):
                 return
             x, target = self.x[rows], self.target[rows]
@@ -89,7 +89,7 @@ class _Search:
             if number == 0:
                 self.start[rows] = delta
             yield "generated", rows, self._series(rows, self._cap(rows, drop_negligible(delta)))
-            left = np.intersect1d(self.candidates.open_rows(), rows[self.candidates.found[rows] == 0])
+            left = rows[self.found.n_found[rows] == 0]
             if len(left) and self.request.at_most is None:  # perhaps the negligible changes are needed
                 yield "generated", left, self._series(left, delta[np.isin(rows, left)])
 
@@ -111,9 +111,9 @@ class _Search:
 
     def _refined(self) -> Iterator[Proposal]:
         for elsewhere in (False, True):
-            rows = self.candidates.open_rows()
-            if elsewhere:  # without an earlier answer, it would be the same descent again
-                rows = rows[self.candidates.found[rows] > 0]
+            rows = self.found.incomplete_rows()
+            if elsewhere:  # without an earlier answer, this would repeat the first run
+                rows = rows[self.found.n_found[rows] > 0]
             if not len(rows):
                 return
             free = torch.as_tensor(self._editable(rows, elsewhere=elsewhere), device=self.x.device)
@@ -123,7 +123,7 @@ class _Search:
 
     def _neighbours(self) -> Iterator[Proposal]:
         for rank in range(NEAREST):
-            rows = self.candidates.open_rows()
+            rows = self.found.incomplete_rows()
             if len(rows):
                 rows = rows[self.nearest[rows, rank] >= 0]
             if not len(rows):
@@ -131,7 +131,7 @@ class _Search:
             x = self.x[rows]
             delta = self._project(rows, self.model.prototypes.select(self.nearest[rows, rank], x) - x)
             yield "neighbour", rows, self._series(rows, self._prune(rows, delta))
-            left = rows[self.candidates.found[rows] == 0]
+            left = rows[self.found.n_found[rows] == 0]
             if len(left) and self.request.at_most is None:
                 yield "neighbour", left, self._series(left, delta[np.isin(rows, left)])
 
@@ -157,14 +157,14 @@ class _Search:
 
     def _record_need(self, rows: IntArray, delta: Tensor) -> None:
         """Record how many changes would be enough without the cap, for the reason where nothing is found within it."""
-        unknown = np.flatnonzero(self.candidates.needed[rows] < 0)
+        unknown = np.flatnonzero(self.found.uncapped_changes[rows] < 0)
         if self.request.at_most is None or not len(unknown):
             return
         some = rows[unknown]
         pruned = self.model.prune(self.x[some], delta[unknown], self.target[some])
         agrees = self.model.ensemble.agreement(self.x[some] + pruned, self.target[some]).cpu().numpy() > 0.5
         count = (pruned != 0).sum((1, 2)).cpu().numpy()
-        self.candidates.needed[some] = np.where(agrees, count, -1)
+        self.found.uncapped_changes[some] = np.where(agrees, count, -1)
 
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
         """Return series in the data's own units; where nothing changes, the query's own bits."""
@@ -175,7 +175,7 @@ class _Search:
         free: BoolArray = np.broadcast_to(self.request.constraints.editable, self.x[rows].shape).copy()
         if elsewhere:
             # Missing answers hold the query itself, and so exclude nothing.
-            free &= (self.candidates.series[rows] == self.request.X[rows, None]).all(1)
+            free &= (self.found.series[rows] == self.request.X[rows, None]).all(1)
         return free
 
 
@@ -206,7 +206,7 @@ def refine(
         losses = torch.stack([F.nll_loss(member, target, reduction="none") for member in log_proba]).mean(0)
         # The losses of the queries share nothing, so the gradient of their sum is each query's own.
         loss = (losses + DISTANCE * projected.abs().mean((1, 2))).sum()
-        (delta.grad,) = torch.autograd.grad(loss, [delta])
+        loss.backward(inputs=[delta])
         optimiser.step()
     with torch.no_grad():
         refined: Tensor = projection(x, delta * free)

@@ -36,7 +36,7 @@ class ModelSizes:
 def default_sizes(n_series: int, n_features: int, *, on_gpu: bool) -> ModelSizes:
     """Return the sizes for so much data.
 
-    A GPU trains on four times as many queries per step, and (of few features) a larger network, in less time than a
+    A GPU trains on four times as many queries per step and, for few features, a larger network, in less time than a
     CPU core needs for a small one.
 
     Examples
@@ -63,5 +63,7 @@ def configured_sizes(config: ExplainerConfig, n_series: int, n_features: int, *,
         steps=default.steps,
         auxiliaries=default.auxiliaries if config.auxiliaries is None else config.auxiliaries,
         # No longer than the training of the generator, if the settings make that a short one.
-        auxiliary_steps=min(default.auxiliary_steps, (config.train.epochs or default.auxiliary_steps) * MIN_BATCHES),
+        auxiliary_steps=default.auxiliary_steps
+        if config.train.epochs is None
+        else min(default.auxiliary_steps, config.train.epochs * MIN_BATCHES),
     )

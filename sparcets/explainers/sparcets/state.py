@@ -34,12 +34,12 @@ def model_to_arrays(
         "hidden": model.generator.hidden,
         "layers": model.generator.layers,
         "uses_prototype": model.generator.uses_prototype,
-        "sparsity_weights": model.sparsity_weights,
-        "scales": model.scales,
+        "log_sparsity_weights": model.log_sparsity_weights,
+        "residual_scales": model.residual_scales,
         "min_agreement": model.min_agreement,
         "double": ensemble.double,
         "ensemble": [_header(member) for member in own],  # the selector comes last
-        "points": [[p.sparsity_weight, p.scale, p.valid, p.transfer, p.changed] for p in points],
+        "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
         "silent": list(silent),
     }
     arrays = {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy()}
@@ -89,8 +89,8 @@ def model_from_arrays(
             double=bool(header["double"]),
         ),
         prototypes=Prototypes(np.array(arrays["prototypes"]), np.array(arrays["prototype_classes"])),
-        sparsity_weights=tuple(header["sparsity_weights"]),
-        scales=tuple(header["scales"]),
+        log_sparsity_weights=tuple(header["log_sparsity_weights"]),
+        residual_scales=tuple(header["residual_scales"]),
         min_agreement=float(header["min_agreement"]),
     )
     return model, tuple(OperatingPoint(*values) for values in header["points"]), tuple(header["silent"])

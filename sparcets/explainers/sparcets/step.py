@@ -15,13 +15,13 @@ from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.networks.temporal import spread_over_time
 from sparcets.training.callbacks import Callback
-from sparcets.training.cuda import side_by_side
+from sparcets.training.cuda import run_on_streams
 from sparcets.training.gan_step import GanStep
-from sparcets.training.losses import Candidate, Objective
+from sparcets.training.losses import LossInputs, Objective
 from sparcets.training.projection import Projection
 
-MIN_LR = 0.05  # of the learning rate, at the end
-MAX_SHIFT = 20  # series are shifted in time by up to 1/20 of their length
+MIN_LR = 0.05  # final learning rate, as a share of the initial one
+SHIFT_DIVISOR = 20  # series are shifted in time by up to 1/20 of their length
 AVERAGED = 0.02  # share of the training over which the generator is averaged
 
 
@@ -84,7 +84,7 @@ class ExplainerStep(GanStep):
             betas=betas,
             conditional=True,
         )
-        self.members, self.noise, self.ramp_share, self.lr = tuple(members), noise, ramp, lr
+        self.members, self.noise, self.ramp_fraction, self.lr = tuple(members), noise, ramp, lr
         self.low, self.high = math.log(sparsity_weights[0]), math.log(sparsity_weights[1])
         self.ramp = torch.ones((), device=x.device)
         self.average = copy.deepcopy(generator).eval().requires_grad_(False)
@@ -93,9 +93,9 @@ class ExplainerStep(GanStep):
         self._log_weight = torch.zeros(0)
         self._openness: Tensor | None = None
 
-    def set_progress(self, share: float) -> None:
+    def update_schedule(self, share: float) -> None:
         """Set ramp and learning rate by the share of the training that is done."""
-        self.ramp.fill_(min(1.0, share / self.ramp_share) if self.ramp_share else 1.0)
+        self.ramp.fill_(min(1.0, share / self.ramp_fraction) if self.ramp_fraction else 1.0)
         lr = self.lr * max(MIN_LR, min(1.0, 2 * (1 - share)))
         for optimiser in self.optimisers.values():
             for group in optimiser.param_groups:
@@ -114,7 +114,7 @@ class ExplainerStep(GanStep):
 
     def _ensemble_log_proba(self, raw: Tensor) -> Tensor:
         """Return log-probabilities (members, batch, classes)."""
-        return torch.stack(side_by_side([partial(self._member_log_proba, m, raw) for m in self.members], raw.device))
+        return torch.stack(run_on_streams([partial(self._member_log_proba, m, raw) for m in self.members], raw.device))
 
     def _member_log_proba(self, member: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
         return member(self._augmented(raw)).float()
@@ -128,7 +128,7 @@ class ExplainerStep(GanStep):
         if not self.noise:
             return raw
         B, T, _ = raw.shape
-        reach = max(1, T // MAX_SHIFT)
+        reach = max(1, T // SHIFT_DIVISOR)
         shift = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)
         steps = (torch.arange(T, device=raw.device) + shift).clamp(0, T - 1)  # the first and last step fill the gap
         shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
@@ -136,11 +136,11 @@ class ExplainerStep(GanStep):
         spread = spread_over_time(raw.detach(), None)[:, None]  # relative to each series: small signals survive
         return shifted + size * spread * torch.randn_like(raw)
 
-    def _candidate(
+    def _loss_inputs(
         self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
-    ) -> Candidate:
-        candidate = super()._candidate(query, counterfactual, delta, target, condition)
-        return replace(candidate, sparsity_weight=self.ramp * self._log_weight.exp(), openness=self._openness)
+    ) -> LossInputs:
+        inputs = super()._loss_inputs(query, counterfactual, delta, target, condition)
+        return replace(inputs, sparsity_weight=self.ramp * self._log_weight.exp(), openness=self._openness)
 
     def _after_step(self) -> None:
         self.update_ema()
@@ -157,8 +157,8 @@ class Schedule(Callback):
 
     def __init__(self, step: ExplainerStep, epochs: int, start: int) -> None:
         self.step, self.epochs = step, epochs
-        step.set_progress(start / epochs)
+        step.update_schedule(start / epochs)
 
     def on_epoch_end(self, epoch: int, logs: object) -> None:
         """Set the progress."""
-        self.step.set_progress((epoch + 1) / self.epochs)
+        self.step.update_schedule((epoch + 1) / self.epochs)

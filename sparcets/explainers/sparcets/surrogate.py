@@ -83,8 +83,7 @@ def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> Float
     """Return a perturbed copy of each parent (parents, time, features): x + z (g - x) + noise, g being another series.
 
     In turn they get noise only (z = 0), are mixed (z a number in [0, 1]), take a window of steps of some features
-    from g (z = 1 there), or are rotated in time (g is x rotated, z = 1), since many models depend on the position of
-    patterns more than one would expect.
+    from g (z = 1 there), or are rotated in time (g is x rotated, z = 1), since many models are not invariant to shifts.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ def test_a_time_limit_is_a_setting_of_peers(cell: Cell, context: RunContext, mon
 def test_class_names_that_are_numbers(tmp_path: Path) -> None:
     X, y = make_series(60)
     np.savez(tmp_path / "own.npz", X=X, y=np.array([5, 7, 2])[y])
-    settings = ("steps=3", "raises=1")
+    settings = ("steps=3", "max_lambdas=1")
     cell = Cell(dataset=str(tmp_path / "own.npz"), classifier_config=TINY, method="ics", preset="paper")
     context = RunContext(tmp_path / "runs", "cpu")
     named = run_cell(replace(cell, target="7", settings=settings), context)  # the third class, after 2 and 5

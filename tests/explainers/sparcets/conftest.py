@@ -47,8 +47,8 @@ def build_model():
             generator=generator or StubGenerator(**stub),
             ensemble=Ensemble(members=wrapped, selector=selector, scaler=info.scaler, device=torch.device("cpu")),
             prototypes=prototypes,
-            sparsity_weights=tuple(log_weights),
-            scales=tuple(scales),
+            log_sparsity_weights=tuple(log_weights),
+            residual_scales=tuple(scales),
             min_agreement=0.9,
         )
 

@@ -14,7 +14,7 @@ from sparcets.errors import TargetError, TrainingError
 from sparcets.explainers.sparcets import explainer as module
 from sparcets.explainers.sparcets import sizing
 from sparcets.explainers.sparcets.explainer import ADVICE
-from sparcets.explainers.sparcets.operating_point import SCALES, WEIGHTS, best_point
+from sparcets.explainers.sparcets.operating_point import RESIDUAL_SCALES, WEIGHTS, best_point
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -83,7 +83,9 @@ def test_the_runner_up_is_the_target_where_none_is_given(fitted):
 def test_the_default_answer_is_that_of_the_best_operating_point(fitted):
     point, scaler = best_point(fitted.trade_off_), fitted.info_.scaler
     x = torch.tensor(scaler.transform(QUERIES), dtype=torch.float32)
-    delta = point.scale * fitted._model.propose(x, torch.ones(18, dtype=torch.int64), point.sparsity_weight)
+    delta = point.residual_scale * fitted._model.propose(
+        x, torch.ones(18, dtype=torch.int64), point.log_sparsity_weight
+    )
     expected = scaler.add_delta(QUERIES, drop_negligible(delta).numpy())
     accepted = (fitted.classifier.predict(expected) == 1) & (LABELS != 1)
     assert accepted.sum() >= 8
@@ -118,7 +120,7 @@ def test_immutable_features_keep_their_bits():
 
 def test_the_trade_off_is_measured_and_part_of_the_history(fitted):
     points = fitted.trade_off_
-    assert len(points) == WEIGHTS * len(SCALES)
+    assert len(points) == WEIGHTS * len(RESIDUAL_SCALES)
     weights = [p.to_dict()["sparsity_weight"] for p in points]
     assert min(weights) == pytest.approx(0.3) and max(weights) == pytest.approx(10.0)
     for p in points:
@@ -131,7 +133,7 @@ def test_the_trade_off_is_measured_and_part_of_the_history(fitted):
 def test_the_summary_says_what_was_trained_and_how_good_it_is(fitted):
     assert build().summary() == "Explainer: not fitted yet."
     text, chosen = fitted.summary(), best_point(fitted.trade_off_)
-    assert "makes residuals of its own, trained with 1 auxiliary classifier for 12 epochs" in text
+    assert "generates residuals freely, trained with 1 auxiliary classifier for 12 epochs" in text
     assert f"valid for {chosen.valid:.2f} of the queries, convinces a classifier that had no part" in text
     assert (ADVICE in text) == (min(chosen.valid, chosen.transfer) < 0.9)
     assert "black box" not in text
@@ -199,7 +201,7 @@ def test_a_black_box_is_explained_by_a_surrogate():
         assert e.valid.mean() > 0.9
     (surrogate,) = explainer._model.ensemble.members
     assert isinstance(surrogate, sp.TorchClassifier) and (surrogate.predict(X) == mean_proba(X).argmax(1)).mean() > 0.9
-    assert "The classifier is a black box: a surrogate took its place in the training" in explainer.summary()
+    assert "The classifier is a black box: a surrogate was trained with" in explainer.summary()
     assert explainer.explain(QUERIES, target="brisk").class_names == ("calm", "brisk", "wild")
 
 

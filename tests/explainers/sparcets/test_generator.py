@@ -18,7 +18,7 @@ from sparcets.explainers.sparcets.mixer import Mixer, PerStep
 from sparcets.networks.sparsity_layer import SparsityLayer
 
 B, T, F = 4, 9, 5
-GATES = ["none", "feature", "stretch"]
+GATES = ["none", "feature", "window"]
 each_gate = pytest.mark.parametrize("gate", GATES)
 each_backbone = pytest.mark.parametrize("backbone", ["mixer", "lstm", "gru", "tcn"])
 with_and_without_prototype = pytest.mark.parametrize("uses_prototype", [False, True], ids=["residuals", "prototype"])
@@ -31,7 +31,7 @@ def _seeded():
         yield
 
 
-def build(gate="stretch", uses_prototype=False, *, backbone="mixer", mutable=(0, 1, 2, 3, 4), n_features=F):
+def build(gate="window", uses_prototype=False, *, backbone="mixer", mutable=(0, 1, 2, 3, 4), n_features=F):
     generator = GatedGenerator(
         n_features=n_features,
         mutable=list(mutable),
@@ -42,10 +42,10 @@ def build(gate="stretch", uses_prototype=False, *, backbone="mixer", mutable=(0,
         gate=gate,
         uses_prototype=uses_prototype,
     )
-    if isinstance(generator.amount, SparsityLayer):
+    if isinstance(generator.residual_head, SparsityLayer):
         with torch.no_grad():  # by chance it may start with both heads shut; here it starts with both open
-            generator.amount.positive.bias.fill_(0.5)
-            generator.amount.negative.bias.fill_(0.4)
+            generator.residual_head.positive.bias.fill_(0.5)
+            generator.residual_head.negative.bias.fill_(0.4)
     return generator.eval()
 
 
@@ -84,7 +84,7 @@ def test_residuals_depend_on_immutable_features_too():
 
 def test_all_features_share_the_heads():
     few, many = (
-        {name: p.shape for name, p in generator.named_parameters() if not name.startswith("states")}
+        {name: p.shape for name, p in generator.named_parameters() if not name.startswith("backbone")}
         for generator in (build(n_features=3, mutable=(0,)), build(n_features=40, mutable=range(40)))
     )
     assert few == many and len(few) > 5
@@ -125,8 +125,8 @@ def test_with_a_prototype_the_result_lies_between_query_and_prototype(gate, back
     assert (delta != 0).any()
     assert (generator(x, *condition(), x) == 0).all()  # the query as its own prototype
     with torch.no_grad():
-        generator.entries.weight.zero_()
-        generator.entries.bias.fill_(50.0)  # all gates open
+        generator.entry_gate.weight.zero_()
+        generator.entry_gate.bias.fill_(50.0)  # all gates open
     torch.testing.assert_close(generator(x, *condition(), prototype), difference)
 
 
@@ -153,11 +153,11 @@ def test_a_generator_without_prototypes_ignores_one():
 
 
 @each_backbone
-@pytest.mark.parametrize("gate", ["feature", "stretch"])
+@pytest.mark.parametrize("gate", ["feature", "window"])
 def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
     generator, (x, _) = build(gate, backbone=backbone), series()
-    plain = generator.features.forward
-    generator.features.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F)[:, None] == 2)  # (B, F, 1)
+    plain = generator.feature_gate.forward
+    generator.feature_gate.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F)[:, None] == 2)  # (B, F, 1)
     delta = generator(x, *condition())
     assert (delta[..., 2] == 0).all()
     assert all((delta[..., f] != 0).any() for f in (0, 1, 3, 4))
@@ -165,23 +165,23 @@ def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
 
 @with_and_without_prototype
 def test_shut_entries_change_nothing(uses_prototype):
-    generator, (x, prototype) = build("stretch", uses_prototype), series()
+    generator, (x, prototype) = build("window", uses_prototype), series()
     with torch.no_grad():
-        generator.entries.bias[:] = -50.0
+        generator.entry_gate.bias[:] = -50.0
     assert (generator(x, *condition(), prototype) == 0).all()
 
 
 @with_and_without_prototype
 def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window(uses_prototype):
-    generator = build("stretch", uses_prototype)
+    generator = build("window", uses_prototype)
     x, prototype = torch.randn(1, 30, F), torch.randn(1, 30, F)
     logits = torch.full((1, 30, F, 1), -10.0)
     logits[0, 4:19, 1] = 10.0  # feature 1 only, and never near the ends; seven steps are averaged
-    generator.entries.forward = lambda h: logits
-    generator.features.forward = lambda pooled: torch.zeros(1, F, 1)
+    generator.entry_gate.forward = lambda h: logits
+    generator.feature_gate.forward = lambda pooled: torch.zeros(1, F, 1)
     amount = prototype - x
     if not uses_prototype:
-        generator.amount.forward = lambda h: torch.ones(1, 30, F, 1)
+        generator.residual_head.forward = lambda h: torch.ones(1, 30, F, 1)
         amount = torch.ones_like(x)
     gates = generator(x, *condition(log_weight=-9.0, n=1), prototype) / amount  # a small weight: long windows
     assert (gates[..., [0, 2, 3, 4]] == 0).all()
@@ -197,19 +197,19 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window(uses
 
 
 def test_a_single_step_does_not_open_a_gate():
-    generator, x = build("stretch"), torch.randn(1, 30, F)
+    generator, x = build("window"), torch.randn(1, 30, F)
     logits = torch.full((1, 30, F, 1), -10.0)
     logits[0, 10, 1] = 20.0  # averaged over seven steps: −40 / 7
-    generator.entries.forward = lambda h: logits
-    generator.features.forward = lambda pooled: torch.zeros(1, F, 1)
+    generator.entry_gate.forward = lambda h: logits
+    generator.feature_gate.forward = lambda pooled: torch.zeros(1, F, 1)
     assert (generator(x, *condition(n=1)) == 0).all()
 
 
 def test_logits_of_features_and_entries_are_added():
-    generator, x = build("stretch"), torch.randn(1, 30, F)
-    generator.amount.forward = lambda h: torch.ones(1, 30, F, 1)
-    generator.entries.forward = lambda h: torch.full((1, 30, F, 1), 1.0)
-    generator.features.forward = lambda pooled: torch.tensor([-1.0, 4.0, -9.0, -1.5, 0.0]).reshape(1, F, 1)
+    generator, x = build("window"), torch.randn(1, 30, F)
+    generator.residual_head.forward = lambda h: torch.ones(1, 30, F, 1)
+    generator.entry_gate.forward = lambda h: torch.full((1, 30, F, 1), 1.0)
+    generator.feature_gate.forward = lambda pooled: torch.tensor([-1.0, 4.0, -9.0, -1.5, 0.0]).reshape(1, F, 1)
     logits = torch.tensor([0.0, 5.0, -8.0, -0.5, 1.0])
     delta, openness = generator.with_openness(x, *condition(n=1))
     torch.testing.assert_close(delta, hard_concrete(logits, training=False).expand(1, 30, F))
@@ -217,13 +217,13 @@ def test_logits_of_features_and_entries_are_added():
 
 
 def test_gates_are_mostly_open_at_first():
-    generator, (x, _) = build("stretch"), series()
-    assert generator.features[-1].bias.tolist() == generator.entries.bias.tolist() == [1.0]
+    generator, (x, _) = build("window"), series()
+    assert generator.feature_gate[-1].bias.tolist() == generator.entry_gate.bias.tolist() == [1.0]
     assert (generator(x, *condition()) != 0).float().mean() > 0.9
 
 
 def test_gates_are_noisy_in_training_only():
-    generator, (x, _) = build("stretch"), series()
+    generator, (x, _) = build("window"), series()
     assert torch.equal(generator(x, *condition()), generator(x, *condition()))
     generator.train()
     assert not torch.equal(generator(x, *condition()), generator(x, *condition()))
@@ -234,18 +234,30 @@ def test_gates_are_noisy_in_training_only():
 
 def test_the_parts_of_each_kind():
     plain, feature, stretch, prototype = build("none"), build("feature"), build(), build("none", True)
-    assert isinstance(plain.amount, SparsityLayer) and plain.features is None and plain.entries is None
-    assert isinstance(feature.amount, SparsityLayer) and feature.features is not None and feature.entries is None
-    assert isinstance(stretch.amount, torch.nn.Linear) and stretch.features is not None and stretch.entries is not None
-    assert not list(prototype.amount.parameters()) and prototype.features is None and prototype.entries is not None
-    assert all(isinstance(g.states, Mixer) and len(g.states.blocks) == 2 for g in (plain, prototype))
-    assert [g.states.first.in_channels for g in (plain, prototype)] == [1, 2]  # the prototype is an input as well
+    assert isinstance(plain.residual_head, SparsityLayer) and plain.feature_gate is None and plain.entry_gate is None
+    assert (
+        isinstance(feature.residual_head, SparsityLayer)
+        and feature.feature_gate is not None
+        and feature.entry_gate is None
+    )
+    assert (
+        isinstance(stretch.residual_head, torch.nn.Linear)
+        and stretch.feature_gate is not None
+        and stretch.entry_gate is not None
+    )
+    assert (
+        not list(prototype.residual_head.parameters())
+        and prototype.feature_gate is None
+        and prototype.entry_gate is not None
+    )
+    assert all(isinstance(g.backbone, Mixer) and len(g.backbone.blocks) == 2 for g in (plain, prototype))
+    assert [g.backbone.first.in_channels for g in (plain, prototype)] == [1, 2]  # the prototype is an input as well
 
 
 def test_a_recurrent_backbone_gets_series_and_condition_at_every_step():
     plain, prototype = (build("none", uses_prototype, backbone="lstm") for uses_prototype in (False, True))
-    assert isinstance(plain.states, PerStep)
-    inputs = [g.states.backbone.layers[0].input_size for g in (plain, prototype)]
+    assert isinstance(plain.backbone, PerStep)
+    inputs = [g.backbone.backbone.layers[0].input_size for g in (plain, prototype)]
     assert inputs == [F + EMBEDDING + 1, 2 * F + EMBEDDING + 1]
 
 

@@ -11,7 +11,7 @@ import sparcets as sp
 from sparcets.explainers.request import CallOptions
 from sparcets.explainers.sparcets import explainer as explainer_module
 from sparcets.explainers.sparcets import gpu
-from sparcets.explainers.sparcets.gpu import stays_on_gpu
+from sparcets.explainers.sparcets.gpu import can_use_gpu_path
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
@@ -29,7 +29,7 @@ def explainer():
 @pytest.fixture
 def one_pass(monkeypatch):
     """Take the path for a GPU on a CPU, 16 queries at a time."""
-    monkeypatch.setattr(explainer_module, "stays_on_gpu", lambda *args: True)
+    monkeypatch.setattr(explainer_module, "can_use_gpu_path", lambda *args: True)
     monkeypatch.setattr(gpu, "GPU_BATCH", 16)
 
 
@@ -98,7 +98,7 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
         ensemble = replace(plain.ensemble, members=[member], device=device, double=double)
         plain.generator.uses_prototype = prototype
         call = CallOptions(constraints=sp.Constraints(**options).bind(info), constraints_given={}, **own)
-        return stays_on_gpu(call, replace(plain, ensemble=ensemble), explained)
+        return can_use_gpu_path(call, replace(plain, ensemble=ensemble), explained)
 
     assert stays() and stays(immutable=["f0"])
     assert not stays(n=2) and not stays(sparsity=0.5) and not stays(ranges={"f1": (-9, 9)})
@@ -117,7 +117,7 @@ def test_on_a_gpu_the_answers_are_those_of_the_search_up_to_bfloat16(monkeypatch
     explainer = sp.Explainer(classifier, sp.ExplainerConfig.tiny().override("device=cuda")).fit(X, y)
     monkeypatch.setattr(gpu, "GPU_BATCH", 16)
     one_pass = explainer.explain(X[:50], target=1)
-    monkeypatch.setattr(explainer_module, "stays_on_gpu", lambda *args: False)
+    monkeypatch.setattr(explainer_module, "can_use_gpu_path", lambda *args: False)
     searched = explainer.explain(X[:50], target=1)
     assert one_pass.valid.all() and searched.valid.all() and np.array_equal(one_pass.query, searched.query)
     generated = (one_pass.status == "generated") & (searched.status == "generated")

@@ -86,6 +86,12 @@ def test_the_generator_is_built_by_the_settings_and_the_data():
     config = sp.ExplainerConfig().override("generator.backbone=gru", "gate=feature")
     generator = build_generator(config, INFO, [1, 3], hidden=5, layers=2, uses_prototype=False)
     assert (generator.hidden, generator.layers, generator.uses_prototype) == (5, 2, False)
-    assert generator.mutable.tolist() == [0, 1, 0, 1] and generator.entries is None and generator.features is not None
+    assert (
+        generator.mutable.tolist() == [0, 1, 0, 1]
+        and generator.entry_gate is None
+        and generator.feature_gate is not None
+    )
     assert generator.target_embedding.num_embeddings == 3
-    assert isinstance(generator.states.backbone.layers[0], torch.nn.GRU) and len(generator.states.backbone.layers) == 2
+    assert (
+        isinstance(generator.backbone.backbone.layers[0], torch.nn.GRU) and len(generator.backbone.backbone.layers) == 2
+    )

@@ -9,13 +9,13 @@ import torch
 import sparcets as sp
 from sparcets.explainers.sparcets import operating_point as module
 from sparcets.explainers.sparcets.operating_point import (
-    CHANGE_PRICE,
-    SCALE_PRICE,
-    SCALES,
+    CHANGE_PENALTY,
+    RESIDUAL_SCALES,
+    SCALE_PENALTY,
     OperatingPoint,
     best_point,
     best_residuals,
-    log_weights,
+    log_weight_grid,
     measure_trade_off,
     score_residuals,
     summarise,
@@ -53,7 +53,7 @@ class Constant(torch.nn.Module):
 def model(build_model):
     """Return a function that builds a model; sparsity weights are given as factors."""
 
-    def build(*members, selector=None, weights=(0.5, 1.0, 2.0), scales=SCALES, **kwargs):
+    def build(*members, selector=None, weights=(0.5, 1.0, 2.0), scales=RESIDUAL_SCALES, **kwargs):
         return build_model(
             INFO,
             members or [MeanModule(sharpness=3.0)],
@@ -75,20 +75,20 @@ def point(valid, transfer, changed, *, sparsity_weight=0.0, scale=1.0):
 
 
 def test_the_sparsity_weights_are_evenly_spaced_in_their_logarithm():
-    assert [math.exp(w) for w in log_weights(0.01, 100.0)] == pytest.approx([0.01, 0.1, 1.0, 10.0, 100.0])
-    assert log_weights(2.0, 2.0) == pytest.approx((math.log(2),) * 5)
+    assert [math.exp(w) for w in log_weight_grid(0.01, 100.0)] == pytest.approx([0.01, 0.1, 1.0, 10.0, 100.0])
+    assert log_weight_grid(2.0, 2.0) == pytest.approx((math.log(2),) * 5)
 
 
 def test_the_score_of_a_point_by_hand():
-    assert point(0.9, 0.7, 0.2).score == pytest.approx(0.7 - CHANGE_PRICE * 0.2)
+    assert point(0.9, 0.7, 0.2).score == pytest.approx(0.7 - CHANGE_PENALTY * 0.2)
     assert point(0.6, 0.7, 0.0).score == pytest.approx(0.6)
-    assert point(0.9, 0.7, 0.2, scale=1.6).score == pytest.approx(0.7 - CHANGE_PRICE * 0.2 - SCALE_PRICE * 0.6)
+    assert point(0.9, 0.7, 0.2, scale=1.6).score == pytest.approx(0.7 - CHANGE_PENALTY * 0.2 - SCALE_PENALTY * 0.6)
 
 
 def test_the_best_point_has_the_highest_score_and_among_equals_the_fewest_changes():
     loose, tight, best = point(1.0, 1.0, 0.5), point(0.6, 0.6, 0.05), point(1.0, 0.98, 0.2, scale=1.3)
     assert best_point([loose, best, tight]) is best
-    same, sparser = point(1.0, 1.0, 0.2), point(1.0 - CHANGE_PRICE * 0.1, 1.0, 0.1)  # of equal score
+    same, sparser = point(1.0, 1.0, 0.2), point(1.0 - CHANGE_PENALTY * 0.1, 1.0, 0.1)  # of equal score
     assert best_point([same, sparser]) is sparser and best_point([sparser, same]) is sparser
 
 
@@ -115,8 +115,8 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model, uses_protot
     classifier = sp.wrap(MeanModule(), n_classes=3)
     built = model(selector=Constant(0), weights=(0.05, 1.0), scales=(1.0, 6.0), uses_prototype=uses_prototype)
     points = measure_trade_off(built, classifier, X[rows], target, n_mutable=4)
-    weights = built.sparsity_weights
-    assert [(p.sparsity_weight, p.scale) for p in points] == [(w, s) for w in weights for s in (1.0, 6.0)]
+    weights = built.log_sparsity_weights
+    assert [(p.log_sparsity_weight, p.residual_scale) for p in points] == [(w, s) for w in weights for s in (1.0, 6.0)]
     if not uses_prototype:
         assert [p.valid for p in points[:2]] == [0.0, 0.0] and points[2].valid < points[3].valid == 1.0
         assert points[0].changed == 0 < points[1].changed  # negligible, unless scaled
@@ -124,7 +124,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model, uses_protot
     x = torch.tensor(Z[rows])
     residual = built.propose(x, torch.tensor(target), weights[1], built.first_prototypes(x, target))
     for p in points[2:]:
-        delta = drop_negligible(p.scale * residual)
+        delta = drop_negligible(p.residual_scale * residual)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
         assert p.valid == (classifier.predict(INFO.scaler.add_delta(X[rows], delta.numpy())) == 1).mean()
     half = measure_trade_off(built, classifier, X[rows], target, n_mutable=2)
@@ -143,7 +143,7 @@ def test_the_score_of_residuals_by_hand(model):
     delta = torch.zeros_like(QUERY)
     delta[:, :6, 1] = 1.0
     built = model(Constant(1, 0.8), Constant(1, 0.4), selector=Constant(2, 0.6))
-    expected = ((0.8 + 0.4) / 2 + 0.2) / 2 - CHANGE_PRICE * 6 / 48
+    expected = ((0.8 + 0.4) / 2 + 0.2) / 2 - CHANGE_PENALTY * 6 / 48
     np.testing.assert_allclose(score_residuals(built, QUERY, delta, TARGET, 48), expected, atol=1e-6)
 
 
@@ -157,7 +157,9 @@ def test_residuals_that_the_classifier_rejects_rank_below_all_that_it_accepts(mo
 
 def test_the_best_weight_and_scale_by_brute_force(model):
     built = model(weights=(0.2, 1.0, 4.0))
-    every = torch.stack([s * built.propose(QUERY, TARGET, w) for w in built.sparsity_weights for s in SCALES])
+    every = torch.stack(
+        [s * built.propose(QUERY, TARGET, w) for w in built.log_sparsity_weights for s in RESIDUAL_SCALES]
+    )
     highest = torch.stack([score_residuals(built, QUERY, delta, TARGET, 48) for delta in every]).argmax(0)
     assert torch.equal(best(built), every[highest, torch.arange(5)])
 
@@ -169,7 +171,7 @@ def test_the_cap_is_never_exceeded(model, cap):
 
 def test_below_a_cap_the_remaining_changes_are_scaled(model):
     few = best(model(weights=(1.0,)), cap=4)
-    assert few.amax((1, 2)).tolist() == pytest.approx([max(SCALES)] * 5)  # a mean over time needs all it can get
+    assert few.amax((1, 2)).tolist() == pytest.approx([max(RESIDUAL_SCALES)] * 5)  # the largest scale
 
 
 def test_below_a_cap_changes_are_ranked_by_short_windows(model):
@@ -190,7 +192,7 @@ def test_below_a_cap_changes_are_ranked_by_short_windows(model):
 
 
 def test_real_series_are_not_scaled(model):
-    delta = best(model(uses_prototype=True, scales=SCALES[:1]), cap=9, prototypes=[QUERY, REAL])
+    delta = best(model(uses_prototype=True, scales=RESIDUAL_SCALES[:1]), cap=9, prototypes=[QUERY, REAL])
     changed = delta != 0
     assert changed.any((1, 2)).all()
     torch.testing.assert_close((QUERY + delta)[changed], REAL[changed])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sparcets.explainers.sparcets import prune as module
-from sparcets.explainers.sparcets.prune import NEGLIGIBLE, SLACK, drop_negligible, keep_first, prune, rank_changes
+from sparcets.explainers.sparcets.prune import NEGLIGIBLE, TOLERANCE, drop_negligible, keep_first, prune, rank_changes
 
 
 def count(delta):
@@ -77,7 +77,7 @@ def test_the_window_grows_with_the_series():
     assert rank[12, 0] == 0 and rank[18:21, 1].min() > 0
     short = rank_changes(delta[:, 6:])[0]  # 19 steps: three wide
     assert short[13, 1] == 0 and short[4:9, 0].min() > 0
-    assert rank_changes(delta, fraction=40)[0, 19, 1] == 0  # a 40th, three wide at least
+    assert rank_changes(delta, divisor=40)[0, 19, 1] == 0  # a 40th, three wide at least
     long = torch.zeros(1, 100, 2)  # 21 wide
     long[0, 20:41, 0] = 1.0
     long[0, 60:80, 1] = 1.04  # 20 of 21 steps: 0.99 with its neighbours
@@ -99,29 +99,35 @@ def test_the_first_by_rank_are_kept_as_they_are():
 @pytest.mark.parametrize("needed", [1, 2, 7, 19, 40])
 def test_as_few_changes_as_are_enough_are_kept(needed):
     delta = torch.randn(3, 20, 2, generator=torch.Generator().manual_seed(0))
-    kept = prune(delta, by_number(needed), level=1.0)
+    kept = prune(delta, by_number(needed), min_agreement=1.0)
     assert count(kept) == [needed] * 3
     assert torch.equal(kept, keep_first(delta, rank_changes(delta), torch.full((3,), needed)))
 
 
 def test_each_query_is_pruned_to_its_own_need():
-    assert count(prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), level=1.0)) == [1, 5, 12, 30]
+    assert count(prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), min_agreement=1.0)) == [1, 5, 12, 30]
 
 
 def test_no_more_agreement_is_kept_than_the_level():
-    assert count(prune(torch.ones(2, 10, 3), by_number(20), level=0.5)) == [10, 10]  # half the changes, half agreement
+    assert count(prune(torch.ones(2, 10, 3), by_number(20), min_agreement=0.5)) == [
+        10,
+        10,
+    ]  # half the changes, half agreement
 
 
 def test_an_answer_below_the_level_keeps_the_agreement_it_has():
-    assert count(prune(torch.ones(2, 10, 3), by_number(30, 0.4), level=0.9)) == [30, 30]
+    assert count(prune(torch.ones(2, 10, 3), by_number(30, 0.4), min_agreement=0.9)) == [30, 30]
 
 
 def test_changes_without_effect_are_dropped():
-    assert count(prune(torch.ones(2, 10, 3), lambda d, required: torch.full((len(d),), 0.1), level=0.9)) == [0, 0]
+    assert count(prune(torch.ones(2, 10, 3), lambda d, required: torch.full((len(d),), 0.1), min_agreement=0.9)) == [
+        0,
+        0,
+    ]
 
 
 def test_the_cap_is_never_exceeded():
-    kept = prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), level=1.0, at_most=torch.tensor([3, 3, 3, 0]))
+    kept = prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), min_agreement=1.0, at_most=torch.tensor([3, 3, 3, 0]))
     assert count(kept) == [1, 3, 3, 0]
 
 
@@ -132,13 +138,13 @@ def test_entries_of_low_rank_may_be_the_ones_that_matter():
     def agreement(d, required):
         return (d[:, 2:5, 0] != 0).all(1).float()
 
-    assert count(prune(delta, agreement, level=0.9)) == [6]
-    assert count(prune(delta.flip(1).flip(2), agreement, level=0.9)) == [0]  # nothing convinces at all
+    assert count(prune(delta, agreement, min_agreement=0.9)) == [6]
+    assert count(prune(delta.flip(1).flip(2), agreement, min_agreement=0.9)) == [0]  # nothing convinces at all
 
 
 def test_the_result_has_no_gradient():
     delta = torch.ones(1, 4, 1, requires_grad=True)
-    assert not prune(delta, lambda d, required: d.sum((1, 2)), level=0.9).requires_grad
+    assert not prune(delta, lambda d, required: d.sum((1, 2)), min_agreement=0.9).requires_grad
 
 
 RESIDUALS = hnp.arrays(
@@ -162,7 +168,7 @@ def test_a_pruned_answer_is_part_of_the_whole_and_keeps_its_agreement(values, se
     most = (delta != 0).sum((1, 2)) if cap is None else torch.minimum((delta != 0).sum((1, 2)), at_most)
     assert ((kept != 0).sum((1, 2)) <= most).all()
     before = agreement(keep_first(delta, rank_changes(delta), most))
-    assert (agreement(kept) >= before.clamp(max=level) - 2 * SLACK).all()
+    assert (agreement(kept) >= before.clamp(max=level) - 2 * TOLERANCE).all()
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 8, 30])
@@ -180,7 +186,7 @@ def test_several_bisections_at_once_give_the_same_result_in_fewer_calls(batch, m
             sizes.append(len(kept))
             return torch.sigmoid((kept.abs() * weight.repeat(len(kept) // batch, 1, 1)).sum((1, 2)) / 5)
 
-        monkeypatch.setattr(module, "LOOK_AHEAD", {"cpu": look_ahead * batch})
+        monkeypatch.setattr(module, "SERIES_PER_PASS", {"cpu": look_ahead * batch})
         results[look_ahead] = prune(delta, agreement, 0.9)
         calls[look_ahead] = len(sizes)
     assert all(torch.equal(results[1], other) for other in results.values())

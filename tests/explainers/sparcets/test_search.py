@@ -10,7 +10,7 @@ import torch
 import sparcets as sp
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
-from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weights, score_residuals
+from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weight_grid, score_residuals
 from sparcets.explainers.sparcets.prototypes import NEAREST, Prototypes
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.explainers.sparcets.search import answer, refine
@@ -50,7 +50,7 @@ def model(build_model):
     def build(*members, prototypes=True, size=3.0, **stub):
         rows = np.flatnonzero(CLASSIFIER.predict(X) == Y) if prototypes else []
         real = Prototypes(INFO.scaler.transform(X[rows]).astype(np.float32), Y[rows])
-        weights = log_weights(0.5, 2.0)
+        weights = log_weight_grid(0.5, 2.0)
         return build_model(
             INFO, members or [CLASSIFIER], real, selector=CLASSIFIER, log_weights=weights, size=size, **stub
         )
@@ -99,7 +99,7 @@ def test_valid_residuals_of_the_generator_are_taken_from_one_pass(model):
 
 
 def test_residuals_are_scaled_as_the_operating_point_says(model):
-    plain, scaled = (search(model(), point=replace(DEFAULT, scale=scale)) for scale in (1.0, 1.3))
+    plain, scaled = (search(model(), point=replace(DEFAULT, residual_scale=scale)) for scale in (1.0, 1.3))
     np.testing.assert_allclose(scaled.counterfactual - QUERIES, 1.3 * (plain.counterfactual - QUERIES), atol=1e-5)
 
 

@@ -86,7 +86,7 @@ def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
 
 def test_the_same_model(pair):
     one, other = (explainer._model for explainer in pair)
-    for name in ("sparsity_weights", "scales", "min_agreement"):
+    for name in ("log_sparsity_weights", "residual_scales", "min_agreement"):
         assert getattr(one, name) == getattr(other, name)
     assert one.ensemble.double == other.ensemble.double
     for name in ("series", "classes"):

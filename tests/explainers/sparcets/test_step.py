@@ -11,7 +11,7 @@ from sparcets.explainers.sparcets.step import AVERAGED, MIN_LR, ExplainerStep, S
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.losses import EXPLAINED, Objective, count_changed
+from sparcets.training.losses import EXPLAINED_WEIGHT, Objective, count_changed
 from sparcets.training.projection import Projection
 
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
@@ -51,7 +51,7 @@ def build(
         backbone="mixer",
         hidden=5,
         layers=2,
-        gate="stretch",
+        gate="window",
         uses_prototype=uses_prototype,
     )
     return ExplainerStep(
@@ -86,7 +86,7 @@ def test_every_term_trains_the_generator(term, uses_prototype):
     step = build({term: 1.0}, uses_prototype=uses_prototype)
     before, critic = weights_of(step.generator), weights_of(step.discriminator)
     values = step.update(BATCH)
-    assert {"target_embedding.weight", "features.2.weight"} <= changed(step.generator, before)
+    assert {"target_embedding.weight", "feature_gate.2.weight"} <= changed(step.generator, before)
     assert bool(changed(step.discriminator, critic)) == (term == "adversarial")
     assert len(values) == len(step.names) and torch.isfinite(values).all()
 
@@ -110,7 +110,7 @@ def test_all_members_enter_the_loss_and_none_is_trained():
     assert [m for m, _ in inputs] == modules and torch.equal(inputs[0][1], inputs[1][1])
     log_proba = torch.stack([sp.wrap(m, n_classes=3).log_proba(raw) for m, raw in inputs])
     explained, auxiliary = -log_proba[:, torch.arange(6), BATCH["target"]].mean(1)
-    expected = EXPLAINED * explained + (1 - EXPLAINED) * auxiliary
+    expected = EXPLAINED_WEIGHT * explained + (1 - EXPLAINED_WEIGHT) * auxiliary
     assert values["classification"] == pytest.approx(expected.item(), rel=1e-5)
     # "valid" is by the explained classifier, the first member.
     assert values["valid"] == pytest.approx((log_proba[0].argmax(1) == BATCH["target"]).float().mean().item())
@@ -193,11 +193,11 @@ def test_the_sparsity_term_costs_its_weight_times_the_ramp():
 
 def test_at_the_start_of_the_ramp_sparsity_trains_nothing():
     step = build({"sparsity": 1.0})
-    step.set_progress(0.0)
+    step.update_schedule(0.0)
     before = weights_of(step.generator)
     step.update(BATCH)
     assert changed(step.generator, before) == set()
-    step.set_progress(0.5)
+    step.update_schedule(0.5)
     step.update(BATCH)
     assert changed(step.generator, before)
 
@@ -231,7 +231,7 @@ def test_ramp_and_learning_rate_by_progress(is_tensor):
     rates, ramp = [group["lr"] for group in groups], step.ramp
     schedule = [(0, 0.0, 1.0), (0.25, 0.5, 1.0), (0.5, 1.0, 1.0), (0.75, 1.0, 0.5), (0.9, 1.0, 0.2), (1, 1.0, MIN_LR)]
     for share, expected_ramp, factor in schedule:
-        step.set_progress(share)
+        step.update_schedule(share)
         assert step.ramp.item() == pytest.approx(expected_ramp)
         assert [float(group["lr"]) for group in groups] == pytest.approx([0.01 * factor] * 2)
     assert step.ramp is ramp  # in place, since a captured graph refers to it
@@ -241,7 +241,7 @@ def test_ramp_and_learning_rate_by_progress(is_tensor):
 
 def test_a_ramp_of_0_is_complete_from_the_start():
     step = build({"similarity": 1.0}, ramp=0.0)
-    step.set_progress(0.0)
+    step.update_schedule(0.0)
     assert step.ramp.item() == 1.0
 
 

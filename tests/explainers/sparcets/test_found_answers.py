@@ -1,11 +1,11 @@
-"""Candidates: which proposals are taken, in which order they are returned, and the reason where none was taken."""
+"""FoundAnswers: which proposals are taken, in which order they are returned, and the reason where none was taken."""
 
 import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.explainers.request import Request
-from sparcets.explainers.sparcets.candidates import Candidates
+from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -27,7 +27,7 @@ def candidates(*, n=1, at_most=None, **constraints):
         n=n,
         info=INFO,
     )
-    return Candidates(request, CLASSIFIER)
+    return FoundAnswers(request, CLASSIFIER)
 
 
 def lifted(size, *, also=0, feature=1):
@@ -43,7 +43,7 @@ def test_valid_proposals_are_taken_by_the_classifier_s_own_prediction():
     proposal = lifted(10.0)
     proposal[1] = QUERIES[1] + 0.01
     found.offer(EACH, proposal, "generated")
-    assert found.found.tolist() == [1, 0, 1] and found.open_rows().tolist() == [1]
+    assert found.n_found.tolist() == [1, 0, 1] and found.incomplete_rows().tolist() == [1]
     found.offer(np.array([1]), lifted(10.0)[[1]], "refined")
     answers = found.answers()
     assert answers.status.tolist() == ["generated", "refined", "generated"] and (answers.reason == "").all()
@@ -70,14 +70,14 @@ def test_answers_that_change_nearly_the_same_entries_are_one():
 
     def offer(size, also=0):
         found.offer(np.array([2]), lifted(size, also=also)[[2]], "generated")
-        return int(found.found[2])
+        return int(found.n_found[2])
 
     assert offer(10.0) == 1
     assert offer(12.0) == 1  # by another amount, at the same entries
     assert offer(10.0, also=3) == 1  # 12 of 15 in common
     assert offer(10.0, also=4) == 2  # 12 of 16, which is 0.75
     assert offer(10.0, also=5) == 2  # differs from the first, but not from the second
-    assert found.found.tolist() == [0, 0, 2]
+    assert found.n_found.tolist() == [0, 0, 2]
 
 
 def test_answers_with_the_fewest_changes_come_first_and_missing_ones_last():
@@ -118,7 +118,7 @@ def test_without_a_valid_proposal_the_most_probable_attempt_is_returned():
 )
 def test_the_reason_names_the_cap_and_the_constraints(needed, limit):
     found = candidates(at_most=4, immutable=["f3"])
-    found.needed[:] = needed
+    found.uncapped_changes[:] = needed
     found.offer(EACH, QUERIES, "generated")
     for reason in found.answers().reason:
         assert f" within the constraints ({limit}; immutable features); p(brisk) reached " in reason
