@@ -216,10 +216,10 @@ class BaseExplainer(ABC, Generic[C]):
         """Say in a few lines what was fitted."""
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
-        info = self.info_
+        info, mutable = self.info_, self._defaults.constraints.mutable
         return (
             f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(self._defaults.constraints.mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+            f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
         )
 
     def __repr__(self) -> str:

@@ -51,7 +51,7 @@ from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
-from sparcets.training.device import seeded
+from sparcets.training.device import resolve_device, seeded
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
