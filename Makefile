@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# One process more than cores, at most 4: some tests wait for a browser or another process.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 3 ] && echo 4 || echo $$((n + 1)))
 
 .PHONY: setup demo test check docs paper clean
 
@@ -17,14 +19,14 @@ demo: $(READY)  ## explain a few trials of simulated ball catching, end to end
 	$(BIN)/sparcets demo --out demo
 
 test: $(READY)  ## run the tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 check: $(READY)  ## format, lint and types, as CI does
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: $(READY)  ## write the generated pages: the command line, and the pictures
+docs: $(READY)  ## write the generated pages and pictures
 	$(BIN)/python docs/generate.py
 
 paper: $(READY)  ## the paper's tables and figures at a small scale; a quarter of an hour on two cores
