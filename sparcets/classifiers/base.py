@@ -16,7 +16,7 @@ from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.validation import check_lengths, check_series
 
-BATCH = 512  # series per call of the model, bounding memory
+PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
 
 class Classifier(ABC):
@@ -85,10 +85,13 @@ class Classifier(ABC):
 
     @final
     def proba_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Do what :meth:`predict_proba` does with series and lengths that were checked before; for internal calls."""
+        """Do what :meth:`predict_proba` does with series and lengths that were checked before; for internal calls.
+
+        Only the check of the input is skipped: the output of the model is checked as always.
+        """
         parts = []
-        for start in range(0, len(X), BATCH):
-            rows = slice(start, start + BATCH)
+        for start in range(0, len(X), PREDICT_BATCH):
+            rows = slice(start, start + PREDICT_BATCH)
             parts.append(self._check_output(self._predict_proba(X[rows], None if lengths is None else lengths[rows])))
         return np.concatenate(parts)
 
@@ -128,7 +131,7 @@ class Classifier(ABC):
 
     @abstractmethod
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        """Return probabilities of at most ``BATCH`` checked series."""
+        """Return probabilities of at most ``PREDICT_BATCH`` checked series."""
 
     def _check_output(self, output: Any) -> FloatArray:
         proba = np.asarray(output)

@@ -69,7 +69,7 @@ class BoundConstraints:
             tolerance=self.tolerance,
         )
 
-    def kinds(self) -> list[str]:
+    def active_kinds(self) -> list[str]:
         """Return the names of the kinds of constraints that are active."""
         kinds = {
             IMMUTABLE: not self.mutable.all(),

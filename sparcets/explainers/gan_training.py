@@ -26,7 +26,7 @@ from sparcets.training.losses import LossTerm
 from sparcets.training.pairing import Pairing
 
 log = logging.getLogger(__name__)
-FEW_VALID = 0.5  # share of training queries that reach their target; below it, a warning is logged
+FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

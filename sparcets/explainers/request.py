@@ -55,7 +55,8 @@ class CallOptions:
     Attributes
     ----------
     constraints, constraints_given
-        All constraints in force, bound to the data; and as the user gave them to ``fit`` and to ``explain``.
+        All constraints in force, as arrays (``mutable`` features, ``editable`` entries (time, features), …); and as the
+        user gave them to ``fit`` and to ``explain``.
     sparsity
         Largest share of the mutable entries that may change, or None.
     n

@@ -75,12 +75,12 @@ class GanStep:
         """Train both networks on one batch; return the values of ``names``, detached (names,)."""
         query, real = self.x[batch["query"]], self.x[batch["real"]]
         target = batch["target"]
-        condition = target if self.conditional else torch.zeros_like(target)
+        class_condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        delta = self.projection(query, self._residual(query, condition, real))
+        delta = self.projection(query, self._residual(query, class_condition, real))
         counterfactual = query + delta
-        inputs = self._loss_inputs(query, counterfactual, delta, target, condition)
+        inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition)
         total, values = self.objective(inputs)
 
         def backward_generator() -> Tensor:
@@ -90,7 +90,7 @@ class GanStep:
 
         def backward_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            loss = self._discriminator_loss(real, counterfactual.detach(), condition)
+            loss = self._discriminator_loss(real, counterfactual.detach(), class_condition)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
             return loss.detach()[None]
 
@@ -109,16 +109,16 @@ class GanStep:
         report.append(losses.count_changed(delta.detach(), self.objective.n_mutable).mean()[None])
         return torch.cat(report)
 
-    def _residual(self, query: Tensor, condition: Tensor, real: Tensor) -> Tensor:
+    def _residual(self, query: Tensor, class_condition: Tensor, real: Tensor) -> Tensor:
         """Return the generator's residuals (batch, time, features); ``real`` are real series of the target classes."""
-        residual: Tensor = self.generator(query, condition)
+        residual: Tensor = self.generator(query, class_condition)
         return residual
 
     def _after_step(self) -> None:
         """Hook that runs after both optimisers have stepped."""
 
     def _loss_inputs(
-        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
+        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, class_condition: Tensor
     ) -> LossInputs:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center
@@ -126,7 +126,9 @@ class GanStep:
         log_proba, logit = run_on_streams(
             [
                 lambda: self.log_proba(raw) if objective.needs_classifier else unused,
-                lambda: self.discriminator(counterfactual, condition) if objective.needs_discriminator else unused,
+                lambda: (
+                    self.discriminator(counterfactual, class_condition) if objective.needs_discriminator else unused
+                ),
             ],
             raw.device,
         )
@@ -139,8 +141,10 @@ class GanStep:
             counterfactual_raw=raw,
         )
 
-    def _discriminator_loss(self, real: Tensor, fake: Tensor, condition: Tensor) -> Tensor:
-        logits = self.discriminator(torch.cat([real, fake]), torch.cat([condition, condition]))  # one pass for both
+    def _discriminator_loss(self, real: Tensor, fake: Tensor, class_condition: Tensor) -> Tensor:
+        logits = self.discriminator(
+            torch.cat([real, fake]), torch.cat([class_condition, class_condition])
+        )  # one pass for both
         return self.objective.discriminator_loss(*logits.chunk(2))
 
     def validate(self) -> Mapping[str, float]:

@@ -32,7 +32,7 @@ class Pairing:
         Of all draws.
     device
         Where the batches are needed; an epoch's are brought there at once.
-    at_least
+    min_batches
         Batches of an epoch; where the queries make fewer, they come several times.
     """
 
@@ -45,9 +45,9 @@ class Pairing:
         balance: bool,
         seed: int,
         device: torch.device,
-        at_least: int = 1,
+        min_batches: int = 1,
     ) -> None:
-        self.at_least = at_least
+        self.min_batches = min_batches
         self.y, self.target, self.seed, self.device = y, target, seed, device
         self.n_classes = int(y.max()) + 1
         self.members = [np.flatnonzero(y == k) for k in range(self.n_classes)]
@@ -63,7 +63,7 @@ class Pairing:
 
     def __len__(self) -> int:
         """Return the number of batches of an epoch."""
-        return max(self.at_least, -(-len(self.queries) // self.batch_size))
+        return max(self.min_batches, -(-len(self.queries) // self.batch_size))
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         """Yield the batches of an epoch: rows of queries, target classes, rows of real series of those classes."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from sparcets.classifiers.base import BATCH, Classifier, frozen
+from sparcets.classifiers.base import PREDICT_BATCH, Classifier, frozen
 from sparcets.errors import FeatureMismatchError, ModelOutputError, NonFiniteError, ShapeError
 
 X = np.random.default_rng(0).normal(size=(5, 4, 2))
@@ -29,18 +29,18 @@ def even(X):
 
 def test_series_come_in_batches_and_the_answers_in_order():
     model = Fixed(lambda X: np.stack([X[:, 0, 0], 1 - X[:, 0, 0]], axis=1))
-    n = 2 * BATCH + 3
+    n = 2 * PREDICT_BATCH + 3
     series = np.random.default_rng(1).uniform(size=(n, 4, 2))
     lengths = 1 + np.arange(n) % 4
     proba = model.predict_proba(series, lengths=lengths.tolist())
-    assert [len(x) for x, _ in model.given] == [BATCH, BATCH, 3]
+    assert [len(x) for x, _ in model.given] == [PREDICT_BATCH, PREDICT_BATCH, 3]
     np.testing.assert_array_equal(np.concatenate([steps for _, steps in model.given]), lengths)
     np.testing.assert_array_equal(proba[:, 0], series[:, 0, 0])
     np.testing.assert_array_equal(model.predict(series), (series[:, 0, 0] < 0.5).astype(int))
     # What was checked before gives the same, in the same batches.
     np.testing.assert_array_equal(model.proba_unchecked(series, lengths), proba)
     np.testing.assert_array_equal(model.predict_unchecked(series, lengths), proba.argmax(1))
-    assert max(len(x) for x, _ in model.given) == BATCH
+    assert max(len(x) for x, _ in model.given) == PREDICT_BATCH
 
 
 def test_only_input_goes_unchecked():

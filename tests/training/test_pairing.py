@@ -76,9 +76,9 @@ def test_an_epoch_is_the_same_whenever_it_is_drawn_and_others_differ():
     assert (columns(pairing(seed=1), 5)["query"] != later["query"]).any()
 
 
-@pytest.mark.parametrize(("at_least", "batches"), [(1, 3), (3, 3), (4, 4), (25, 25)])
-def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(at_least, batches):
-    pairs = pairing(at_least=at_least)
+@pytest.mark.parametrize(("min_batches", "batches"), [(1, 3), (3, 3), (4, 4), (25, 25)])
+def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(min_batches, batches):
+    pairs = pairing(min_batches=min_batches)
     c = columns(pairs)
     assert len(pairs) == batches and c["query"].shape == (batches, 4)
     times = np.bincount(c["query"].ravel(), minlength=11)
@@ -87,7 +87,7 @@ def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(at_
 
 
 def test_a_query_that_comes_again_is_sent_elsewhere_too():
-    c = columns(pairing(at_least=60))
+    c = columns(pairing(min_batches=60))
     targets = {q: set(c["target"][c["query"] == q].tolist()) for q in range(11)}
     assert all(len(classes) == 2 for classes in targets.values())
 

@@ -172,6 +172,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         name = SEED_WITH_PROTOTYPES if uses_prototype else SEED_WITHOUT
         seed = spawn(spawn(config.seed, f"attempt {attempt}"), name)
         sizes = configured_sizes(config, len(rows), info.n_features, on_gpu=device.type == "cuda")
+        # Batches of queries, target classes, and real series of those classes.
         pairing = Pairing(
             job.y[rows],
             target=job.target,
@@ -179,7 +180,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             balance=False,
             seed=spawn(seed, "pairs"),
             device=device,
-            at_least=MIN_BATCHES,
+            min_batches=MIN_BATCHES,
         )
         epochs = config.train.epochs or -(-sizes.steps // len(pairing))
         with seeded(spawn(seed, "weights"), device):
@@ -237,7 +238,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             check_every=config.train.check_every,
         )
         self._run_training(training, job.progress)
-        return step.average, history
+        return step.ema_generator, history
 
     def _run_training(self, training: GanTraining, progress: bool | None) -> None:
         # A method of its own, so that the speed benchmark can time some steps instead.
@@ -246,7 +247,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _check_model(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, features that it never changes, and one that reaches few targets."""
         x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=model.device)
-        prototype = model.first_prototypes(x, target)
+        prototype = model.nearest_prototype(x, target)
         targets = torch.as_tensor(target, device=model.device)
         delta = model.propose(x, targets, model.log_sparsity_weights[0], prototype)
         moved = (delta != 0).any(0).any(0).cpu().numpy()

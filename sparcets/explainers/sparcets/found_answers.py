@@ -98,7 +98,7 @@ class FoundAnswers:
             limits.append(f"at most {int(request.at_most[row])} of {entries} entries changed")
             if self.uncapped_changes[row] > request.at_most[row]:
                 limits[-1] += f" ({self.uncapped_changes[row] / entries:.2f} of them were enough without that limit)"
-        limits += request.constraints.kinds()
+        limits += request.constraints.active_kinds()
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
         reached = max(float(self.best_proba[row]), 0.0)
         return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"

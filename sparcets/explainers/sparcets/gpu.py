@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import BATCH, Classifier
+from sparcets.classifiers.base import PREDICT_BATCH, Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.constraints.enforcement import IMMUTABLE, BoundConstraints
 from sparcets.explainers.request import CallOptions, QueryBlock
@@ -32,7 +32,7 @@ def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Class
         and not (model.generator.uses_prototype or model.ensemble.double)
         and options.n == 1
         and options.sparsity is None
-        and set(options.constraints.kinds()) <= {IMMUTABLE}
+        and set(options.constraints.active_kinds()) <= {IMMUTABLE}
     )
 
 
@@ -118,7 +118,9 @@ def _predict(
     before, after = torch.empty(2, len(X), explained.n_classes, dtype=torch.float64)
     smallest = np.where(constraints.mutable, constraints.tolerance, np.inf)
     tolerance = torch.as_tensor(smallest, dtype=made.dtype, device=device)
-    size = min(len(X), GPU_BATCH if isinstance(explained, TorchClassifier) else BATCH)  # a user's model may be large
+    size = min(
+        len(X), GPU_BATCH if isinstance(explained, TorchClassifier) else PREDICT_BATCH
+    )  # a user's model may be large
     on_gpu = device.type == "cuda"
     buffers = [torch.empty((size, *X.shape[1:]), dtype=made.dtype, pin_memory=on_gpu) for _ in range(2)]
     pending: list[tuple[slice, Tensor, list[Tensor], torch.cuda.Event | None]] = []

@@ -64,7 +64,7 @@ class FittedModel:
         residual: Tensor = self.generator(x, target, weights, prototype)
         return residual
 
-    def first_prototypes(self, x: Tensor, target: IntArray) -> Tensor | None:
+    def nearest_prototype(self, x: Tensor, target: IntArray) -> Tensor | None:
         """Return the nearest prototype of each query (batch, time, features); None if the generator uses none."""
         if not self.generator.uses_prototype:
             return None

@@ -84,7 +84,7 @@ def measure_trade_off(
     scaler = model.ensemble.scaler
     x = torch.as_tensor(scaler.transform(X).astype(np.float32), device=model.device)
     targets = torch.as_tensor(target, device=model.device)
-    prototype = model.first_prototypes(x, target)
+    prototype = model.nearest_prototype(x, target)
     points = []
     for weight in model.log_sparsity_weights:
         residual = model.propose(x, targets, weight, prototype)

@@ -86,16 +86,16 @@ class ExplainerStep(GanStep):
         )
         self.members, self.noise, self.ramp_fraction, self.lr = tuple(members), noise, ramp, lr
         self.low, self.high = math.log(sparsity_weights[0]), math.log(sparsity_weights[1])
-        self.ramp = torch.ones((), device=x.device)
-        self.average = copy.deepcopy(generator).eval().requires_grad_(False)
-        self.networks["average"] = self.average
+        self.sparsity_factor = torch.ones((), device=x.device)
+        self.ema_generator = copy.deepcopy(generator).eval().requires_grad_(False)
+        self.networks["average"] = self.ema_generator
         self.ema_weight = 1 / max(1.0, AVERAGED * n_steps)
         self._log_weight = torch.zeros(0)
         self._openness: Tensor | None = None
 
     def update_schedule(self, share: float) -> None:
         """Set ramp and learning rate by the share of the training that is done."""
-        self.ramp.fill_(min(1.0, share / self.ramp_fraction) if self.ramp_fraction else 1.0)
+        self.sparsity_factor.fill_(min(1.0, share / self.ramp_fraction) if self.ramp_fraction else 1.0)
         lr = self.lr * max(MIN_LR, min(1.0, 2 * (1 - share)))
         for optimiser in self.optimisers.values():
             for group in optimiser.param_groups:
@@ -104,10 +104,11 @@ class ExplainerStep(GanStep):
                 else:
                     group["lr"] = lr
 
-    def _residual(self, query: Tensor, condition: Tensor, real: Tensor) -> Tensor:
+    def _residual(self, query: Tensor, class_condition: Tensor, real: Tensor) -> Tensor:
+        """Return residuals for random sparsity weights; ``real``, series of the target classes, are the prototypes."""
         self._log_weight = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
         with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
-            residual, openness = self.generator.with_openness(query, condition, self._log_weight, real)
+            residual, openness = self.generator.with_openness(query, class_condition, self._log_weight, real)
         # With a prototype the residual is given: only gates that shut make it sparser.
         self._openness = openness if self.generator.uses_prototype else None
         return residual
@@ -137,10 +138,10 @@ class ExplainerStep(GanStep):
         return shifted + size * spread * torch.randn_like(raw)
 
     def _loss_inputs(
-        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, condition: Tensor
+        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, class_condition: Tensor
     ) -> LossInputs:
-        inputs = super()._loss_inputs(query, counterfactual, delta, target, condition)
-        return replace(inputs, sparsity_weight=self.ramp * self._log_weight.exp(), openness=self._openness)
+        inputs = super()._loss_inputs(query, counterfactual, delta, target, class_condition)
+        return replace(inputs, sparsity_weight=self.sparsity_factor * self._log_weight.exp(), openness=self._openness)
 
     def _after_step(self) -> None:
         self.update_ema()
@@ -148,12 +149,12 @@ class ExplainerStep(GanStep):
     @torch.no_grad()
     def update_ema(self) -> None:
         """Update the average of the generator."""
-        for average, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+        for average, new in zip(self.ema_generator.parameters(), self.generator.parameters(), strict=True):
             average.lerp_(new, self.ema_weight)
 
 
 class Schedule(Callback):
-    """Sets the progress of a step after every epoch."""
+    """Sets the learning rate and the factor of the sparsity term, at the start and after every epoch."""
 
     def __init__(self, step: ExplainerStep, epochs: int, start: int) -> None:
         self.step, self.epochs = step, epochs

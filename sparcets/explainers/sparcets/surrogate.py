@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import BATCH, Classifier
+from sparcets.classifiers.base import PREDICT_BATCH, Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.models import ClassifierConfig
 from sparcets.progress import progress_bar
@@ -119,8 +119,8 @@ def _predict(classifier: Classifier, X: FloatArray, progress: bool | None) -> Fl
     """Return the probabilities of the black box (batch, classes), float32; each row is at least 0 and sums to 1."""
     parts = []
     with progress_bar(f"predicting with {classifier.name}", len(X), show=progress) as bar:
-        for start in range(0, len(X), BATCH):
-            parts.append(classifier.proba_unchecked(X[start : start + BATCH]))
+        for start in range(0, len(X), PREDICT_BATCH):
+            parts.append(classifier.proba_unchecked(X[start : start + PREDICT_BATCH]))
             bar.advance(len(parts[-1]))
     proba = np.concatenate(parts).clip(0.0, None)
     return np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)

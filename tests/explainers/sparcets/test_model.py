@@ -54,10 +54,10 @@ def test_many_series_are_computed_in_parts_with_the_same_result(model, uses_prot
 
 def test_the_first_prototype_is_the_nearest_and_only_used_by_a_generator_for_prototypes(model):
     x, target = torch.tensor(Z[:6]), np.array([0, 1, 0, 1, 0, 2])
-    assert model().first_prototypes(x, target) is None
+    assert model().nearest_prototype(x, target) is None
     built = model(uses_prototype=True)
     nearest = built.prototypes.nearest(x, target, 1)[:, 0]
-    first = built.first_prototypes(x, target)
+    first = built.nearest_prototype(x, target)
     torch.testing.assert_close(first[:5], torch.tensor(built.prototypes.series[nearest[:5]]))
     assert torch.equal(first[5], x[5])  # there is none of class 2
 

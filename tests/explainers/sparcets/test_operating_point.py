@@ -122,7 +122,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model, uses_protot
         assert points[0].changed == 0 < points[1].changed  # negligible, unless scaled
     assert [p.transfer for p in points] == [0.0] * 4  # the selector never agrees
     x = torch.tensor(Z[rows])
-    residual = built.propose(x, torch.tensor(target), weights[1], built.first_prototypes(x, target))
+    residual = built.propose(x, torch.tensor(target), weights[1], built.nearest_prototype(x, target))
     for p in points[2:]:
         delta = drop_negligible(p.residual_scale * residual)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())

@@ -181,7 +181,7 @@ def test_the_sparsity_term_costs_its_weight_times_the_ramp():
     for ramp in (1.0, 0.25):
         torch.manual_seed(0)
         step = build({"sparsity": 2.0})
-        step.ramp.fill_(ramp)
+        step.sparsity_factor.fill_(ramp)
         step.update(BATCH)
         candidate = step.objective.candidate
         changes = count_changed(candidate.delta, 4)
@@ -228,13 +228,13 @@ def test_ramp_and_learning_rate_by_progress(is_tensor):
     if is_tensor:
         for group in groups:
             group["lr"] = torch.tensor(0.01)
-    rates, ramp = [group["lr"] for group in groups], step.ramp
+    rates, ramp = [group["lr"] for group in groups], step.sparsity_factor
     schedule = [(0, 0.0, 1.0), (0.25, 0.5, 1.0), (0.5, 1.0, 1.0), (0.75, 1.0, 0.5), (0.9, 1.0, 0.2), (1, 1.0, MIN_LR)]
     for share, expected_ramp, factor in schedule:
         step.update_schedule(share)
-        assert step.ramp.item() == pytest.approx(expected_ramp)
+        assert step.sparsity_factor.item() == pytest.approx(expected_ramp)
         assert [float(group["lr"]) for group in groups] == pytest.approx([0.01 * factor] * 2)
-    assert step.ramp is ramp  # in place, since a captured graph refers to it
+    assert step.sparsity_factor is ramp  # in place, since a captured graph refers to it
     if is_tensor:
         assert all(group["lr"] is rate for group, rate in zip(groups, rates, strict=True))
 
@@ -242,34 +242,34 @@ def test_ramp_and_learning_rate_by_progress(is_tensor):
 def test_a_ramp_of_0_is_complete_from_the_start():
     step = build({"similarity": 1.0}, ramp=0.0)
     step.update_schedule(0.0)
-    assert step.ramp.item() == 1.0
+    assert step.sparsity_factor.item() == 1.0
 
 
 def test_the_schedule_starts_where_a_training_is_resumed():
     step = build({"similarity": 1.0}, ramp=1.0)
     schedule = Schedule(step, epochs=8, start=4)
-    assert step.ramp.item() == 0.5
+    assert step.sparsity_factor.item() == 0.5
     schedule.on_epoch_end(4, {})
-    assert step.ramp.item() == 5 / 8
+    assert step.sparsity_factor.item() == 5 / 8
     schedule.on_epoch_end(7, {})
-    assert step.ramp.item() == 1.0
+    assert step.sparsity_factor.item() == 1.0
 
 
 def test_the_average_is_an_exponential_moving_average():
     step = build({"similarity": 1.0}, n_steps=200)
     assert step.ema_weight == pytest.approx(1 / (AVERAGED * 200))  # 1/4
-    before = weights_of(step.average)
+    before = weights_of(step.ema_generator)
     step.update(BATCH)
     new = dict(step.generator.named_parameters())
-    for name, value in step.average.named_parameters():
+    for name, value in step.ema_generator.named_parameters():
         torch.testing.assert_close(value, before[name] + 0.25 * (new[name] - before[name]))
-    assert changed(step.average, before) and not step.average.training
-    assert not any(p.requires_grad for p in step.average.parameters())
-    assert step.networks["average"] is step.average  # so that checkpoints hold it
+    assert changed(step.ema_generator, before) and not step.ema_generator.training
+    assert not any(p.requires_grad for p in step.ema_generator.parameters())
+    assert step.networks["average"] is step.ema_generator  # so that checkpoints hold it
 
 
 def test_the_average_of_a_short_training_is_the_generator_itself():
     step = build({"similarity": 1.0}, n_steps=10)
     step.update(BATCH)
-    for average, new in zip(step.average.parameters(), step.generator.parameters(), strict=True):
+    for average, new in zip(step.ema_generator.parameters(), step.generator.parameters(), strict=True):
         torch.testing.assert_close(average, new)

@@ -66,7 +66,7 @@ def test_the_black_box_predicts_six_times_the_data_up_to_a_maximum_in_batches(mo
         return mean_proba(series)
 
     monkeypatch.setattr(module, "MAX_SERIES", max_series)
-    monkeypatch.setattr(module, "BATCH", 50)
+    monkeypatch.setattr(module, "PREDICT_BATCH", 50)
     of(sp.wrap(black_box))
     assert max(map(len, batches)) == 50 and sum(map(len, batches)) == expected
     rows = {series.tobytes() for batch in batches for series in batch}
