@@ -3,7 +3,8 @@
 from pathlib import Path
 from statistics import fmean, stdev
 
-from sparcets.experiments.benchmark.store import ResultStore
+from sparcets.evaluation.families import FAMILIES
+from sparcets.experiments.benchmark.store import ResultStore, by_families
 
 RESULTS = Path(__file__).parent.parent / "results"
 SETS = {
@@ -26,6 +27,15 @@ COLUMNS = {
     "features_touched": "features",
     "segments_per_feature": "segments per feature",
     "limb_deviation": "limbs",
+}
+# Columns of the table of judges, for rows whose transfer was measured by judges of several families.
+JUDGES = {
+    "sparsity": "changed",
+    **{f"transfer_{name}": name for name in FAMILIES},
+    "transfer": "mean",
+    "transfer_unseen": "unseen",
+    "knn_ratio": "5-NN",
+    "valid": "valid",
 }
 OURS = "**sparcets**"
 ORDER = ("catching", "basic_motions", "motionsense")
@@ -66,12 +76,19 @@ def number(rows: list[dict], name: str) -> str:
     return f"{fmean(values):.{places}f}{spread}"
 
 
+def same_judges(rows: list[dict], among: list[dict]) -> list[dict]:
+    """Return those of ``rows`` that were measured by families, if any row of the table was; else all of them."""
+    return [row for row in rows if by_families(row)] if any(map(by_families, among)) else rows
+
+
 def comparison_tables() -> str:
-    """Return one table per data set, with a figure of changed entries against transfer."""
+    """Return the tables of every data set, with a figure of changed entries against transfer."""
     lines = []
     found = groups()
     for dataset, title in SETS.items():
-        of_set = {key[1:]: rows for key, rows in found.items() if key[0] == dataset}
+        everything = [row for key, rows in found.items() if key[0] == dataset for row in rows]
+        of_set = {key[1:]: same_judges(rows, everything) for key, rows in found.items() if key[0] == dataset}
+        of_set = {key: rows for key, rows in of_set.items() if rows}
         if not of_set:
             continue
         rows_of_set = [row for rows in of_set.values() for row in rows]
@@ -86,7 +103,8 @@ def comparison_tables() -> str:
             f"| target | method | runs | {heads} | generated | fit, s |",
             "|---|---|---|" + "---|" * (len(names) + 2),
         ]
-        for (target, label), rows in sorted(of_set.items(), key=lambda item: (item[0][0], OURS not in item[0][1])):
+        ordered = sorted(of_set.items(), key=lambda item: (item[0][0], OURS not in item[0][1]))
+        for (target, label), rows in ordered:
             generated = [
                 row["statuses"]["generated"] / max(1, row["queries"] - row["statuses"]["unchanged"]) for row in rows
             ]
@@ -94,7 +112,17 @@ def comparison_tables() -> str:
             seconds = fmean(row["fit_s"] for row in rows)
             lines.append(f"| {target} | {label} | {len(rows)} | {values} | {fmean(generated):.2f} | {seconds:.0f} |")
         lines.append("")
+        if any(map(by_families, rows_of_set)):
+            lines += [*judge_table(ordered), ""]
     return "\n".join(lines).rstrip()
+
+
+def judge_table(ordered: list[tuple[tuple[str, str], list[dict]]]) -> list[str]:
+    """Return the lines of the table with one column per family of judges."""
+    lines = [f"| target | method | {' | '.join(JUDGES.values())} |", "|---|---|" + "---|" * len(JUDGES)]
+    for (target, label), rows in ordered:
+        lines.append(f"| {target} | {label} | {' | '.join(number(rows, name) for name in JUDGES)} |")
+    return lines
 
 
 def ablation_table() -> str:
@@ -110,6 +138,11 @@ def ablation_table() -> str:
             variants[name, "**default**"] = default
     for row in ablated:
         variants.setdefault((row["dataset"], row["label"]), []).append(row)
+    for name in ORDER:
+        of_set = {key: rows for key, rows in variants.items() if key[0] == name}
+        everything = [row for rows in of_set.values() for row in rows]
+        variants |= {key: same_judges(rows, everything) for key, rows in of_set.items()}
+    variants = {key: rows for key, rows in variants.items() if rows}
     names = [n for n in COLUMNS if n not in ("oracle", "saliency_auc", "limb_deviation")]
     heads = " | ".join(COLUMNS[n] for n in names)
     lines = [f"| data | variant | {heads} | fit, s |", "|---|---|" + "---|" * (len(names) + 1)]

@@ -8,7 +8,7 @@ import typer
 from sparcets.cli.main import app
 from sparcets.experiments.benchmark.speed import read_rows
 from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
-from sparcets.experiments.benchmark.store import ResultStore
+from sparcets.experiments.benchmark.store import ResultStore, by_families
 from sparcets.experiments.reproduce.page import RUN, folder_page
 
 DOCS = Path(__file__).parent
@@ -91,6 +91,7 @@ def gradient_table() -> str:
 
 def peer_table() -> str:
     rows = ResultStore(RESULTS / "peers.jsonl").rows()
+    rows = [row for row in rows if by_families(row)] or rows  # not a mixture of rows by different judges
     names = {
         "valid": "valid",
         "transfer": "transfer",

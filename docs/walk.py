@@ -22,7 +22,7 @@ import sparcets as sp
 from sparcets.testing.data import make_series
 
 METHODS = ("Explainer", "Sparce", "Nearest")
-BARS = {("Explainer", "fit"): 40, ("Explainer", "explain"): 24, ("Nearest", "explain"): 12}
+BARS = {("Explainer", "fit"): 40, ("Explainer", "explain"): 24, ("Nearest", "explain"): 13}
 PACKAGE = str(Path(sp.__file__).parent) + "/"
 
 

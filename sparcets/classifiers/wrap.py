@@ -1,7 +1,7 @@
 """wrap: a user's model as a Classifier; the model itself is left unchanged.
 
-This is one of the two places where axes are transposed (the other is :mod:`sparcets.datasets.uea`): inside sparcets
-series are always (batch, time, features).
+This is one of the three places where axes are transposed (the others are :mod:`sparcets.datasets.uea` and
+:mod:`sparcets.evaluation.families`): inside sparcets series are always (batch, time, features).
 """
 
 from __future__ import annotations

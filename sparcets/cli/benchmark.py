@@ -13,7 +13,10 @@ from sparcets.errors import ConfigError, FileFormatError
 app = typer.Typer(help="Run methods on data sets; resumable at any point.", no_args_is_help=True)
 
 # Columns of every table: the paper's measures, and others that show whether the answers are true.
-COLUMNS = ("valid", "transfer", "oracle", "universality", "similarity", "sparsity", "smoothness", "knn_ratio")
+COLUMNS = (
+    *("valid", "transfer", "transfer_unseen", "oracle", "universality"),
+    *("similarity", "sparsity", "smoothness", "knn_ratio"),
+)
 Many = list[str] | None
 
 
@@ -202,11 +205,11 @@ def _given(context: typer.Context, but: tuple[str, ...]) -> list[str]:
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     """Print one line per experiment, over its repetitions; settings that differ are in brackets after the name."""
-    from sparcets.experiments.benchmark.store import variant
+    from sparcets.experiments.benchmark.store import variant, with_same_judges
     from sparcets.report.tables import number
 
     names: dict[tuple[str, ...], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
-    for row in rows:
+    for row in with_same_judges(rows):
         name = (row["experiment"], row["dataset"], row["classifier"], row["label"], row["target"] or "runner-up")
         names.setdefault(name, {}).setdefault(variant(row), []).append(row)
     first = 0 if any(row["experiment"] for row in rows) else 1

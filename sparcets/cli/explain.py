@@ -32,6 +32,9 @@ def explain(
     plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a figure of each answer.")] = None,
     sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
+    ] = False,
     immutable: Annotated[Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
     frozen: Annotated[Many, typer.Option(help="Steps that may not change, as START:STOP; may be repeated.")] = None,
     value_range: Annotated[
@@ -80,6 +83,7 @@ def explain(
         sparsity=sparsity,
         n=n,
         lengths=None if data.lengths_test is None else data.lengths_test[chosen],
+        curve=curve,
     )
     if out is not None:
         answer.save(out)
@@ -136,6 +140,8 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         "target": answer.class_names[int(answer.target[i])],
         "status": str(answer.status[i]),
         "valid": bool(answer.valid[i]),
+        "believed": bool(answer.believed[i]),
+        "verdict": str(answer.verdict[i]),
         "probability": float(answer.probability[i]),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),

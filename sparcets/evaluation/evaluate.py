@@ -12,6 +12,7 @@ from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError
+from sparcets.evaluation.families import AEON, EXTRA, missing_families
 from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
 from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
 from sparcets.evaluation.rows import find_rows
@@ -52,6 +53,8 @@ EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "linf": proximity.linf,
     "dtw": proximity.dtw,
 }
+# Names that no judge can have, because measures are named after them.
+RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use"}
 _CHUNK = 1000  # answers measured per chunk, bounding memory
 _DIGEST_LENGTH = 12  # characters of a query's digest: enough to keep a million of them distinct
 
@@ -80,15 +83,16 @@ def evaluate(
     dataset
         The data its queries come from. Without it, trained judges, oracle, saliency and plausibility are left out.
     classifier
-        The explained model; judges have other architectures than it. A different model raises an error, because its
+        The explained model; no judge has its architecture. A different model raises an error, because its
         probabilities differ from those stored in the explanation.
     rows
         Index in ``dataset.X_test`` of the series that each query passed to ``explain`` was derived from (queries,).
         Needed only for modified test series: unmodified ones are found by their content, and rows that contradict it
         raise an error.
     judges
-        Held-out classifiers by name; by default three are trained on the training part or loaded from the cache
-        (:func:`sparcets.find_judges`). An empty mapping leaves transfer out.
+        Held-out classifiers by name; by default one of each family (:func:`sparcets.find_judges`), trained on the
+        training part. Those named after a family in ``e.families`` do not count in ``transfer_unseen``. An empty
+        mapping leaves transfer out.
     plausibility
         Outlier models to reuse from an earlier explanation of the same data.
     device
@@ -131,9 +135,16 @@ def evaluate(
             judges = find_judges(dataset, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained classifier's architecture is not known; a judge may have the same one.")
+            notes += _family_notes(judges, dataset)
         plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
     accuracy = accuracies(judges, dataset) if judges and dataset is not None else {}
     notes += _weak_judges(accuracy, dataset)
+    shared = [name for name in judges or {} if name in e.families]
+    if shared:
+        notes.append(
+            f"the method used other classifiers of the families {', '.join(shared)} to choose its answers; "
+            "transfer_unseen is the mean over the other judges."
+        )
 
     answers = e[measured]
     stages = _stages(answers, dataset, rows[measured], judges or {}, plausibility)
@@ -192,10 +203,16 @@ def _measure_plain(e: Explanation) -> Columns:
 
 
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
-    if "valid" in judges:
-        raise DataError("no judge can be named 'valid': transfer_valid is the mean over valid answers. Rename it.")
+    for name, meaning in RESERVED.items():
+        if name in judges:
+            raise DataError(f"no judge can be named {name!r}: transfer_{name} is the mean over {meaning}. Rename it.")
     found = transfer(e, skip_checks(judges, e))
-    return {"transfer": found["transfer"], **{f"transfer_{name}": found[name] for name in judges}}
+    unseen = [found[name] for name in judges if name not in e.families]
+    return {
+        "transfer": found["transfer"],
+        "transfer_unseen": np.mean(unseen, axis=0) if unseen else np.full(len(e), np.nan),
+        **{f"transfer_{name}": found[name] for name in judges},
+    }
 
 
 def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str, tuple[float, int]]:
@@ -245,6 +262,22 @@ def _frame(
     labels["status"] = e.status.astype(object)
     frame: pd.DataFrame = pd.DataFrame(labels | {name: _scatter(values, measured) for name, values in columns.items()})
     return frame
+
+
+def _family_notes(judges: Mapping[str, Judge], dataset: Dataset) -> list[str]:
+    """Return notes on families that are missing, and on padding that a family does not support."""
+    notes = []
+    if missing := missing_families():
+        notes.append(
+            f"the judges {', '.join(missing)} are missing, because they need aeon. "
+            f"Install it with: pip install 'sparcets[{EXTRA}]'"
+        )
+    fixed = [name for name in judges if name in AEON]
+    if fixed and dataset.lengths_train is not None:
+        notes.append(
+            f"the judges {', '.join(fixed)} take series of equal length: they see padding as the mean of the feature."
+        )
+    return notes
 
 
 def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list[str]:

@@ -1,7 +1,8 @@
-"""Judges: small held-out classifiers of other architectures than the explained one, for measuring transfer.
+"""Judges: held-out classifiers of several families, for measuring transfer.
 
 They are trained on the training part only and are not used to make explanations. Training them is the most expensive
-part of an evaluation, so each is cached, in memory and on disk, under a fingerprint of everything that determines it.
+part of an evaluation, so each is cached under a fingerprint of everything that determines it: the network in memory and
+on disk, the others (see :mod:`sparcets.evaluation.families`) in memory only, because nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,35 +24,54 @@ from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifi
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import dataset_digest
-from sparcets.errors import ConfigError, FileFormatError, StorageError
+from sparcets.errors import FileFormatError, StorageError
+from sparcets.evaluation.families import SEED, FamilyJudge, check_families, choose_rows
 from sparcets.evaluation.inputs import check_dataset, check_kind, takes
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.truth import Judge
-from sparcets.seeding import spawn
+from sparcets.progress import progress_bar
 from sparcets.training.device import resolve_device
 
 log = logging.getLogger(__name__)
 
-JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # in order of preference
+JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # architectures of the network, in order of preference
 # Narrower and with a larger learning rate than the default classifier: as accurate on Moving Box, in a quarter of the
 # time.
-JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, seed=spawn(0, "judge"))
+JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, seed=SEED)
 STEPS = 1500  # at most, of optimisation; large data sets take about as long as small ones
 FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, and for longer
+MAX_TRAINING = 2000  # series that judges learn from
+MAX_TEST = 500  # series that their accuracy is measured on
 
-_trained: dict[tuple[str, str], TorchClassifier] = {}  # cache of this process, by fingerprint and device
+# Caches of this process: networks by fingerprint and device, the other families by digest of the data and family.
+_trained: dict[tuple[str, str], TorchClassifier] = {}
+_fitted: dict[tuple[str, str], FamilyJudge] = {}
 
 
 def find_judges(
     dataset: Dataset,
     classifier: Classifier | None = None,
     *,
-    n: int = 3,
+    families: Sequence[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
     progress: bool | None = None,
-) -> dict[str, TorchClassifier]:
-    """Return classifiers of other architectures than ``classifier``, newly trained or read from the cache.
+) -> dict[str, Classifier]:
+    """Return classifiers of families that have little in common, newly trained or read from the cache.
+
+    ==============  ===========================================================================
+    family          judge
+    ==============  ===========================================================================
+    neural          a network of another architecture than ``classifier``
+    convolutions    random convolutions and a linear model (MiniRocket)
+    quantiles       trees over the quantiles of intervals (QUANT)
+    intervals       trees over the mean, standard deviation and slope of intervals (time series forest)
+    distances       nearest neighbour under dynamic time warping, among at most 200 series
+    statistics      trees over statistics of the whole series, see :func:`~.families.summary_statistics`
+    ==============  ===========================================================================
+
+    Each learns from at most 2,000 training series, which keep the shares of the classes. All but ``neural`` and
+    ``statistics`` are aeon's, which ``pip install 'sparcets[uea]'`` installs.
 
     Parameters
     ----------
@@ -59,21 +79,22 @@ def find_judges(
         The data; its test part is not used.
     classifier
         The explained model; its architecture is excluded, because such a judge would be too similar to it. With None,
-        or a model that is no :class:`~sparcets.TorchClassifier`, all architectures are available.
-    n
-        Number of judges. With few training series, all other architectures are trained and those with the lowest
-        validation loss are returned, because some may not learn the task.
+        or a model that is no :class:`~sparcets.TorchClassifier`, all architectures are available. With few training
+        series, the other architectures are all trained and the one with the lowest validation loss is returned, because
+        some may not learn the task.
+    families
+        Names of families; by default all that are available.
     cache
-        Folder for trained judges; by default ``sparcets/judges`` in the user's cache folder.
+        Folder for trained networks; by default ``sparcets/judges`` in the user's cache folder.
     device
-        Device to run them on.
+        Device to run the network on.
     progress
         Whether to draw a progress bar; None draws it on a terminal.
 
     Returns
     -------
     dict
-        Judges by architecture.
+        Judges by family.
 
     Examples
     --------
@@ -81,31 +102,59 @@ def find_judges(
     >>> from sparcets.testing.data import make_series
     >>> dataset = Dataset.from_arrays(*make_series(90))
     >>> with TemporaryDirectory() as folder:
-    ...     list(find_judges(dataset, TorchClassifier("fcn"), n=1, cache=folder))
-    ['bigru']
+    ...     judges = find_judges(dataset, TorchClassifier("fcn"), families=["neural", "statistics"], cache=folder)
+    >>> judges["neural"].architecture, judges["statistics"].predict(dataset.X_test).shape
+    ('bigru', (18,))
     """
     check_dataset(dataset)
     if classifier is not None:
         check_kind(classifier)
-    available = [name for name in JUDGES if name != getattr(classifier, "architecture", None)]
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= len(available):
-        raise ConfigError(
-            f"n must be a number of judges from 1 to {len(available)} ({', '.join(available)}), got {n!r}."
-        )
+    chosen = check_families(families)
     resolve_device(device)  # raises before any training
-    config = judge_config(len(dataset.X_train))
-    digest = dataset_digest(dataset)
+    part = _training_part(dataset)
+    digest = dataset_digest(part)
     folder = judges_folder() if cache is None else Path(cache)
-    judges = {}
-    for architecture in available if len(dataset.X_train) < FEW else available[:n]:
+    judges: dict[str, Classifier] = {}
+    if "neural" in chosen:
+        excluded = getattr(classifier, "architecture", None)
+        judges["neural"] = _find_network(part, digest, excluded, folder, device, progress)
+    others = [family for family in chosen if family != "neural"]
+    with progress_bar("judges", len(others), show=progress) as bar:
+        for family in others:
+            bar.advance(0, family)
+            if (digest, family) not in _fitted:
+                _fitted[digest, family] = FamilyJudge(family).fit(part)
+            judges[family] = _fitted[digest, family]
+            bar.advance()
+    return judges
+
+
+def _training_part(dataset: Dataset) -> Dataset:
+    """Return the data with at most ``MAX_TRAINING`` training series, which keep the shares of the classes."""
+    if len(dataset.y_train) <= MAX_TRAINING:
+        return dataset
+    rows = choose_rows(dataset.y_train, MAX_TRAINING)
+    names = ("X_train", "y_train", "lengths_train", "subjects_train", "salient_train")
+    parts = {name: getattr(dataset, name) for name in names}
+    return replace(dataset, **{name: values[rows] for name, values in parts.items() if values is not None})
+
+
+def _find_network(
+    dataset: Dataset, digest: str, excluded: str | None, folder: Path, device: str, progress: bool | None
+) -> TorchClassifier:
+    """Return the first network that is not excluded or, of few series, the one with the lowest validation loss."""
+    config = judge_config(len(dataset.X_train))
+    available = [name for name in JUDGES if name != excluded]
+    networks = []
+    for architecture in available if len(dataset.X_train) < FEW else available[:1]:
         fingerprint = hashlib.sha256(f"{digest}/{architecture}/{config.fingerprint}".encode()).hexdigest()[:24]
         known = _trained.get((fingerprint, device))
         if known is None:
             judge = TorchClassifier(architecture, replace(config, device=device))
             known = _load_or_fit(folder / fingerprint, judge, dataset, progress)
-        judges[architecture] = _trained[fingerprint, device] = known
-    best = sorted(judges, key=lambda name: _validation_loss(judges[name]))[:n]  # stable: ties by preference
-    return {name: judge for name, judge in judges.items() if name in best}
+        _trained[fingerprint, device] = known
+        networks.append(known)
+    return min(networks, key=_validation_loss)  # the first of equal ones
 
 
 def judge_config(n_series: int) -> ClassifierConfig:
@@ -134,13 +183,13 @@ def skip_checks(judges: Mapping[str, Judge], e: Explanation) -> dict[str, Judge]
 
 
 def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
-    """Return the test accuracy of each judge; NaN without test series."""
+    """Return the accuracy of each judge on at most ``MAX_TEST`` test series; NaN without test series."""
     if not len(dataset.X_test):
         return dict.fromkeys(judges, math.nan)
-    return {
-        name: float((np.asarray(judge.predict(dataset.X_test, dataset.lengths_test)) == dataset.y_test).mean())
-        for name, judge in judges.items()
-    }
+    rows = choose_rows(dataset.y_test, MAX_TEST)
+    X, y = dataset.X_test[rows], dataset.y_test[rows]
+    lengths = None if dataset.lengths_test is None else dataset.lengths_test[rows]
+    return {name: float((np.asarray(judge.predict(X, lengths)) == y).mean()) for name, judge in judges.items()}
 
 
 def _load_or_fit(folder: Path, judge: TorchClassifier, dataset: Dataset, progress: bool | None) -> TorchClassifier:
@@ -163,5 +212,5 @@ def _validation_loss(judge: TorchClassifier) -> float:
 
 
 def judges_folder() -> Path:
-    """Return the folder of judges in the user's cache."""
+    """Return the folder of networks in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sparcets" / "judges"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
@@ -17,7 +17,7 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, DataError, NotFittedError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.compatibility import agree_on_class_names
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
@@ -31,6 +31,7 @@ from sparcets.explainers.request import (
     raise_if_all_unchanged,
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
@@ -65,6 +66,7 @@ class BaseExplainer(ABC, Generic[C]):
     config_class: ClassVar[type[MethodConfig]]
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
+    supports_curve: ClassVar[bool] = False
     # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
     _defaults: CallOptions
     _settings: dict[str, Any]
@@ -150,6 +152,7 @@ class BaseExplainer(ABC, Generic[C]):
         sparsity: float | None = None,
         n: int = 1,
         lengths: Any = None,
+        curve: bool = False,
         out: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> Explanation:
@@ -170,6 +173,9 @@ class BaseExplainer(ABC, Generic[C]):
             Number of different answers per query.
         lengths
             True lengths of padded queries.
+        curve
+            Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
+            ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
         out
             A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
             where it is looked at. The same call after a crash goes on after the last finished shard.
@@ -188,7 +194,10 @@ class BaseExplainer(ABC, Generic[C]):
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         self._check_lengths_supported(lengths)
-        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n)
+        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve)
+        if options.curve and not self.supports_curve:
+            name = type(self).__name__
+            raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             stream = QueryStream(
                 X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
@@ -198,7 +207,7 @@ class BaseExplainer(ABC, Generic[C]):
         lengths = check_lengths(lengths, X)
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            whole = join(list(self._explain_block(block, options, bar)))
+            whole = self._answer_block(block, options, bar)
         raise_if_all_unchanged([whole])
         return replace(whole, seconds=time.perf_counter() - started)
 
@@ -247,39 +256,44 @@ class BaseExplainer(ABC, Generic[C]):
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         """Restore the arrays that :meth:`_state` returned; ``info`` describes the training series."""
 
+    def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
+        """Return the evidence on finished answers, one row each; none for a method without a selector."""
+        return Evidence.none(len(answers))
+
+    def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
+        """Return ``share``, ``support`` and ``valid`` (answers, points) of smaller changes, as in :class:`Evidence`.
+
+        Called if ``supports_curve`` and ``curve=True``, with the answers that are not ``unchanged``.
+        """
+        raise NotImplementedError
+
     # Shared work.
+
+    @final
+    def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
+        """Answer a block of queries, and add the evidence."""
+        began = time.perf_counter()
+        answers = join(list(self._explain_block(block, options, bar)))
+        evidence = self._evidence(answers, options)
+        rows = np.flatnonzero(answers.status != "unchanged")
+        if options.curve and len(rows):
+            evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
+        return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         """Answer a block of queries batch by batch."""
         info = self._fitted()
-        for start in range(0, len(block.X), self.config.batch_size):
+        for batch in block.batches(self.config.batch_size):
             began = time.perf_counter()
-            rows = slice(start, start + self.config.batch_size)
-            X = block.X[rows]
-            lengths = None if block.lengths is None else block.lengths[rows]
-            before = self.classifier.proba_unchecked(X, lengths)
+            before = self.classifier.proba_unchecked(batch.X, batch.lengths)
             if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
                 self.classifier.check_compatible(info, f"this {type(self).__name__}")
-            if block.target is not None:
-                target = block.target[rows]
-            else:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
+            target = batch.target
+            if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
                 target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
-            request = Request(
-                X=X,
-                target=target,
-                lengths=lengths,
-                constraints=options.constraints,
-                at_most=None,
-                n=options.n,
-                info=info,
-            )
-            if options.sparsity is not None:
-                # Rounded down with a tolerance: 0.1 of 30 entries are 3, though the product may be 2.99….
-                entries = request.mutable_entries() * options.sparsity
-                request = replace(request, at_most=np.floor(entries + 1e-9).astype(np.int64))
-            query_index = np.arange(block.first + start, block.first + start + len(X))
-            answers = self._explain_batch(request, query_index, before)
-            bar.advance(len(X))
+            query_index = np.arange(batch.first, batch.first + len(batch.X))
+            answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
+            bar.advance(len(batch.X))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
     def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
@@ -293,15 +307,7 @@ class BaseExplainer(ABC, Generic[C]):
         after = np.repeat(before, n, axis=0)
         to_explain = np.flatnonzero(before.argmax(1) != target)
         if len(to_explain):
-            answers = self._explain(
-                replace(
-                    request,
-                    X=X[to_explain],
-                    target=target[to_explain],
-                    lengths=None if lengths is None else lengths[to_explain],
-                    at_most=None if request.at_most is None else request.at_most[to_explain],
-                )
-            )
+            answers = self._explain(request.select(to_explain))
             of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
             counterfactual[of_explained] = answers.counterfactual
             status[of_explained] = answers.status
@@ -316,13 +322,7 @@ class BaseExplainer(ABC, Generic[C]):
         valid = after.argmax(1) == targets
         # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
         for i in np.flatnonzero(~valid & (status != "not_found")):
-            name, p = info.class_names[int(targets[i])], after[i, targets[i]]
-            status[i] = "not_found"
-            cap = None if request.at_most is None else int(request.at_most[i // n])
-            limits = "" if cap is None else f" within {cap} changed entries"
-            reason[i] = f"the answer did not convince the classifier{limits}: p({name}) reached {p:.2f}"
-            if (counterfactual[i] == X[i // n]).all():
-                reason[i] += "; the method changes nothing that may be changed here"
+            status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
         return Explanation(
             query=query,
             counterfactual=counterfactual,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,15 @@ class CallOptions:
         Largest share of the mutable entries that may change, or None.
     n
         Number of different answers per query.
+    curve
+        Whether to measure how few changes are enough.
     """
 
     constraints: BoundConstraints
     constraints_given: Mapping[str, Any]
     sparsity: float | None = None
     n: int = 1
+    curve: bool = False
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
@@ -74,7 +77,7 @@ class CallOptions:
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
         return cls(constraints=constraints.bind(info), constraints_given=as_given)
 
-    def for_call(self, constraints: Any, info: SeriesInfo, *, sparsity: Any, n: Any) -> CallOptions:
+    def for_call(self, constraints: Any, info: SeriesInfo, *, sparsity: Any, n: Any, curve: Any = False) -> CallOptions:
         """Check the arguments of ``explain`` and return the options of that call.
 
         Parameters
@@ -83,13 +86,15 @@ class CallOptions:
             Those of the call, or None.
         info
             The data that they are bound to.
-        sparsity, n
+        sparsity, n, curve
             As in ``explain``.
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
         if sparsity is not None and not _is_share(sparsity):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
+        if not isinstance(curve, (bool, np.bool_)):
+            raise ConfigError(f"curve must be True or False, got {curve!r}.")
         bound, as_given = self.constraints, self.constraints_given
         if constraints is not None:
             given = check_constraints(constraints)
@@ -99,7 +104,20 @@ class CallOptions:
             raise ConstraintError(
                 "the constraints given to fit and to explain together leave nothing that may change; loosen one."
             )
-        return replace(self, constraints=bound, constraints_given=as_given, sparsity=sparsity, n=int(n))
+        return replace(
+            self, constraints=bound, constraints_given=as_given, sparsity=sparsity, n=int(n), curve=bool(curve)
+        )
+
+    def request(self, X: FloatArray, target: IntArray, lengths: IntArray | None, info: SeriesInfo) -> Request:
+        """Return the request of a batch of queries (batch, time, features) with these options."""
+        request = Request(
+            X=X, target=target, lengths=lengths, constraints=self.constraints, at_most=None, n=self.n, info=info
+        )
+        if self.sparsity is None:
+            return request
+        # Rounded down with a tolerance: 0.1 of 30 entries are 3, though the product may be 2.99….
+        entries = request.mutable_entries() * self.sparsity
+        return replace(request, at_most=np.floor(entries + 1e-9).astype(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,6 +139,14 @@ class QueryBlock:
     X: FloatArray
     target: IntArray | None
     lengths: IntArray | None
+
+    def batches(self, size: int) -> Iterator[QueryBlock]:
+        """Yield the block in parts of at most ``size`` queries."""
+        for start in range(0, len(self.X), size):
+            rows = slice(start, start + size)
+            target = None if self.target is None else self.target[rows]
+            lengths = None if self.lengths is None else self.lengths[rows]
+            yield replace(self, first=self.first + start, X=self.X[rows], target=target, lengths=lengths)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,6 +186,24 @@ class Request:
         """Return the number of entries of each query that could change: its steps times the mutable features."""
         steps = length_mask(self.lengths, len(self.X), self.X.shape[1]).sum(1)
         return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
+
+    def select(self, rows: IntArray) -> Request:
+        """Return the request for some of the queries."""
+        return replace(
+            self,
+            X=self.X[rows],
+            target=self.target[rows],
+            lengths=None if self.lengths is None else self.lengths[rows],
+            at_most=None if self.at_most is None else self.at_most[rows],
+        )
+
+    def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
+        """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
+        target = int(self.target[i])
+        limits = "" if self.at_most is None else f" within {int(self.at_most[i])} changed entries"
+        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}"
+        nothing = "; the method changes nothing that may be changed here" * bool((counterfactual == self.X[i]).all())
+        return f"the answer did not convince the classifier{limits}: {reached}{nothing}"
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return proposals that obey the cap (the largest changes are kept) and the constraints.

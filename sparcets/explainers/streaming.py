@@ -156,7 +156,7 @@ def explain_stream(
         if out is not None:
             return _explain_to_folder(explainer, stream, options, out, bar)
         blocks = stream.blocks(stream.n or explainer.config.batch_size)
-        whole = join([part for block in blocks for part in explainer._explain_block(block, options, bar)])
+        whole = join([explainer._answer_block(block, options, bar) for block in blocks])
     raise_if_all_unchanged([whole])
     return replace(whole, seconds=time.perf_counter() - started)
 
@@ -174,7 +174,7 @@ def _explain_to_folder(
     for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
         if writer.finished_shard(block.number, block.X, block.target) is None:
             writer.begin()
-            writer.write(block.number, join(list(explainer._explain_block(block, options, bar))))
+            writer.write(block.number, explainer._answer_block(block, options, bar))
         else:
             bar.advance(len(block.X))
         n_shards += 1
@@ -197,6 +197,8 @@ def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, 
         "n": options.n,
         "explainer": digest.hexdigest(),
     }
+    if options.curve:
+        values["curve"] = True
     return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.storage import atomic_path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = 1  # incremented whenever the file layout changes
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +58,8 @@ class Explanation:
     method, config, constraints, seed, seconds
         Method, its configuration, the constraints given to ``fit`` and to ``explain``, the seed, and the total
         computation time.
+    evidence
+        What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
     """
 
     query: FloatArray
@@ -74,9 +78,12 @@ class Explanation:
     constraints: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     seconds: float = 0.0
+    evidence: Evidence = NO_EVIDENCE
 
     def __post_init__(self) -> None:
-        sizes = {name: len(getattr(self, name)) for name in PER_ANSWER}
+        if self.evidence is NO_EVIDENCE:
+            object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
+        sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
         if self.lengths is not None:
             sizes["lengths"] = len(self.lengths)
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
@@ -127,6 +134,65 @@ class Explanation:
         inside = length_mask(self.lengths, len(self), self.query.shape[1]).sum(1)
         return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names of the selector's families: models of other kinds; empty for methods without a selector."""
+        return self.evidence.families
+
+    @property
+    def support(self) -> FloatArray:
+        """Share of each family that predicts the target (answers, families)."""
+        return self.evidence.support
+
+    @property
+    def believed(self) -> BoolArray:
+        """Whether the majority of every family predicts the target; False for methods without a selector."""
+        return self.evidence.believed
+
+    @property
+    def plausibility(self) -> Mapping[str, FloatArray]:
+        """Four measures (answers,) of how real the counterfactuals look, NaN where unknown.
+
+        ``distance``: percentile of the distance to real series of the target, 0 to 1; ``outside``: number of changed
+        entries outside the training range; ``jumps``: number of steps larger than any in training; ``stretch``: largest
+        relative change of a limb's length.
+        """
+        return self.evidence.plausibility
+
+    @property
+    def curve(self) -> Mapping[str, FloatArray]:
+        """``share``, ``support`` and ``valid`` (answers, points) of smaller changes; no points without ``curve=True``.
+
+        ``share`` of the mutable entries changed, smallest ``support`` over the families, and ``valid`` (1 or 0) by the
+        explained classifier; NaN where an answer has fewer points.
+        """
+        return self.evidence.curve
+
+    @property
+    def least_believed(self) -> FloatArray:
+        """Smallest share of changed entries at which every family agrees; NaN if unknown."""
+        return self.evidence.least_believed
+
+    @property
+    def flips_at(self) -> FloatArray:
+        """Smallest share of changed entries at which the explained classifier predicts the target; NaN if unknown."""
+        return self.evidence.flips_at
+
+    @property
+    def fragile(self) -> BoolArray:
+        """Whether the explained classifier flips at less than a quarter of the changes that every family needs."""
+        return self.evidence.fragile
+
+    @property
+    def verdict(self) -> StrArray:
+        """Conclusion on each answer.
+
+        ``unchanged``: the query is in the target class already. ``not reached``: not valid. ``believed``: every family
+        agrees, and the counterfactual looks real. ``trick``: fewer than half of the families agree. ``doubtful``: all
+        others, and all valid answers of methods without a selector.
+        """
+        return self.evidence.verdict(self.status, self.valid)
+
     def __len__(self) -> int:
         return len(self.query)
 
@@ -137,7 +203,8 @@ class Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
-        return replace(self, lengths=None if self.lengths is None else self.lengths[rows], **arrays)
+        lengths = None if self.lengths is None else self.lengths[rows]
+        return replace(self, lengths=lengths, evidence=self.evidence[rows], **arrays)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
@@ -148,7 +215,7 @@ class Explanation:
 
         Columns: ``query`` (index among the queries), ``feature``, ``start`` and ``end`` (half-open, in steps),
         ``mean_change``, ``units``; ``answer`` (index among the answers, which distinguishes several answers to one
-        query) and ``valid``.
+        query), ``valid`` and ``believed``.
         """
         import pandas as pd
 
@@ -170,6 +237,7 @@ class Explanation:
                 "units": units[found.feature],
                 "answer": found.series,
                 "valid": self.valid[found.series],
+                "believed": self.believed[found.series],
             }
         )
         return frame
@@ -205,6 +273,7 @@ class Explanation:
         arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
         if self.lengths is not None:
             arrays["lengths"] = self.lengths
+        arrays |= self.evidence.to_arrays()
         header = {
             "schema": SCHEMA,
             "info": self.info.to_dict(),
@@ -262,8 +331,10 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
                     "Use the version that wrote it, or explain again."
                 )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
+        evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
-        return Explanation(info=SeriesInfo.from_dict(header["info"]), **arrays, **rest)
+        rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
+        return Explanation(info=SeriesInfo.from_dict(header["info"]), evidence=evidence, **rest)
     except FileFormatError:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
@@ -281,4 +352,5 @@ def join(parts: list[Explanation]) -> Explanation:
         return first
     arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
     lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
-    return replace(first, lengths=lengths, seconds=sum(p.seconds for p in parts), **arrays)
+    evidence = Evidence.join([p.evidence for p in parts])
+    return replace(first, lengths=lengths, evidence=evidence, seconds=sum(p.seconds for p in parts), **arrays)

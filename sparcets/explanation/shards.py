@@ -16,6 +16,7 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.errors import FileFormatError, StorageError
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.storage import read_json, write_json
@@ -148,6 +149,11 @@ class ExplanationFolder(Explanation):
         """True lengths of padded series, or None."""
         return None if self._shared.lengths is None else self._array("lengths")
 
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What speaks for each answer besides the explained classifier."""
+        return Evidence.join([shard.evidence for shard in self.shards()])
+
     @property
     def share_changed(self) -> FloatArray:
         """Share of the mutable entries that changed, per answer, not counting padding."""
@@ -213,7 +219,8 @@ class ShardWriter:
         self.seconds = 0.0
         if (self.folder / HEADER).exists():
             stored = _read_header(self.folder)["question"]
-            other = [name for name in self.settings if self.settings[name] != stored.get(name)]
+            names = dict.fromkeys([*self.settings, *stored])
+            other = [name for name in names if self.settings.get(name) != stored.get(name)]
             if other:
                 self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
         elif self.folder.exists() and not self.folder.is_dir():

@@ -35,6 +35,14 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
         doubts.append(
             f"{who} of {len(votes)} independent judges {verb}, so this may fool the model rather than explain it."
         )
+    if answer.verdict[0] == "trick":
+        doubts.append("few models of other kinds agree, so this may fool the model rather than explain it.")
+    if answer.fragile[0]:
+        alone, all_of_them = 100 * float(answer.flips_at[0]), 100 * float(answer.least_believed[0])
+        doubts.append(
+            f"the model alone already flips when {alone:.2g} % of the values that may change do; all models of other "
+            f"kinds follow only at {all_of_them:.2g} %."
+        )
     if measures.get("oracle", math.nan) == 0:
         doubts.append(f"the process that generated the data does not put the result into {target}.")
     distance = measures.get("knn_ratio", math.nan)
@@ -64,7 +72,7 @@ def find_votes(measures: Mapping[str, float]) -> dict[str, bool]:
     judges = {
         str(name)[len("transfer_") :]: float(vote)
         for name, vote in measures.items()
-        if str(name).startswith("transfer_")
+        if str(name).startswith("transfer_") and name != "transfer_unseen"  # a mean over judges
     }
     return {name: vote == 1 for name, vote in judges.items() if not math.isnan(vote)}
 

@@ -105,6 +105,9 @@ def _valid(known: Mapping[str, Mapping[str, float]]) -> Finding:
 def _transfer(known: Mapping[str, Mapping[str, float]]) -> Finding:
     line = known["transfer"]
     text = f"Independent judges agree with {_percent(line)} of them{_interval(line)}."
+    unseen = known.get("transfer_unseen", line)
+    if unseen["mean"] != line["mean"]:
+        text += f" Those of other families than the method used itself agree with {_percent(unseen)}."
     verdict = _grade(line["mean"], 0.8, 0.5)
     if verdict == "poor":
         text += " Many may fool the model rather than explain it."

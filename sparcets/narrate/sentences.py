@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparcets.explanation.evidence import MAJORITY
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, Segment, find_changes, find_groups, short_name
 from sparcets.narrate.doubts import find_doubts, find_votes
@@ -36,7 +37,7 @@ class Narrative:
     unchanged
         Features and times without a change; empty where there are none.
     trust
-        Probabilities of the model, and the judges' predictions.
+        Probabilities of the model, and which models of other kinds and judges agree.
     doubts
         Warnings where the answer is weak.
     brief
@@ -195,12 +196,24 @@ def _trust(answer: Explanation, target: str, measures: Measures | None) -> str:
         f"{share} % of the values that may change do.",
         f"The model's probability of {target} goes from {p_before:.2f} to {p:.2f}.",
     ]
+    if answer.families and not np.isnan(answer.support[0]).any():
+        sentences.append(_support(answer))
     if votes := find_votes(measures or {}):
         sentences.append(_votes(votes, target))
     oracle = (measures or {}).get("oracle", math.nan)
     if not math.isnan(oracle):
         sentences.append(f"The process that generated the data {'agrees' if oracle == 1 else 'does not agree'}.")
     return " ".join(sentences)
+
+
+def _support(answer: Explanation) -> str:
+    """Return a sentence on the models of other kinds: which families agree."""
+    agrees = answer.support[0] > MAJORITY
+    yes = [name for name, agree in zip(answer.families, agrees, strict=True) if agree]
+    no = [name for name, agree in zip(answer.families, agrees, strict=True) if not agree]
+    if not yes:
+        return f"Models of other kinds do not agree ({listed(no)})."
+    return f"Models of other kinds agree: {', '.join(yes)}{'; not: ' if no else ''}{', '.join(no)}."
 
 
 def _votes(votes: Mapping[str, bool], target: str) -> str:

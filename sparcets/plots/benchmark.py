@@ -26,8 +26,8 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
     ----------
     points
         For each method its label, the share of entries it changes, and its transfer: the share of its answers that
-        judges of other architectures put into the target class too; both in [0, 1]. Methods with a NaN are listed below
-        the axes instead.
+        held-out judges put into the target class too; both in [0, 1]. Methods with a NaN are listed below the axes
+        instead.
 
     Returns
     -------

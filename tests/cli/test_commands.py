@@ -88,6 +88,7 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
     rows = json.loads(out)
     assert [r["series"] for r in rows] == [0, 1, 2, 3, 4, 5]
     assert {r["target"] for r in rows} == {"brisk"} and all(r["valid"] for r in rows)
+    assert {r["verdict"] for r in rows} <= {"doubtful", "unchanged"} and not any(r["believed"] for r in rows)
     e = sp.load_explanation(saved)
     assert len(e) == 6 and e.feature_names == ("left", "right", "top", "idle")
     assert len(list(tmp_path.glob("answer-*.png"))) == 6
@@ -160,6 +161,7 @@ def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments:
         (["--range", "left"], "FEATURE=VALUE"),
         (["--frozen", "5"], "--frozen '5' is not START:STOP"),
         (["--sparsity", "2"], "share in"),
+        (["--curve"], "Nearest has no models of other kinds"),
     ],
 )
 def test_a_user_error_about_a_model_is_one_line(

@@ -10,6 +10,7 @@ import pytest
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.evaluation import judges
+from sparcets.evaluation.families import check_families
 from sparcets.testing.data import make_series
 
 
@@ -46,7 +47,7 @@ def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], fold
     assert lines["valid"].startswith("1.000\t0.000\t1.000\t1.000\t") and lines["valid"].endswith("higher")
     scores = sp.Scores.load(out)
     assert len(scores.per_query) == 12 and scores.per_query["row"].tolist() == list(range(12))
-    assert list(scores.judges) == ["bigru", "resnet", "tcn"]  # the model's own architecture, fcn, does not judge
+    assert tuple(scores.judges) == check_families(None)
 
 
 def test_judges_are_named_and_what_is_not_known_is_left_blank(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -55,7 +56,7 @@ def test_judges_are_named_and_what_is_not_known_is_left_blank(capsys: pytest.Cap
     assert code == 0 and lines["coverage"][:5] == ["coverage", "1.000", "", "", ""]
     assert "nan" not in text
     (judged,) = [line for line in text.splitlines() if line.startswith("judges and their test accuracy: ")]
-    assert [part.split()[0] for part in judged.split(": ")[1].split(", ")] == ["bigru", "resnet", "tcn"]
+    assert [part.split()[0] for part in judged.split(": ")[1].split(", ")] == list(check_families(None))
 
 
 def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_another_model_is_a_user_error(capsys: pytest.CaptureFixture[str], folde
 def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(folder / "own.npz"), "--json")
     found = json.loads(text)
-    assert code == 0 and found["summary"]["valid"]["mean"] == 1.0 and "transfer_fcn" in found["summary"]
+    assert code == 0 and found["summary"]["valid"]["mean"] == 1.0 and "transfer_neural" in found["summary"]
     assert "per_query" not in found and "knn_ratio" in found["summary"]
 
 

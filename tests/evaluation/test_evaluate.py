@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import pytest
 import sparcets as sp
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.evaluation import judges as judges_module
+from sparcets.evaluation.families import FAMILIES
 from sparcets.evaluation.scores import SHAPE, better, measure_names
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.metrics import proximity, sparsity
@@ -266,9 +270,52 @@ def test_no_answers_raise():
         sp.evaluate(by_hand()[[2]], small_data())
 
 
-def test_reserved_names_of_judges_raise():
-    with pytest.raises(DataError, match="no judge can be named 'valid'"):
-        sp.evaluate(by_hand(), judges={"valid": ConstantJudge(1)})
+@pytest.mark.parametrize(("name", "meaning"), [("valid", "valid answers"), ("unseen", "the families that the method")])
+def test_reserved_names_of_judges_raise(name, meaning):
+    with pytest.raises(DataError, match=f"no judge can be named '{name}'.*mean over {meaning}.*Rename it"):
+        sp.evaluate(by_hand(), judges={name: ConstantJudge(1)})
+
+
+def with_families(e: Explanation, *families: str) -> Explanation:
+    """Return the explanation as if a method with a selector of these families had made it."""
+    support = np.ones((len(e), len(families)))
+    return replace(e, evidence=replace(Evidence.none(len(e)), families=families, support=support))
+
+
+def test_unseen_are_the_judges_of_families_that_the_method_did_not_use():
+    judges = {"neural": ConstantJudge(1), "quantiles": ConstantJudge(1), "distances": ConstantJudge(0)}
+    s = sp.evaluate(by_hand(), judges=judges)
+    assert mean(s, "transfer") == mean(s, "transfer_unseen") == pytest.approx(2 / 3)  # no selector: all are unseen
+    assert not any("transfer_unseen" in note for note in s.notes)
+    s = sp.evaluate(with_families(by_hand(), "quantiles", "intervals"), judges=judges)
+    assert mean(s, "transfer") == pytest.approx(2 / 3) and mean(s, "transfer_unseen") == 0.5
+    (note,) = [note for note in s.notes if "transfer_unseen" in note]
+    assert "of the families quantiles to choose its answers" in note
+    s = sp.evaluate(with_families(by_hand(), *judges), judges=judges)
+    assert math.isnan(mean(s, "transfer_unseen")) and s.summary["transfer_unseen"]["n"] == 0
+
+
+def test_missing_families_and_padding_are_noted(answers, monkeypatch):
+    found = {"neural": ConstantJudge(1), "quantiles": ConstantJudge(1), "statistics": ConstantJudge(1)}
+    monkeypatch.setattr("sparcets.evaluation.evaluate.find_judges", lambda *_, **__: found)
+    monkeypatch.setattr("sparcets.evaluation.evaluate.missing_families", lambda: ("distances",))
+    notes = sp.evaluate(answers, DATA).notes
+    assert any(note.startswith("the judges distances are missing") and "sparcets[uea]" in note for note in notes)
+    assert not any("padding" in note for note in notes)
+    padded = replace(DATA, lengths_train=np.full(len(DATA.X_train), 20))
+    monkeypatch.setattr("sparcets.evaluation.evaluate.missing_families", tuple)
+    notes = sp.evaluate(answers, padded).notes
+    assert any(note.startswith("the judges quantiles take series of equal length") for note in notes)
+    assert not any("missing" in note for note in notes)
+
+
+@pytest.mark.skipif(find_spec("aeon") is None, reason="needs aeon: pip install 'sparcets[uea]'")
+def test_by_default_there_is_a_judge_of_each_family(answers, monkeypatch):
+    monkeypatch.setattr(judges_module, "JUDGE_CONFIG", replace(judges_module.JUDGE_CONFIG, hidden=4, epochs=2))
+    s = sp.evaluate(answers, DATA)
+    assert tuple(s.judges) == FAMILIES and all(s.judges[name] > 0.8 for name in FAMILIES if name != "neural")
+    each = [mean(s, f"transfer_{name}") for name in FAMILIES]
+    assert mean(s, "transfer") == mean(s, "transfer_unseen") == pytest.approx(np.mean(each))
 
 
 def test_everything_at_once(answers):

@@ -1,22 +1,26 @@
-"""Judges: other architectures than the explained one, trained once and cached in memory and on disk."""
+"""Judges: one of each family, the network of another architecture than the explained one; trained once and cached."""
 
 import logging
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.errors import CapabilityError, ConfigError
+from sparcets.errors import CapabilityError, UnknownNameError
 from sparcets.evaluation import judges as module
+from sparcets.evaluation.families import FAMILIES, FamilyJudge
 from sparcets.evaluation.judges import JUDGES, accuracies, find_judges, judge_config
 from sparcets.networks import ARCHITECTURES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
 DATA = sp.Dataset.from_arrays(*make_series(90))
+NEURAL = ("neural",)
+needs_aeon = pytest.mark.skipif(find_spec("aeon") is None, reason="needs aeon: pip install 'sparcets[uea]'")
 
 
 @pytest.fixture(autouse=True)
@@ -36,58 +40,91 @@ def no_training(monkeypatch):
 def empty_memory(monkeypatch) -> None:
     """Empty the cache of this process, as in a new one."""
     monkeypatch.setattr(module, "_trained", {})
+    monkeypatch.setattr(module, "_fitted", {})
 
 
 def test_the_explained_architecture_is_excluded(tmp_path):
     assert set(JUDGES) <= set(ARCHITECTURES)
-    assert list(find_judges(DATA, sp.TorchClassifier("fcn"), cache=tmp_path)) == ["bigru", "resnet", "tcn"]
-    assert list(find_judges(DATA, sp.TorchClassifier("bilstm"), n=2, cache=tmp_path)) == ["fcn", "bigru"]
-    assert list(find_judges(DATA, sp.wrap(mean_proba), n=1, cache=tmp_path)) == ["fcn"]
-    assert list(find_judges(DATA, n=1, cache=tmp_path)) == ["fcn"]
+    for classifier, architecture in (
+        (sp.TorchClassifier("fcn"), "bigru"),
+        (sp.TorchClassifier("bilstm"), "fcn"),
+        (sp.wrap(mean_proba), "fcn"),
+        (None, "fcn"),
+    ):
+        assert find_judges(DATA, classifier, families=NEURAL, cache=tmp_path)["neural"].architecture == architecture
+
+
+@needs_aeon
+def test_one_judge_of_each_family(tmp_path, no_training, monkeypatch):
+    judges = find_judges(DATA, cache=tmp_path)
+    assert tuple(judges) == FAMILIES
+    assert len(list(tmp_path.iterdir())) == 1  # the network; nothing else is stored
+    no_training()
+    monkeypatch.setattr(FamilyJudge, "fit", lambda *_: pytest.fail("a judge was fitted again"))
+    again = find_judges(sp.Dataset.from_arrays(*make_series(90)), cache=tmp_path)
+    assert all(again[family] is judge for family, judge in judges.items())
+
+
+def test_families_in_their_order(tmp_path):
+    assert list(find_judges(DATA, families=["statistics", "neural"], cache=tmp_path)) == ["neural", "statistics"]
+    with pytest.raises(UnknownNameError, match="no family of judges 'fcn'"):
+        find_judges(DATA, families=["fcn"], cache=tmp_path)
+
+
+def test_judges_learn_from_a_part_of_large_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_TRAINING", 60)
+    sizes = []
+    fit = sp.TorchClassifier.fit
+    monkeypatch.setattr(
+        sp.TorchClassifier, "fit", lambda self, data, **k: sizes.append(np.bincount(data.y_train)) or fit(self, data)
+    )
+    lengths = np.full(len(DATA.X_train), 15)
+    find_judges(replace(DATA, lengths_train=lengths), families=["neural", "statistics"], cache=tmp_path)
+    assert [n.tolist() for n in sizes] == [[20, 20, 20]]
 
 
 def test_a_second_call_in_the_same_process_returns_the_same_judge(tmp_path, no_training):
-    first = find_judges(DATA, n=1, cache=tmp_path)["fcn"]
+    first = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     no_training()
     again = sp.Dataset.from_arrays(*make_series(90))  # equal data, other arrays
-    assert find_judges(again, n=1, cache=tmp_path / "elsewhere")["fcn"] is first
+    assert find_judges(again, families=NEURAL, cache=tmp_path / "elsewhere")["neural"] is first
 
 
 def test_a_later_process_finds_it_on_disk(tmp_path, no_training, monkeypatch):
-    first = find_judges(DATA, n=1, cache=tmp_path)["fcn"]
+    first = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     empty_memory(monkeypatch)
     no_training()
-    second = find_judges(DATA, n=1, cache=tmp_path)["fcn"]
+    second = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     assert second is not first
     np.testing.assert_array_equal(second.predict_proba(DATA.X_test), first.predict_proba(DATA.X_test))
 
 
 @pytest.mark.parametrize("file", ["classifier.json", "weights.safetensors"])
 def test_a_damaged_entry_is_trained_again_and_repaired(tmp_path, monkeypatch, caplog, no_training, file):
-    first = find_judges(DATA, n=1, cache=tmp_path)["fcn"]
+    first = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     next(tmp_path.glob(f"*/{file}")).write_bytes(b"{")
     empty_memory(monkeypatch)
     with caplog.at_level(logging.WARNING):
-        second = find_judges(DATA, n=1, cache=tmp_path)["fcn"]
+        second = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     assert "training the judge fcn again" in caplog.text
     np.testing.assert_array_equal(second.predict_proba(DATA.X_test), first.predict_proba(DATA.X_test))
     empty_memory(monkeypatch)
     no_training()
-    find_judges(DATA, n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
 
 
 def test_an_incomplete_entry_is_trained_again(tmp_path, monkeypatch):
-    find_judges(DATA, n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
     next(tmp_path.glob("*/classifier.json")).unlink()  # as if the process was killed while saving
     empty_memory(monkeypatch)
-    assert list(find_judges(DATA, n=1, cache=tmp_path)) == ["fcn"]
+    assert list(find_judges(DATA, families=NEURAL, cache=tmp_path)) == ["neural"]
 
 
 def test_a_cache_that_cannot_be_written_is_logged(tmp_path, caplog):
     (tmp_path / "file").write_text("no folder")
     with caplog.at_level(logging.WARNING):
-        judges = find_judges(DATA, n=1, cache=tmp_path / "file")
-    assert judges["fcn"].predict(DATA.X_test).shape == (18,)
+        judges = find_judges(DATA, families=NEURAL, cache=tmp_path / "file")
+    assert judges["neural"].predict(DATA.X_test).shape == (18,)
     assert "could not be cached" in caplog.text
 
 
@@ -97,7 +134,7 @@ def test_a_cache_that_cannot_be_read_is_logged(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(Path, "is_dir", denied)
     with caplog.at_level(logging.WARNING):
-        find_judges(DATA, n=1, cache=tmp_path)
+        find_judges(DATA, families=NEURAL, cache=tmp_path)
     assert "Permission denied" in caplog.text
 
 
@@ -112,27 +149,27 @@ def test_a_cache_that_cannot_be_read_is_logged(tmp_path, monkeypatch, caplog):
     ids=["series", "labels", "classes", "lengths"],
 )
 def test_other_data_have_other_judges(tmp_path, other):
-    find_judges(DATA, n=1, cache=tmp_path)
-    find_judges(other, n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
+    find_judges(other, families=NEURAL, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_test_part_is_not_used(tmp_path):
-    find_judges(DATA, n=1, cache=tmp_path)
-    find_judges(replace(DATA, X_test=DATA.X_test * 0, y_test=DATA.y_test * 0), n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
+    find_judges(replace(DATA, X_test=DATA.X_test * 0, y_test=DATA.y_test * 0), families=NEURAL, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_other_settings_have_other_judges(tmp_path, monkeypatch):
-    find_judges(DATA, n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
     monkeypatch.setattr(module, "JUDGE_CONFIG", replace(module.JUDGE_CONFIG, lr=5e-3))
-    find_judges(DATA, n=1, cache=tmp_path)
+    find_judges(DATA, families=NEURAL, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    find_judges(DATA, n=1)
+    find_judges(DATA, families=NEURAL)
     assert len(list((tmp_path / "sparcets" / "judges").glob("*/weights.safetensors"))) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -142,7 +179,7 @@ def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
 def test_padded_series_are_judged_within_their_lengths(tmp_path):
     X, y = make_series(90)
     padded = sp.Dataset.from_arrays(X, y, lengths=np.full(90, 14))
-    judge = find_judges(padded, n=1, cache=tmp_path)["fcn"]
+    judge = find_judges(padded, families=NEURAL, cache=tmp_path)["neural"]
     noisy = padded.X_test.copy()
     noisy[:, 14:] = 50.0
     np.testing.assert_allclose(
@@ -150,10 +187,7 @@ def test_padded_series_are_judged_within_their_lengths(tmp_path):
     )
 
 
-def test_invalid_arguments_raise(tmp_path):
-    for n in (0, 5, 1.5, True):
-        with pytest.raises(ConfigError, match=r"from 1 to 4 \(bigru, resnet, tcn, transformer\)"):
-            find_judges(DATA, sp.TorchClassifier("fcn"), n=n, cache=tmp_path)
+def test_an_unknown_device_raises(tmp_path):
     with pytest.raises(CapabilityError, match="no device 'tpu9'"):
         find_judges(DATA, device="tpu9", cache=tmp_path)
 
@@ -170,7 +204,7 @@ def test_about_the_same_number_of_steps_for_every_size(monkeypatch):
     assert judge_config(10**6).epochs == 10  # at least that many epochs
 
 
-def test_with_few_series_the_judges_with_the_lowest_loss_are_returned(tmp_path, monkeypatch):
+def test_with_few_series_the_network_with_the_lowest_loss_is_returned(tmp_path, monkeypatch):
     losses = {"fcn": 0.3, "bigru": 1.2, "resnet": 0.1, "tcn": 0.2, "transformer": 0.9}
 
     def fit(self, dataset, progress=None):
@@ -180,17 +214,19 @@ def test_with_few_series_the_judges_with_the_lowest_loss_are_returned(tmp_path, 
     monkeypatch.setattr(sp.TorchClassifier, "fit", fit)
     monkeypatch.setattr(sp.TorchClassifier, "save", lambda self, folder: None)
     few = sp.Dataset.from_arrays(*make_series(50))
-    assert list(find_judges(few, n=3, cache=tmp_path)) == ["fcn", "resnet", "tcn"]
-    assert list(find_judges(few, sp.TorchClassifier("resnet"), n=2, cache=tmp_path)) == ["fcn", "tcn"]
-    many = sp.Dataset.from_arrays(*make_series(120))
-    assert list(find_judges(many, n=3, cache=tmp_path)) == ["fcn", "bigru", "resnet"]  # the others are not trained
+
+    def chosen(data, classifier=None):
+        return find_judges(data, classifier, families=NEURAL, cache=tmp_path)["neural"].architecture
+
+    assert chosen(few) == "resnet" and chosen(few, sp.TorchClassifier("resnet")) == "tcn"
+    assert chosen(sp.Dataset.from_arrays(*make_series(120))) == "fcn"  # the others are not trained
 
 
 def test_judges_are_accurate(tmp_path, monkeypatch):
     monkeypatch.undo()  # the default settings
     empty_memory(monkeypatch)
-    judges = find_judges(DATA, n=1, cache=tmp_path)
-    assert accuracies(judges, DATA)["fcn"] > 0.9
+    judges = find_judges(DATA, families=NEURAL, cache=tmp_path)
+    assert accuracies(judges, DATA)["neural"] > 0.9
 
 
 def test_accuracy_by_hand():
@@ -199,6 +235,10 @@ def test_accuracy_by_hand():
             return np.zeros(len(X), dtype=int)
 
     assert accuracies({"zero": ZeroJudge()}, DATA) == {"zero": np.mean(DATA.y_test == 0)}
+    lopsided = replace(DATA, y_test=np.arange(18) % 6 // 5)  # every sixth series is of class 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_TEST", 6)  # of which one is of class 1
+        assert accuracies({"zero": ZeroJudge()}, lopsided) == {"zero": 5 / 6}
     empty = replace(DATA, X_test=DATA.X_test[:0], y_test=DATA.y_test[:0])
     assert np.isnan(accuracies({"zero": ZeroJudge()}, empty)["zero"])
 

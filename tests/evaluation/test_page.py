@@ -8,6 +8,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.evaluation.evaluate import EXPLANATION_MEASURES
+from sparcets.evaluation.families import FAMILIES
 from sparcets.evaluation.judges import JUDGES
 from sparcets.evaluation.scores import HIGHER, SHAPE, TRUTH, better
 
@@ -21,7 +22,7 @@ def test_every_measure_has_its_line_and_direction() -> None:
         table.update(dict.fromkeys(re.findall(r"`([\w<>]+)`", names), arrow.strip()))
     for name in {*EXPLANATION_MEASURES, *SHAPE, *TRUTH, *HIGHER, "universality", "seconds", "transfer_<judge>"}:
         assert table.get(name) == ARROWS[better(name)], name
-    for judge in JUDGES:
+    for judge in (*JUDGES, *FAMILIES, "transfer_unseen"):
         assert f"`{judge}`" in PAGE
 
 

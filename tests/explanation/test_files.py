@@ -56,6 +56,8 @@ def assert_same(one: Explanation, two: Explanation) -> None:
             assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), field.name
         elif field.name == "info":
             assert a.to_dict() == b.to_dict()
+        elif field.name == "evidence":
+            np.testing.assert_equal(a.to_arrays(), b.to_arrays())
         else:
             assert a == b, field.name
 

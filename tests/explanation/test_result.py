@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparcets.errors import DataError, OutOfRangeError, ShapeError, SparcetsError
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 
@@ -122,14 +123,14 @@ def test_empty_explanation() -> None:
         none.text(0)
 
 
-COLUMNS = ["query", "feature", "start", "end", "mean_change", "units", "answer", "valid"]
+COLUMNS = ["query", "feature", "start", "end", "mean_change", "units", "answer", "valid", "believed"]
 
 
 def test_to_frame_by_hand() -> None:
     info = replace(INFO, units=("m", ""))
     table = explanation(info=info, query_index=np.array([5, 7, 7])).to_frame()
     assert list(table.columns) == COLUMNS
-    assert table[COLUMNS[:-1]].to_numpy().tolist() == [
+    assert table[COLUMNS[:-2]].to_numpy().tolist() == [
         [5, "f0", 0, 2, 1.5, "m", 0],
         [5, "f0", 3, 4, -4.0, "m", 0],
         [5, "f1", 1, 4, 3.0, "", 0],
@@ -137,6 +138,8 @@ def test_to_frame_by_hand() -> None:
     ]
     valid = explanation().valid
     assert table["valid"].tolist() == [valid[0], valid[0], valid[0], valid[2]]
+    known = Evidence(families=("intervals",), support=np.array([[0.0], [0.0], [1.0]]))
+    assert explanation(evidence=known).to_frame()["believed"].tolist() == [False, False, False, True]
 
 
 def test_to_frame_without_units_or_changes() -> None:

@@ -58,6 +58,8 @@ def test_every_field_of_the_explanation(tmp_path: Path, lengths: Any) -> None:
         found, expected = getattr(folder, field.name), getattr(whole, field.name)
         if field.name == "info":
             assert found.to_dict() == expected.to_dict()
+        elif field.name == "evidence":
+            np.testing.assert_equal(found.to_arrays(), expected.to_arrays())
         elif field.name == "seconds":
             assert found == 2 * expected, "the sum over the shards"
         else:
@@ -96,5 +98,6 @@ def test_unfinished_folder(tmp_path: Path) -> None:
     resumed = ShardWriter(tmp_path, SETTINGS)
     found = resumed.finished_shard(0, X, None)
     assert found is not None and len(found) == 5 and resumed.finished_shard(1, X, None) is None
-    with pytest.raises(StorageError, match="to another question: method differs"):
-        ShardWriter(tmp_path, {**SETTINGS, "method": "gan"})
+    for name, other in (("method", {**SETTINGS, "method": "gan"}), ("k", {**SETTINGS, "k": 1}), ("method", {"n": 1})):
+        with pytest.raises(StorageError, match=f"to another question: {name} differs"):
+            ShardWriter(tmp_path, other)

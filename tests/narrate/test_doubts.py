@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.doubts import find_doubts
 from sparcets.narrate.sentences import narrate
@@ -25,11 +26,30 @@ def test_a_good_answer_has_none(answer: Make) -> None:
     [([0, 0, 0], "none of 3 independent judges agrees"), ([1, 0, 0], "only 1 of 3"), ([1, 1, 0, 0], "only 2 of 4")],
 )
 def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
-    measures = {f"transfer_{i}": float(vote) for i, vote in enumerate(votes)}
+    measures = {f"transfer_{i}": float(vote) for i, vote in enumerate(votes)} | {"transfer_unseen": 1.0}
     (doubt,) = find_doubts(answer(SMALL), measures)
     assert doubt.startswith(words) and "fool the model" in doubt
     assert f"Careful: {doubt}" in narrate(answer(SMALL), measures=measures)
     assert narrate(answer(SMALL), short=True, measures=measures).endswith(f"Careful: {doubt}")
+
+
+def test_few_models_of_other_kinds_agree(answer: Make) -> None:
+    families = ("a", "b", "c")
+    trick = answer(SMALL, evidence=Evidence(families=families, support=np.array([[1.0, 0.0, 0.0]])))
+    (doubt,) = find_doubts(trick, {})
+    assert doubt == "few models of other kinds agree, so this may fool the model rather than explain it."
+    assert find_doubts(answer(SMALL, evidence=Evidence(families=families, support=np.ones((1, 3)))), {}) == []
+
+
+@pytest.mark.parametrize(("flips_at", "fragile"), [(0.03, True), (0.1, False)])
+def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragile: bool) -> None:
+    curve = {name: np.array([v]) for name, v in (("share", [flips_at, 0.2]), ("support", [0, 1]), ("valid", [1, 1]))}
+    known = Evidence(families=("a",), support=np.ones((1, 1)), curve=curve)
+    expected = (
+        "the model alone already flips when 3 % of the values that may change do; all models of other kinds follow "
+        "only at 20 %."
+    )
+    assert find_doubts(answer(SMALL, evidence=known), {}) == [expected] * fragile
 
 
 def test_far_from_real_data(answer: Make) -> None:

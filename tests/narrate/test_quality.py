@@ -36,6 +36,13 @@ def test_each_measure_has_a_grade_and_a_sentence(measure: str, values: tuple[flo
     assert words in findings[0].sentence
 
 
+def test_judges_of_families_that_the_method_did_not_use() -> None:
+    (same,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.9)})
+    assert "families" not in same.sentence
+    (other,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.7)})
+    assert other.sentence.endswith("Those of other families than the method used itself agree with 70 %.")
+
+
 def test_intervals_segments_and_time() -> None:
     summary = {
         "valid": line(0.5, low=0.4, high=0.62),

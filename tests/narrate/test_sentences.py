@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.errors import DataError
-from sparcets.explanation.result import Explanation
+from sparcets.explanation.evidence import Evidence
+from sparcets.explanation.result import Explanation, join
 from sparcets.narrate.sentences import narrate
 
 Make = Callable[..., Explanation]
@@ -105,6 +105,24 @@ def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("support", "sentence"),
+    [
+        ([1.0, 0.8, 0.6], "Models of other kinds agree: convolutions, interval quantiles, shapelets."),
+        ([1.0, 0.5, 0.6], "Models of other kinds agree: convolutions, shapelets; not: interval quantiles."),
+        ([0.0, 0.0, 0.5], "Models of other kinds do not agree (convolutions, interval quantiles and shapelets)."),
+        ([np.nan] * 3, None),
+        (None, None),
+    ],
+)
+def test_models_of_other_kinds_where_they_are_known(answer: Make, support: Any, sentence: str | None) -> None:
+    known = Evidence.none(1)
+    if support is not None:
+        known = Evidence(families=("convolutions", "interval quantiles", "shapelets"), support=np.array([support]))
+    text = narrate(answer({(3, 0): 1.0}, evidence=known))
+    assert sentence in text if sentence else "other kinds" not in text
+
+
 def test_an_unchanged_answer(answer: Make) -> None:
     already = answer({}, status=np.array(["unchanged"]))
     for short in (False, True):
@@ -147,15 +165,9 @@ def test_the_text_is_deterministic(answer: Make) -> None:
     assert len({narrate(answer(moves)) for _ in range(3)}) == 1
 
 
-def twice(one: Explanation, two: Explanation) -> Explanation:
-    names = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
-    joined: dict[str, Any] = {n: np.concatenate([getattr(one, n), getattr(two, n)]) for n in names}
-    return replace(one, **joined)
-
-
 def test_text_of_an_explanation_is_that_of_the_answer(answer: Make) -> None:
     one, two = answer({(0, 0): 1.0}), answer({(0, 1): -1.0})
-    both = twice(one, two)
+    both = join([one, two])
     assert [both.text(), both.text(1), both.text(-1)] == [narrate(one), narrate(two), narrate(two)]
     assert both.text(1, short=True) == narrate(two, short=True)
 
@@ -165,7 +177,7 @@ def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> N
 
     from sparcets.evaluation.scores import Scores
 
-    both = twice(answer({(0, 0): 1.0}), answer({(0, 1): -1.0}))
+    both = join([answer({(0, 0): 1.0}), answer({(0, 1): -1.0})])
     frame = pd.DataFrame({"status": ["generated"] * 2, "valid": [1.0, 1.0], "transfer_fcn": [1.0, 0.0]})
     scores = Scores(per_query=frame, summary={}, judges={})
     assert "The one independent judge says well too (fcn)." in both.text(0, scores=scores)

@@ -21,6 +21,7 @@ import numpy as np
 
 import sparcets
 from sparcets.arrays import IntArray
+from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
 from sparcets.config.models import ClassifierConfig
 from sparcets.config.presets import from_preset
@@ -65,7 +66,7 @@ def run_cell(cell: Cell, context: RunContext) -> dict[str, Any]:
     -------
     row
         ``key`` and the cell's fields; ``measures`` (means by name) with their 95 % ``intervals``; ``queries``,
-        ``statuses``, ``accuracy`` of the classifier, ``judges`` (their accuracies), ``fit_s``, ``explain_s``,
+        ``statuses``, ``accuracy`` of the classifier, ``judges`` (accuracies by family), ``fit_s``, ``explain_s``,
         ``history`` (last epoch), ``config`` (resolved, of classifier and explainer), device, versions and commit; or
         ``error`` and ``trace``.
     """
@@ -101,12 +102,12 @@ def failure(error: BaseException) -> dict[str, str]:
 
 
 def prepare(cell: Cell, context: RunContext) -> None:
-    """Train the classifier and the judges that several cells share, unless they are stored already."""
+    """Train the classifier and the network among the judges, which cells share, unless they are stored already."""
     data = load_data(cell)
     classifier = find_classifier(cell, data, context)
     if cell.stability:
         find_classifier(cell, data, context, other_seed=RETRAINED)
-    _judges(data, classifier, context)
+    _train_network(data, classifier, context)
     _free_memory()
 
 
@@ -228,12 +229,18 @@ def _queries(cell: Cell, data: Dataset, target: int | None) -> IntArray:
     return rows[: cell.queries]
 
 
-def _judges(data: Dataset, classifier: TorchClassifier, context: RunContext) -> dict[str, TorchClassifier]:
-    """Return the judges of the data: from the user's cache, or trained by one process at a time."""
+def _judges(data: Dataset, classifier: TorchClassifier, context: RunContext) -> dict[str, Classifier]:
+    """Return the judges of the data; those that are not stored are fitted once per process."""
+    _train_network(data, classifier, context)
+    return find_judges(data, classifier, device=context.device, progress=False)
+
+
+def _train_network(data: Dataset, classifier: TorchClassifier, context: RunContext) -> None:
+    """Train the judge that is stored in the user's cache, by one process at a time."""
     with ExitStack() as stack:
         with suppress(OSError):  # without a writable cache there is nothing to lock
             stack.enter_context(locked(judges_folder().with_name(f"judges-{dataset_digest(data)[:16]}.lock")))
-        return find_judges(data, classifier, device=context.device, progress=False)
+        find_judges(data, classifier, families=["neural"], device=context.device, progress=False)
 
 
 def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[float]] | None:

@@ -43,7 +43,7 @@ def run_plan(
         The cells; one that occurs twice is run once.
     folder
         Folder of the results: ``results.jsonl``, one row per cell, appended when the cell is finished; saved answers in
-        ``explanations``, trained networks in ``classifiers``. Judges are stored in the user's cache.
+        ``explanations``, trained networks in ``classifiers``. Of the judges, the network is stored in the user's cache.
     workers
         Number of processes; 1 runs in this one. More need an importable main module (``if __name__ == "__main__"``).
     device

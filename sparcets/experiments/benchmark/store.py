@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -20,6 +20,7 @@ except ImportError:  # Windows: a single append is atomic there too, but two run
     fcntl = None  # type: ignore[assignment]
 
 RESULTS = "results.jsonl"  # in the folder of a benchmark
+_BY_FAMILIES = "transfer_statistics"  # a measure that all rows measured by families have
 
 # Labels of our own method and of its ablation in rows of earlier versions.
 _OLD_LABELS = {
@@ -131,6 +132,25 @@ def format_row(row: Mapping[str, Any]) -> str:
     named = {name: row["measures"].get(name) for name in ("valid", "transfer", "sparsity", "similarity")}
     numbers = ", ".join(f"{name} {value:.3f}" for name, value in named.items() if value is not None)
     return f"{cell}: {numbers}; {row['fit_s'] + row['explain_s']:.1f} s"
+
+
+def by_families(row: Mapping[str, Any]) -> bool:
+    """Return whether judges of several families measured the row's transfer; in earlier rows, three networks did.
+
+    >>> by_families({"measures": {"transfer": 0.9, "transfer_fcn": 0.9}}), by_families({"error": "E: x"})
+    (False, False)
+    """
+    return _BY_FAMILIES in row.get("measures", {})
+
+
+def with_same_judges(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows with comparable transfer: if some were measured by families, the others are without it."""
+    found = [dict(row) for row in rows]
+    if any(map(by_families, found)):
+        for row in found:
+            if "measures" in row and not by_families(row):
+                row["measures"] = {k: v for k, v in row["measures"].items() if not k.startswith("transfer")}
+    return found
 
 
 def variant(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from sparcets.experiments.benchmark.published import DATASETS, METHODS, TABLE1, Reported
+from sparcets.experiments.benchmark.store import with_same_judges
 from sparcets.report.tables import MISSING as MISSING
 from sparcets.report.tables import number as number
 
@@ -60,7 +61,7 @@ class Runs:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._groups: dict[tuple[str, str, str], list[Row]] = {}
-        for row in {row["key"]: row for row in rows}.values():
+        for row in with_same_judges({row["key"]: row for row in rows}.values()):
             self._groups.setdefault((row["dataset"], row["label"], str(row["target"])), []).append(row)
 
     def finished(self, dataset: str) -> list[Row]:

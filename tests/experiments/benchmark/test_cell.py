@@ -17,6 +17,7 @@ import sparcets as sp
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.files import save_dataset
 from sparcets.evaluation.evaluate import evaluate
+from sparcets.evaluation.families import check_families
 from sparcets.evaluation.judges import find_judges
 from sparcets.experiments.benchmark.cell import RunContext, find_classifier, load_data, run_cell
 from sparcets.experiments.benchmark.plan import Cell, file_digest
@@ -62,7 +63,7 @@ def test_the_measures_are_those_of_evaluate(
         if name != "seconds":
             assert row["measures"][name] == pytest.approx(found["mean"], rel=1e-5, nan_ok=True), name
             assert row["intervals"][name] == pytest.approx([found["low"], found["high"]], rel=1e-5, nan_ok=True), name
-    assert set(row["judges"]) == {"fcn", "bigru", "resnet"} and row["judges"] == pytest.approx(scores.judges, rel=1e-5)
+    assert tuple(row["judges"]) == check_families(None) and row["judges"] == pytest.approx(scores.judges, rel=1e-5)
     assert row["accuracy"] == pytest.approx((classifier.predict(data.X_test) == data.y_test).mean(), rel=1e-5)
     assert row["queries"] == len(rows) == sum(row["statuses"].values())
 
@@ -234,7 +235,7 @@ def test_judges_are_shared_by_all_folders(
     monkeypatch.setattr(sp.TorchClassifier, "fit", lambda s, *a, **k: trained.append(s.architecture) or fit(s, *a, **k))
     monkeypatch.setattr(judges, "_trained", {})  # as in a new process
     again = run_cell(cell, RunContext(tmp_path, "cpu"))
-    assert trained == ["bilstm"] and again["judges"] == row["judges"]
+    assert trained == ["bilstm"] and again["judges"] == row["judges"] and "transfer_statistics" in again["measures"]
 
 
 @pytest.mark.usefixtures("no_judges")

@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.experiments.benchmark.cell import cell_fields
 from sparcets.experiments.benchmark.plan import Cell
-from sparcets.experiments.benchmark.store import ResultStore, format_row, locked, to_plain, variant
+from sparcets.experiments.benchmark.store import (
+    ResultStore,
+    by_families,
+    format_row,
+    locked,
+    to_plain,
+    variant,
+    with_same_judges,
+)
 
 ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
 
@@ -179,6 +187,16 @@ def test_summary_of_a_row() -> None:
         "catching sparcets → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
     )
     assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching sparcets, seed 3: DataError: no"
+
+
+def test_transfer_by_other_judges_is_not_comparable() -> None:
+    old = {"key": "a", "measures": {"valid": 1.0, "transfer": 0.9, "transfer_valid": 0.9, "transfer_fcn": 0.9}}
+    new = {"key": "b", "measures": {"valid": 1.0, "transfer": 0.5, "transfer_neural": 0.5, "transfer_statistics": 0.5}}
+    failed = {"key": "c", "error": "E: x"}
+    assert [by_families(row) for row in (old, new, failed)] == [False, True, False]
+    assert with_same_judges([old, failed]) == [old, failed]
+    assert with_same_judges([old, new, failed]) == [{"key": "a", "measures": {"valid": 1.0}}, new, failed]
+    assert "transfer" in old["measures"]  # the argument is not modified
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,14 @@ def test_of_two_rows_with_one_key_the_last_counts(make_row) -> None:
     assert runs.of("catching", "SPARCE").errors == ()
 
 
+def test_transfer_by_families_is_not_averaged_with_that_by_networks(make_row) -> None:
+    old = make_row(seed=0, transfer=0.9, valid=0.8)
+    new = make_row(seed=1, transfer=0.5, transfer_statistics=0.5, valid=0.6)
+    assert Runs([old]).of(old["dataset"], old["label"], old["target"]).values("transfer") == [0.9]
+    both = Runs([old, new]).of(old["dataset"], old["label"], old["target"])
+    assert both.values("transfer") == [0.5] and both.values("valid") == [0.8, 0.6]
+
+
 def test_values_leave_out_what_is_not_there(make_row) -> None:
     rows = [make_row(valid=None), make_row(seed=1, valid=math.nan), make_row(seed=2, error="E: x"), make_row(seed=3)]
     group = Runs(rows).of("catching", "SPARCE")

@@ -1,0 +1,225 @@
+"""Judges that are no neural networks: classifiers of families that look at a series in different ways.
+
+A family is named after what its classifier looks at. The estimators are those of aeon, except for ``statistics``, which
+needs scikit-learn only. All of them learn from standardised series.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from sparcets.arrays import FloatArray, IntArray, length_mask
+from sparcets.classifiers.base import Classifier
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.scaling import Scaler
+from sparcets.registry import require_extra, unknown_name
+from sparcets.seeding import spawn
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+AEON = ("convolutions", "quantiles", "intervals", "distances")  # families whose estimators are aeon's
+FAMILIES = ("neural", *AEON, "statistics")
+EXTRA = "uea"  # the extra that brings aeon
+SEED = spawn(0, "judge")
+MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
+MIN_STEPS = 9  # the length of the convolutions; shorter series are continued by their last value
+
+# The estimator of each family: module, class and settings; imported on use.
+_ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "convolutions": (
+        "aeon.classification.convolution_based",
+        "MiniRocketClassifier",
+        {"n_kernels": 2000, "random_state": SEED},
+    ),
+    "quantiles": ("aeon.classification.interval_based", "QUANTClassifier", {"random_state": SEED}),
+    "intervals": (
+        "aeon.classification.interval_based",
+        "TimeSeriesForestClassifier",
+        {"n_estimators": 100, "random_state": SEED},
+    ),
+    "distances": (
+        "aeon.classification.distance_based",
+        "KNeighborsTimeSeriesClassifier",
+        {"n_neighbors": 1, "distance": "dtw", "distance_params": {"window": 0.1}},
+    ),
+    "statistics": ("sklearn.ensemble", "ExtraTreesClassifier", {"n_estimators": 200, "random_state": SEED}),
+}
+
+
+def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the families in the order of :data:`FAMILIES`; None means all that are available here."""
+    if families is None:
+        return tuple(name for name in FAMILIES if name not in missing_families())
+    for name in families:
+        if name not in FAMILIES:
+            raise unknown_name("family of judges", name, FAMILIES)
+        if name in AEON:
+            require_aeon()
+    return tuple(name for name in FAMILIES if name in families)
+
+
+def missing_families() -> tuple[str, ...]:
+    """Return the families that need aeon, if it is not installed."""
+    return AEON if find_spec("aeon") is None else ()
+
+
+def require_aeon() -> None:
+    """Raise an error that names the extra to install, unless aeon is there."""
+    if missing_families():
+        require_extra("aeon", f"judges of the families {', '.join(AEON)}", EXTRA)
+
+
+class FamilyJudge(Classifier):
+    """A classifier of one of the families, except ``neural``.
+
+    Parameters
+    ----------
+    family
+        One of :data:`FAMILIES`.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> dataset = Dataset.from_arrays(*make_series(90))
+    >>> judge = FamilyJudge("statistics").fit(dataset)
+    >>> (judge.predict(dataset.X_test) == dataset.y_test).mean().item()
+    1.0
+    """
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+
+    @property
+    def name(self) -> str:
+        """The family."""
+        return self.family
+
+    def fit(self, dataset: Dataset) -> Self:
+        """Learn from the training part."""
+        _, self.n_steps, self.n_features = dataset.X_train.shape
+        self._class_names, self.named = dataset.class_names, True
+        self._scaler = Scaler.fit(dataset.X_train, dataset.lengths_train)
+        rows = np.arange(len(dataset.y_train))
+        if self.family == "distances":
+            rows = choose_rows(dataset.y_train, MAX_REFERENCES, balanced=True)
+        lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
+        with left_as_found():
+            self._estimator = _make_estimator(self.family)
+            self._estimator.fit(self._inputs(dataset.X_train[rows], lengths), dataset.y_train[rows])
+        return self
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        with left_as_found():
+            found = np.asarray(self._estimator.predict_proba(self._inputs(X, lengths)))
+        proba = np.zeros((len(X), self.n_classes))
+        proba[:, np.asarray(self._estimator.classes_, dtype=np.int64)] = found
+        return proba
+
+    def _inputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        """Return what the estimator takes: statistics (batch, columns), or series (batch, features, time)."""
+        standardised = self._scaler.transform(np.asarray(X, dtype=np.float64))
+        inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
+        if self.family == "statistics":
+            return summary_statistics(np.where(inside, standardised, np.nan))
+        series = np.where(inside, standardised, 0.0).astype(np.float32)
+        missing = max(0, MIN_STEPS - X.shape[1])
+        return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
+
+
+def summary_statistics(X: FloatArray) -> FloatArray:
+    """Return simple statistics of each feature over the whole series.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features), with NaN where they are padded.
+
+    Returns
+    -------
+    statistics
+        Mean, standard deviation, minimum, maximum, the three quartiles, mean absolute difference between successive
+        steps, and autocorrelation at lag 1 (batch, 9 * features); 0 where one is not defined.
+
+    Examples
+    --------
+    >>> summary_statistics(np.array([[[0.0], [1.0], [0.0], [1.0]]])).tolist()
+    [[0.5, 0.5, 0.0, 1.0, 0.0, 0.5, 1.0, 1.0, -0.75]]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, for the mean of no values and for 0 / 0
+        mean, std = np.nanmean(X, 1), np.nanstd(X, 1)  # (batch, features)
+        centred = X - mean[:, None]
+        lagged = np.nansum(centred[:, 1:] * centred[:, :-1], 1)
+        power = np.nansum(centred**2, 1)
+        columns = [
+            mean,
+            std,
+            np.nanmin(X, 1),
+            np.nanmax(X, 1),
+            *np.nanquantile(X, (0.25, 0.5, 0.75), axis=1),
+            np.nanmean(np.abs(np.diff(X, axis=1)), 1),
+            lagged / power,
+        ]
+    statistics: FloatArray = np.nan_to_num(np.concatenate(columns, axis=1))
+    return statistics
+
+
+def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
+    """Return at most ``n`` rows, in ascending order; the same ones at every call.
+
+    Parameters
+    ----------
+    y
+        Labels (batch,).
+    n
+        Number of rows.
+    balanced
+        Whether to choose as many rows of each class as possible, instead of keeping the classes' shares.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], (90, 10))
+    >>> np.bincount(y[choose_rows(y, 20)]).tolist(), np.bincount(y[choose_rows(y, 20, balanced=True)]).tolist()
+    ([18, 2], [10, 10])
+    """
+    order = np.random.default_rng(SEED).permutation(len(y))
+    position = np.empty(len(y))
+    for k in np.unique(y):
+        of_class = order[y[order] == k]
+        position[of_class] = np.arange(len(of_class)) / (1 if balanced else len(of_class))
+    return np.sort(order[np.argsort(position[order], kind="stable")[:n]])
+
+
+@contextmanager
+def left_as_found() -> Iterator[None]:
+    """Restore what aeon and numba change: the numbers of threads, NumPy's random state and the filters of warnings.
+
+    Importing and calling them sets the number of threads of PyTorch too; small networks are then many times slower.
+    """
+    n_torch, state = torch.get_num_threads(), np.random.get_state()  # noqa: NPY002
+    numba = sys.modules.get("numba")
+    n_numba = None if numba is None else numba.get_num_threads()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if numba is not None:
+            numba.set_num_threads(n_numba)
+        torch.set_num_threads(n_torch)
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _make_estimator(family: str) -> Any:
+    module, name, settings = _ESTIMATORS[family]
+    return getattr(importlib.import_module(module), name)(**settings)

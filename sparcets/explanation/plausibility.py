@@ -1,0 +1,227 @@
+"""Plausibility of single answers, relative to the training series: distance, values, jumps and limb lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.explanation.evidence import PLAUSIBILITY
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.skeletons import Skeleton, find_skeleton
+
+PER_CLASS = 500  # reference series of each class
+NEIGHBOURS = 5
+TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
+CHUNK = 1024  # series per matrix product, bounding memory
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlausibilityReference:
+    """Real series that answers are compared with; build it with :meth:`fit`.
+
+    Attributes
+    ----------
+    series, labels, lengths
+        At most 500 training series of each class, standardised, flattened and with padding set to 0 (references,
+        time · features) in float32; their classes, and their true lengths.
+    own_distance
+        Mean distance of each reference series to its nearest neighbours of the same class.
+    low, high, max_jump
+        Smallest and largest value, and largest change between consecutive steps, of each feature in all training
+        series (features,).
+    info
+        Names and scale of the data.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series()
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:4], target=1)
+    >>> measured = PlausibilityReference.fit(X, y, e.info).measure(e)
+    >>> {name: values.shape for name, values in measured.items()}
+    {'distance': (4,), 'outside': (4,), 'jumps': (4,), 'stretch': (4,)}
+    >>> measured["outside"].tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+
+    series: FloatArray
+    labels: IntArray
+    lengths: IntArray
+    own_distance: FloatArray
+    low: FloatArray
+    high: FloatArray
+    max_jump: FloatArray
+    info: SeriesInfo
+
+    @classmethod
+    def fit(
+        cls, X: FloatArray, y: IntArray, info: SeriesInfo, *, lengths: IntArray | None = None
+    ) -> PlausibilityReference:
+        """Choose reference series, evenly spaced within each class, and measure the ranges of all series.
+
+        Parameters
+        ----------
+        X, y
+            Training series (batch, time, features) in the data's own units, and their classes (batch,).
+        info
+            Names and scale of the data.
+        lengths
+            True lengths of padded series, or None.
+        """
+        all_lengths = np.full(len(X), X.shape[1]) if lengths is None else lengths
+        rows = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
+        chosen = np.concatenate(rows).astype(np.int64)
+        steps = all_lengths[chosen].astype(np.int64)
+        series = _standardised(X[chosen], steps, info)
+        labels = np.asarray(y[chosen], dtype=np.int64)
+        own = np.full(len(chosen), np.nan)
+        for label in np.unique(labels):
+            of_class = np.flatnonzero(labels == label)
+            distances = _distances(series[of_class], steps[of_class], series[of_class], steps[of_class], X.shape[1])
+            np.fill_diagonal(distances, np.inf)
+            own[of_class] = _mean_of_nearest(distances, len(of_class))
+        low, high, max_jump = _ranges(X, all_lengths)
+        return cls(
+            series=series,
+            labels=labels,
+            lengths=steps,
+            own_distance=own,
+            low=low,
+            high=high,
+            max_jump=max_jump,
+            info=info,
+        )
+
+    def measure(self, answers: Explanation) -> dict[str, FloatArray]:
+        """Return four measures of each counterfactual; padding does not count.
+
+        Parameters
+        ----------
+        answers
+            Answers of any status, with series like those of the fit.
+
+        Returns
+        -------
+        dict
+            An array (answers,) each:
+
+            - ``distance``: mean distance to the 5 nearest reference series of the target class (root mean square of
+              the standardised differences over the steps that both have), as the share of reference series of that
+              class that are closer to their own nearest ones; NaN if the class has fewer than two series
+            - ``outside``: number of changed entries outside the range of their feature in the training series
+            - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any
+              training series
+            - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
+              features form no limb
+        """
+        skeleton = find_skeleton(self.info.feature_names)
+        parts = [self._measure(answers[i : i + CHUNK], skeleton) for i in range(0, max(len(answers), 1), CHUNK)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in PLAUSIBILITY}
+
+    def _measure(self, answers: Explanation, skeleton: Skeleton | None) -> dict[str, FloatArray]:
+        made, n_steps = answers.counterfactual, answers.query.shape[1]
+        lengths = np.full(len(made), n_steps) if answers.lengths is None else answers.lengths
+        inside = length_mask(lengths, len(made), n_steps)
+        changed = answers.changed & inside[..., None]
+        tolerance = TOLERANCE * self.info.span
+        beyond = (made < self.low - tolerance) | (made > self.high + tolerance)
+        steep = np.abs(np.diff(made, axis=1)) > self.max_jump + tolerance  # (answers, time - 1, features)
+        steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
+        return {
+            "distance": self._distance(made, lengths, answers.target),
+            "outside": (beyond & changed).sum((1, 2)).astype(np.float64),
+            "jumps": steep.sum((1, 2)).astype(np.float64),
+            "stretch": np.full(len(made), np.nan) if skeleton is None else _stretch(answers, skeleton, inside),
+        }
+
+    def _distance(self, made: FloatArray, lengths: IntArray, target: IntArray) -> FloatArray:
+        """Return the percentile of the distance to the target class (answers,)."""
+        percentile = np.full(len(made), np.nan)
+        for label in np.unique(target):
+            rows, of_class = np.flatnonzero(target == label), np.flatnonzero(self.labels == label)
+            if len(of_class) < 2:
+                continue
+            standard = _standardised(made[rows], lengths[rows], self.info)
+            distances = _distances(
+                standard, lengths[rows], self.series[of_class], self.lengths[of_class], made.shape[1]
+            )
+            nearest = _mean_of_nearest(distances, len(of_class))
+            percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / len(of_class)
+        return percentile
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything but ``info`` as plain arrays by name, for a file."""
+        names = ("series", "labels", "lengths", "own_distance", "low", "high", "max_jump")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
+        """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
+        return cls(info=info, **arrays)
+
+
+def _evenly_spaced(rows: IntArray) -> IntArray:
+    """Return at most 500 of the rows, at equal distances."""
+    if len(rows) <= PER_CLASS:
+        return rows
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, PER_CLASS).round().astype(np.int64)])
+
+
+def _ranges(X: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return smallest and largest value and largest step of each feature (features,), ignoring padding."""
+    low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
+    jump = np.zeros(X.shape[2])
+    for start in range(0, len(X), CHUNK):
+        part = X[start : start + CHUNK]
+        inside = length_mask(lengths[start : start + CHUNK], len(part), X.shape[1])
+        low, high = np.minimum(low, part[inside].min(0)), np.maximum(high, part[inside].max(0))
+        jump = np.maximum(jump, np.abs(np.diff(part, axis=1))[inside[:, 1:]].max(0, initial=0.0))
+    return low, high, jump
+
+
+def _standardised(X: FloatArray, lengths: IntArray, info: SeriesInfo) -> FloatArray:
+    """Return standardised, flattened series with padding set to 0 (batch, time · features), in float32."""
+    inside = length_mask(lengths, len(X), X.shape[1])[..., None]
+    standard = np.where(inside, info.scaler.transform(X), 0.0).astype(np.float32)
+    return standard.reshape(len(X), X.shape[1] * X.shape[2])
+
+
+def _distances(a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: IntArray, n_steps: int) -> FloatArray:
+    """Return root mean square differences (rows of a, rows of b) over the steps that both series have."""
+    a_inside = length_mask(a_lengths, len(a), n_steps).astype(np.float32)
+    b_inside = length_mask(b_lengths, len(b), n_steps).astype(np.float32)
+    a_squares = (a**2).reshape(len(a), n_steps, -1).sum(2)  # (rows of a, time)
+    b_squares = (b**2).reshape(len(b), n_steps, -1).sum(2)
+    # Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab; padding is 0 in the products and masked in the squares.
+    squares = a_squares @ b_inside.T + a_inside @ b_squares.T - 2 * (a @ b.T)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (a_inside @ b_inside.T)))
+
+
+def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
+    """Return the mean of the 5 smallest distances of each row (rows, references); NaN with fewer than 2 references."""
+    k = min(NEIGHBOURS, n_references - 1)  # a reference series has one neighbour less than there are series
+    if k < 1:
+        return np.full(len(distances), np.nan)
+    return np.asarray(np.partition(distances, k - 1, axis=1)[:, :k].mean(1))
+
+
+def _stretch(answers: Explanation, skeleton: Skeleton, inside: BoolArray) -> FloatArray:
+    """Return the largest relative change of a limb's length over limbs and steps (answers,)."""
+    largest = np.zeros(len(answers))
+    for limb in skeleton.limbs:
+        start, end = (list(skeleton.points[point]) for point in limb)
+        before, after = (
+            np.linalg.norm(X[..., end].astype(np.float64) - X[..., start], axis=-1)  # (answers, time)
+            for X in (answers.query, answers.counterfactual)
+        )
+        change = np.where(inside, np.abs(after - before), 0.0)
+        relative = np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0)
+        largest = np.maximum(largest, relative.max(1))
+    return largest
