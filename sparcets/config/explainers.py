@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, see :mod:`~sparcets.explainers.sparcets`
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MethodConfig(Config):
     """What every method has.
@@ -94,21 +97,21 @@ class ExplainerConfig(MethodConfig):
             adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0
         )
     )
-    auxiliaries: int | None = None  # auxiliary classifiers to be convinced too; None: by the data; 0: the model alone
+    families: tuple[str, ...] = FAMILIES  # kinds of models that an answer must convince too
+    believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
+    proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
     gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window
-    prototypes: Literal["auto", "always", "never"] = "auto"  # move towards real series; auto: if better, on few series
     min_sparsity_weight: float = 0.3  # smallest and
     max_sparsity_weight: float = 10.0  # largest factor of the sparsity term that the generator is trained for
     ramp: float = 0.33  # share of the training over which the sparsity term is phased in
-    min_agreement: float = 0.9  # least probability of the target, over the ensemble, that pruning must keep
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         checks = [
             (
-                self.auxiliaries is None or 0 <= self.auxiliaries <= 8,
-                f"'auxiliaries' must be 0 to 8, got {self.auxiliaries}",
+                len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES),
+                f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}",
             ),
             (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (
@@ -120,7 +123,6 @@ class ExplainerConfig(MethodConfig):
                 any(v for k, v in self.weights.to_dict().items() if k != "adversarial"),
                 "'weights' must have another term than 'adversarial' > 0",
             ),
-            (0 < self.min_agreement < 1, f"'min_agreement' must be between 0 and 1, got {self.min_agreement}"),
         ]
         return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
@@ -131,8 +133,8 @@ class ExplainerConfig(MethodConfig):
             generator=GatedGeneratorConfig(hidden=8, layers=2),
             critic=CriticConfig(hidden=16, layers=2),
             train=AutoTrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
-            auxiliaries=1,
-            prototypes="never",
+            families=("convolutions", "quantiles", "intervals"),
+            proposals="generator",
         )
 
 

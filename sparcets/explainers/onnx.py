@@ -36,9 +36,9 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
     """Write the generator of a fitted explainer as ONNX, having compared the two; return their largest difference.
 
     The file takes ``series`` (batch, time, features) float32 in the data's own units, and ``target`` (batch,) int64,
-    the target classes, unless the generator was fitted for one class alone; one that uses prototypes also takes
-    ``prototype`` (batch, time, features), a real series of the target class for each query. It gives ``counterfactual``
-    (batch, time, features). Names of features and classes are in its metadata.
+    the target classes, unless the generator was fitted for one class alone. It gives ``counterfactual`` (batch, time,
+    features). Names of features and classes are in its metadata. Of an ``Explainer``, the file is the first pass only:
+    the search for queries whose generated answer is not believed is part of ``explain``.
 
     Parameters
     ----------
@@ -79,27 +79,30 @@ class _Counterfactual(nn.Module):
     ) -> None:
         super().__init__()
         self.generator, self.point, self.conditional = generator, point, conditional
-        self.uses_prototype = bool(getattr(generator, "uses_prototype", False))
         self.register_buffer("center", torch.tensor(info.scaler.center, dtype=torch.float32))
         self.register_buffer("scale", torch.tensor(info.scaler.scale, dtype=torch.float32))
 
-    def forward(self, series: Tensor, target: Tensor | None = None, prototype: Tensor | None = None) -> Tensor:
+    def forward(self, series: Tensor, target: Tensor | None = None) -> Tensor:
         x = (series - self.center) / self.scale
         if self.point is None:
             delta = self.generator(x, target)
         else:
-            near = None if prototype is None else (prototype - self.center) / self.scale
             # Made from the series, so that the size of the batch stays dynamic.
             log_weight = torch.zeros_like(series[:, 0, 0]) + self.point.log_sparsity_weight
-            delta = self.point.residual_scale * self.generator(x, target, log_weight, near)
+            delta = self.point.residual_scale * self.generator(x, target, log_weight)
         return torch.where(delta == 0, series, series + delta * self.scale)
 
 
 def _module(explainer: BaseExplainer[Any]) -> _Counterfactual:
     info = explainer._fitted()
     if isinstance(explainer, Explainer):
-        point = best_point(explainer.trade_off_)
-        made = _Counterfactual(explainer._fitted_model().generator, info, point=point, conditional=True)
+        generator = explainer._fitted_model().generator
+        if generator is None:
+            raise CapabilityError(
+                "this Explainer answers by a search, which is no network that could be exported. Fit it with "
+                "ExplainerConfig(proposals='generator'), and its generator, the first pass of explain, is exported."
+            )
+        made = _Counterfactual(generator, info, point=best_point(explainer.trade_off_), conditional=True)
     elif isinstance(explainer, AdversarialExplainer):
         conditional = explainer._target is None
         made = _Counterfactual(explainer._fitted_generator(), info, point=None, conditional=conditional)
@@ -118,8 +121,6 @@ def _inputs(module: _Counterfactual, info: SeriesInfo, batch: int) -> dict[str, 
     given: dict[str, Any] = {"series": info.scaler.inverse(rng.standard_normal(shape)).astype(np.float32)}
     if module.conditional:
         given["target"] = rng.integers(0, info.n_classes, batch)
-    if module.uses_prototype:
-        given["prototype"] = info.scaler.inverse(rng.standard_normal(shape)).astype(np.float32)
     return given
 
 

@@ -1,13 +1,13 @@
-"""The ensemble that answers must convince: the explained classifier, auxiliary classifiers, and a selector.
+"""The ensemble that answers are optimised against: the explained classifier and classifiers of other families.
 
-A change that moves the explained classifier and auxiliary classifiers of other architectures alike is a change of class
-rather than an adversarial perturbation of one network. The selector is one more classifier, against which no answer is
-optimised; it chooses between answers. Evaluation uses classifiers with other seeds, so that none is used twice.
+A change that moves the explained classifier and classifiers of families that have nothing in common alike is a change
+of class rather than an adversarial perturbation. The selector, with other seeds, has no part in the optimisation; it
+chooses between answers. Evaluation uses classifiers of its own, so that none is used twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,29 +22,39 @@ from sparcets.config.explainers import ExplainerConfig
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
-from sparcets.explainers.sparcets.sizing import configured_sizes
+from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
+from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
+from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 
-ARCHITECTURES = ("fcn", "resnet", "tcn", "bilstm")  # of the auxiliary classifiers, cycled
-SELECTOR = "resnet"  # the architecture that is hardest to convince
-AUXILIARY_SEED = "witness"  # name in the seeds; an older word, kept so that the same seed gives the same networks
-PATIENCE = 0.5  # early stopping, as a share of the epochs: recurrent networks begin to learn late
+MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
+NETWORK_STEPS = 400
+MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
+LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
-AUXILIARY_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=128, lr=5e-3, epochs=400, patience=4)
+NETWORK_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=64, lr=5e-3, epochs=400, patience=200)
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Classifiers that the counterfactuals are optimised against.
+    """Classifiers that the counterfactuals are optimised against, and the selector.
 
     Attributes
     ----------
-    members
-        The explained classifier, or the surrogate of a black box, then the auxiliary classifiers.
+    explained
+        The explained classifier, or the surrogate of a black box.
+    networks
+        Of the neural family.
+    families
+        Classifiers of the other families.
+    levels
+        Probability of each class at which each head is as convinced as by a real series (heads, classes).
+    explained_accuracy
+        Share of the training series that the explained classifier, or the surrogate, predicts as labelled.
     selector
-        A classifier that has no part in training and search.
+        Classifiers that have no part in training and search.
     scaler
         From standardised units, in which series are given here, to the data's own units.
     device
@@ -53,8 +63,12 @@ class Ensemble:
         Whether the data are float64; if so, the classifiers receive float64.
     """
 
-    members: Sequence[DifferentiableClassifier]
-    selector: DifferentiableClassifier
+    explained: DifferentiableClassifier
+    networks: Sequence[TorchClassifier]
+    families: Sequence[FamilyClassifier]
+    levels: Tensor
+    explained_accuracy: float
+    selector: Selector
     scaler: Scaler
     device: torch.device
     double: bool = False
@@ -68,52 +82,47 @@ class Ensemble:
         )
         return scale, center
 
-    def _raw(self, x: Tensor) -> Tensor:
+    def to_raw(self, x: Tensor) -> Tensor:
         """Return standardised series in the data's own units."""
         scale, center = self.scale_and_center
         return x.to(scale.dtype) * scale + center
 
-    def log_proba(self, x: Tensor, *, with_selector: bool = False) -> Tensor:
-        """Return log-probabilities of standardised series (members, batch, classes), with gradients.
+    def log_proba(self, x: Tensor) -> Tensor:
+        """Return log-probabilities (heads, batch, classes) of standardised series, the explained one's first."""
+        raw = self.to_raw(x)
+        networks = [net.log_proba(raw.to(net.device)).to(x.device).float() for net in (self.explained, *self.networks)]
+        return torch.cat([torch.stack(networks), *(family(x) for family in self.families)])
 
-        With ``with_selector``, those of the selector come last.
+    def members(self) -> list[Callable[[Tensor], Tensor]]:
+        """Return functions from series in the data's own units to log-probabilities (heads, batch, classes).
+
+        The explained classifier comes first; a training may call some of the others only.
         """
-        members = [*self.members, self.selector] if with_selector else self.members
-        raw = self._raw(x)
-        return torch.stack([member.log_proba(raw.to(member.device)).to(x.device).float() for member in members])
+        scale, center = self.scale_and_center
 
-    @torch.no_grad()
-    def agreement(self, x: Tensor, target: Tensor, required: Tensor | None = None) -> Tensor:
-        """Return the least probability of the target over all members (batch,).
+        def of_network(net: DifferentiableClassifier) -> Callable[[Tensor], Tensor]:
+            return lambda raw: net.log_proba(raw.to(net.device)).to(self.device).float()[None]
 
-        Parameters
-        ----------
-        x, target
-            Standardised series (batch, time, features) and target classes (batch,).
-        required
-            Probabilities (batch,) that the caller compares the result with. On a CPU, members are skipped once another
-            member gives less; the result is then some value below ``required``.
-        """
-        if required is None or x.device.type != "cpu":  # on a GPU, skipping would need synchronisation
-            return target_log_proba(self.log_proba(x), target).amin(0).exp()
-        raw, least = self._raw(x), torch.ones(len(x))
-        for member in reversed(self.members):  # the auxiliary classifiers are harder to convince than the explained one
-            left = torch.nonzero(least >= required)[:, 0]
-            if not len(left):
-                break
-            some, targets = (raw, target) if len(left) == len(x) else (raw[left], target[left])
-            log_proba = member.log_proba(some.to(member.device)).float().to("cpu")
-            least[left] = torch.minimum(least[left], log_proba.gather(1, targets[:, None])[:, 0].exp())
-        return least
+        def of_family(family: FamilyClassifier) -> Callable[[Tensor], Tensor]:
+            return lambda raw: family(((raw - center) / scale).float())
+
+        networks = [of_network(net) for net in (self.explained, *self.networks)]
+        return networks + [of_family(family) for family in self.families]
+
+    def believe(self, x: Tensor, target: Tensor) -> Belief:
+        """Return what the selector says of standardised series."""
+        return self.selector.ask(x, self.to_raw(x), target)
 
 
 def target_log_proba(log_proba: Tensor, target: Tensor) -> Tensor:
-    """Return the log-probabilities of the targets (members, batch) from those of all classes."""
+    """Return the log-probabilities of the targets (heads, batch) from those of all classes."""
     return log_proba.gather(2, target[None, :, None].expand(len(log_proba), -1, 1))[:, :, 0]
 
 
 def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:
-    """Train the auxiliary classifiers, the selector and, for a black box, the surrogate.
+    """Fit the classifiers of all families, the selector and, for a black box, the surrogate.
+
+    A classifier that is no better than always predicting the most frequent class is left out.
 
     Parameters
     ----------
@@ -122,85 +131,90 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     classifier
         The explained one.
     config
-        Number of auxiliary classifiers, noise, device.
+        Families, noise, device.
     seed
         Of all trainings.
     """
     device = resolve_device(config.device)
-    sizes = configured_sizes(config, len(rows), job.info.n_features, on_gpu=device.type == "cuda")
-    X, y, n = job.X[rows], job.y[rows], sizes.auxiliaries
+    X, y, K = job.X[rows], job.y[rows], job.info.n_classes
+    x = torch.as_tensor(job.info.scaler.transform(X).astype(np.float32), device=device)
+    names = () if config.believed_by == "model" else config.families
+    chance = float(np.bincount(y).max() / len(y))
 
-    def train(number: int, noise: float) -> TorchClassifier:
-        return train_auxiliary(
-            X,
-            y,
-            job.info.class_names,
-            number=number,
-            noise=noise,
-            steps=sizes.auxiliary_steps,
-            seed=seed,
-            device=config.device,
-            progress=job.progress,
+    def network(role: str, architecture: str, noise: float) -> list[TorchClassifier]:
+        if NEURAL not in names:
+            return []
+        net = train_network(
+            X, y, job.info.class_names, architecture, noise=noise, seed=spawn(seed, role), config=config
         )
+        return [net] if np.mean(net.predict_unchecked(X) == y) > chance else []
 
-    auxiliaries = [train(i, config.noise if learns_with_noise(i) else 0.0) for i in range(n)]
-    selector = train(selector_number(n), 0.0)
-    member = classifier
-    if not isinstance(member, DifferentiableClassifier):
-        # "student": the older word for a surrogate, kept so that the same seed gives the same network.
-        member = distill(
-            member,
-            X,
-            class_names=job.info.class_names,
-            seed=spawn(seed, "student"),
-            device=config.device,
-            progress=job.progress,
+    with progress_bar("fitting models of other kinds", 2 * len(names) + 1, show=job.progress) as bar:
+
+        def fit(role: str, family: str) -> FamilyClassifier:
+            some = choose_series(y, spawn(seed, f"{role} {family}"))
+            make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
+            made = make(family, x[torch.as_tensor(some, device=device)], y[some], K, spawn(seed, f"{role} {family}"))
+            bar.advance(1, family)
+            return made
+
+        others = [name for name in names if name != NEURAL]
+        members, judges = (
+            [made for name in others if (made := fit(role, name)).accuracy > chance] for role in ("member", "judge")
         )
-    return Ensemble(
-        members=(member, *auxiliaries),
+        networks = network("member", MEMBER, config.noise)
+        selector = Selector(networks=network("judge", JUDGE, 0.0), judges=judges)
+        explained = classifier
+        if not isinstance(explained, DifferentiableClassifier):
+            bar.advance(0, "surrogate")
+            # "student": the older word for a surrogate, kept so that the same seed gives the same network.
+            explained = distill(
+                explained,
+                X,
+                class_names=job.info.class_names,
+                seed=spawn(seed, "student"),
+                device=config.device,
+                progress=job.progress,
+            )
+        bar.advance()
+    ensemble = Ensemble(
+        explained=explained,
+        networks=networks,
+        families=members,
+        levels=torch.zeros(0, K, device=device),
+        explained_accuracy=float(np.mean(explained.predict_unchecked(X) == y)),
         selector=selector,
         scaler=job.info.scaler,
         device=device,
         double=job.X.dtype == np.float64,
     )
+    return replace(ensemble, levels=_levels(ensemble, x, y, K))
 
 
-def learns_with_noise(number: int) -> bool:
-    """Return whether an auxiliary classifier is trained with noise: every other one, shifted by one in each cycle.
-
-    Noise makes a network rely on large and lasting features; those trained without it are more like the
-    classifiers of an evaluation, and harder to convince.
-
-    >>> [learns_with_noise(i) for i in range(8)]
-    [True, False, True, False, False, True, False, True]
-    """
-    cycle, position = divmod(number, len(ARCHITECTURES))
-    return (cycle + position) % 2 == 0
-
-
-def selector_number(n_auxiliaries: int) -> int:
-    """Return the number of the selector: the first of its architecture after the last cycle of auxiliary classifiers.
-
-    >>> selector_number(0), selector_number(4), selector_number(5)
-    (5, 9, 9)
-    """
-    cycles = n_auxiliaries // len(ARCHITECTURES) + 1
-    return cycles * len(ARCHITECTURES) + ARCHITECTURES.index(SELECTOR)
+@torch.no_grad()
+def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, n_classes: int) -> Tensor:
+    """Return the median probability that each head gives to real series of their class (heads, classes), bounded."""
+    rows = np.linspace(0, len(y) - 1, min(len(y), LEVEL_SERIES)).astype(np.int64)
+    proba = torch.cat(
+        [ensemble.log_proba(x[torch.as_tensor(part)]) for part in np.array_split(rows, 8) if len(part)], 1
+    )
+    levels = torch.full((len(proba), n_classes), MAX_LEVEL, device=x.device)
+    for k in np.unique(y[rows]):
+        levels[:, k] = proba[:, torch.as_tensor(y[rows] == k), k].exp().median(1).values
+    return levels.clamp(1 / n_classes, MAX_LEVEL)
 
 
-def train_auxiliary(
+def train_network(
     X: FloatArray,
     y: IntArray,
     class_names: tuple[str, ...],
+    architecture: str,
     *,
-    number: int,
     noise: float,
-    steps: int,
     seed: int,
-    device: str = "auto",
-    progress: bool | None = None,
+    config: ExplainerConfig,
 ) -> TorchClassifier:
-    """Train one small classifier.
+    """Train one small network.
 
     Parameters
     ----------
@@ -208,31 +222,15 @@ def train_auxiliary(
         Checked series (batch, time, features) in the data's own units, and labels (batch,).
     class_names
         Names of all classes by index; of some there may be no series.
-    number
-        Which one: its number decides architecture and seed.
+    architecture
+        Of the network.
     noise
         Standard deviation of the noise in training, in standard deviations of each series.
-    steps
-        Of optimisation, at most.
-    seed, device
-        Same seed, number and device, same classifier.
-    progress
-        Whether to draw a progress bar; None draws it on a terminal.
-
-    Examples
-    --------
-    >>> from sparcets.testing.data import make_series
-    >>> X, y = make_series(60)
-    >>> train_auxiliary(X, y, ("a", "b", "c"), number=0, noise=0.3, steps=300, seed=0)
-    TorchClassifier('fcn', 4 features, 3 classes)
+    seed
+        Same seed and device, same network.
+    config
+        Device.
     """
-    config = AUXILIARY_CONFIG.sized(len(X), steps=steps)
-    config = replace(
-        config,
-        noise=noise,
-        device=device,
-        patience=max(1, round(PATIENCE * config.epochs)),
-        seed=spawn(seed, f"{AUXILIARY_SEED} {number}"),
-    )
-    classifier = TorchClassifier(ARCHITECTURES[number % len(ARCHITECTURES)], config)
-    return classifier.fit_unchecked(X, y, None, class_names, named=True, progress=progress)
+    settings = replace(NETWORK_CONFIG.sized(len(X), steps=NETWORK_STEPS), noise=noise, device=config.device, seed=seed)
+    settings = replace(settings, patience=max(1, settings.epochs // 2))
+    return TorchClassifier(architecture, settings).fit_unchecked(X, y, None, class_names, named=True, progress=False)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from sparcets.arrays import IntArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.datasets.splits import stratified_split
@@ -27,6 +26,7 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.explainers.sparcets.critic import Critic
+from sparcets.explainers.sparcets.curve import measure_curve, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
@@ -42,9 +42,12 @@ from sparcets.explainers.sparcets.operating_point import (
 )
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.search import answer
+from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
 from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
+from sparcets.explanation.evidence import Evidence
+from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar
@@ -57,14 +60,15 @@ from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
 
 log = logging.getLogger(__name__)
-FEW_SERIES = 400  # with fewer, generators with and without prototypes are trained, and the better one is kept
-VERY_FEW_SERIES = 100  # with fewer, only one with prototypes: free residuals need more data
+MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
+FEW_SERIES = 100  # with fewer, none are held out
 HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
 MAX_HELD_OUT = 512  # maximum number of held-out queries
+MAX_SEARCHED = 16  # held-out queries that are searched, where the search answers alone
+CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
-SECOND_CHECKPOINT = "with_prototypes"  # subfolder for the checkpoint of the second generator
 # Names in the seeds; older words, kept so that the same seed gives the same result.
-SEED_WITH_PROTOTYPES, SEED_WITHOUT, SEED_HELD_OUT = "guided", "free", "watched"
+SEED_GENERATOR, SEED_HELD_OUT = "free", "watched"
 ADVICE = (
     "To do better: train longer (train.epochs), lower weights.sparsity, or look at the classifier and the data: if "
     "other classifiers disagree with yours, it may rely on features that they do not use."
@@ -72,12 +76,16 @@ ADVICE = (
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
-    """Counterfactuals that transfer to other classifiers; one conditional generator serves every target class.
+    """Counterfactuals that models of every kind believe; one fit serves every target class.
 
-    A generator proposes sparse residuals. They are trained to be classified as the target not only by the explained
-    classifier but also by auxiliary classifiers of other architectures, under noise, and to look real to a critic.
-    Where the generator does not reach the target, the fallbacks are gradient refinement and the nearest training
-    series; if both fail, the answer is ``not_found`` with a reason.
+    An answer must convince the explained classifier and classifiers of other families: a network, random convolutions,
+    interval quantiles and interval statistics. A selector, classifiers of the same families that no answer is optimised
+    against, decides which answers are believed; the believed one with the fewest changes is given. Where none is
+    believed, it is the most believed one, and ``explanation.believed`` says so.
+
+    With many training series a generator proposes answers in one pass. Where it does not convince, and with fewer
+    series altogether, each query is searched: gates on the way to real series of the target class, opened as little as
+    the ensemble needs. If nothing reaches the target, the answer is ``not_found`` with a reason.
 
     Parameters
     ----------
@@ -99,6 +107,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     """
 
     config_class = ExplainerConfig
+    supports_curve = True
 
     def __init__(
         self,
@@ -118,7 +127,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         """The method's name in the registry."""
         return "sparcets"
 
-    # Fit: an ensemble, then a generator (with prototypes, without, or both), then the operating point.
+    # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
         fit_with_restart(job, lambda attempt: self._train(job, attempt), lambda attempt: self._identity(job, attempt))
@@ -132,45 +141,40 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         seed = spawn(self.config.seed, f"attempt {attempt}")
         rows, held_out = _split(job.y, spawn(seed, "held out"))
         ensemble = train_ensemble(job, rows, self.classifier, self.config, seed)
-        prototypes = Prototypes.choose(job, self.classifier, seed)
         queries, target = _held_out_queries(job, held_out, self.classifier, seed)
-        tried: list[tuple[FittedModel, list[OperatingPoint], History]] = []
-        for uses_prototype in self._kinds_tried(len(job.X), len(prototypes)):
-            generator, history = self._train_generator(job, attempt, rows, ensemble, uses_prototype)
-            model = FittedModel(
-                generator=generator,
-                ensemble=ensemble,
-                prototypes=prototypes,
-                log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
-                residual_scales=RESIDUAL_SCALES[:1]
-                if uses_prototype
-                else RESIDUAL_SCALES,  # real series are not scaled
-                min_agreement=self.config.min_agreement,
-            )
-            n_mutable = int(job.constraints.mutable.sum())
+        proposals, many = self.config.proposals, len(job.X) >= MANY_SERIES
+        uses_generator = proposals == "generator" or (proposals == "auto" and many)
+        generator, history = None, History()
+        if uses_generator:
+            generator, history = self._train_generator(job, attempt, rows, ensemble)
+        model = FittedModel(
+            ensemble=ensemble,
+            prototypes=Prototypes.choose(job, self.classifier, seed),
+            reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
+            generator=generator,
+            searches=True,
+            log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
+            residual_scales=RESIDUAL_SCALES,
+        )
+        n_mutable = int(job.constraints.mutable.sum())
+        if generator is None:
+            request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
+            points = measure_search(model, self.classifier, request, n_mutable)
+        else:
             points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
-            tried.append((model, points, history))
-            with_or_without = "with" if uses_prototype else "without"
-            log.info("%s prototypes: %s", with_or_without, summarise(points, best_point(points)))
-        model, points, history = max(tried, key=lambda one: best_point(one[1]).score)
+            self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
-        self._check_model(job, model, queries, target)
-
-    def _kinds_tried(self, n_series: int, n_prototypes: int) -> tuple[bool, ...]:
-        """Return ``uses_prototype`` of each generator to train; False if the classifier leaves no prototype at all."""
-        if self.config.prototypes == "never" or not n_prototypes:
-            return (False,)
-        if self.config.prototypes == "always" or n_series < VERY_FEW_SERIES:
-            return (True,)
-        return (False, True) if n_series < FEW_SERIES else (False,)
+        chosen = best_point(points)
+        log.info(summarise(points, chosen))
+        if chosen.valid < FEW_VALID:
+            log.warning("%s %s", summarise(points, chosen), ADVICE)
 
     def _train_generator(
-        self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble, uses_prototype: bool
+        self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble
     ) -> tuple[GatedGenerator, History]:
         config, info, device = self.config, job.info, ensemble.device
-        name = SEED_WITH_PROTOTYPES if uses_prototype else SEED_WITHOUT
-        seed = spawn(spawn(config.seed, f"attempt {attempt}"), name)
+        seed = spawn(spawn(config.seed, f"attempt {attempt}"), SEED_GENERATOR)
         sizes = configured_sizes(config, len(rows), info.n_features, on_gpu=device.type == "cuda")
         # Batches of queries, target classes, and real series of those classes.
         pairing = Pairing(
@@ -185,9 +189,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         epochs = config.train.epochs or -(-sizes.steps // len(pairing))
         with seeded(spawn(seed, "weights"), device):
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
-            generator = build_generator(
-                config, info, mutable, hidden=sizes.hidden, layers=sizes.layers, uses_prototype=uses_prototype
-            )
+            generator = build_generator(config, info, mutable, hidden=sizes.hidden, layers=sizes.layers)
             critic = Critic(
                 n_features=info.n_features,
                 n_targets=info.n_classes,
@@ -199,14 +201,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             critic.to(device),
             Projection(job.constraints, info.scaler).to(device),
             Objective(
-                # With prototypes the values come from real series, so the adversarial term is off.
-                replace(config.weights, adversarial=0.0) if uses_prototype else config.weights,
+                config.weights,
                 n_mutable=int(job.constraints.mutable.sum()),
                 trains_sparsity=True,
                 domain_losses=self.domain_losses,
                 hinge=True,
             ),
-            [_on_device(member, device) for member in ensemble.members],
+            ensemble.members(),
             x=torch.tensor(info.scaler.transform(job.X[rows]), dtype=torch.float32, device=device),
             center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
             scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
@@ -221,8 +222,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         callbacks: list[Callback] = [history, DivergenceCheck()]
         start = 0
         if job.checkpoint is not None:
-            second = uses_prototype and config.prototypes == "auto"  # the checkpoint of the first is kept
-            folder = job.checkpoint / SECOND_CHECKPOINT if second else job.checkpoint
+            folder = job.checkpoint
             identity = self._identity(job, attempt)
             checkpoint = build_checkpoint(folder, step, history, identity=identity, job=job, classifier=self.classifier)
             start = checkpoint.resume()
@@ -244,19 +244,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         # A method of its own, so that the speed benchmark can time some steps instead.
         training.run(f"training {self.method}", progress)
 
-    def _check_model(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
-        """Detect a generator that changes nothing, features that it never changes, and one that reaches few targets."""
+    def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
+        """Detect a generator that changes nothing, and features that it never changes."""
         x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=model.device)
-        prototype = model.nearest_prototype(x, target)
-        targets = torch.as_tensor(target, device=model.device)
-        delta = model.propose(x, targets, model.log_sparsity_weights[0], prototype)
+        delta = model.propose(x, torch.as_tensor(target, device=model.device), model.log_sparsity_weights[0])
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         self.silent_features_ = tuple(np.array(job.info.feature_names)[job.constraints.mutable & ~moved].tolist())
-        chosen = best_point(self.trade_off_)
-        if chosen.valid < FEW_VALID:
-            log.warning("%s %s", summarise(self.trade_off_, chosen), ADVICE)
 
     # Explain: one pass on the GPU where that is enough, the search everywhere else.
 
@@ -267,9 +262,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             return
         began = time.perf_counter()
         explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), info)
-        left = np.flatnonzero(explanation.status == "not_found")
+        believed = self._ask(explanation).believed.cpu().numpy()
+        left = np.flatnonzero((explanation.status != "unchanged") & ~(explanation.valid & believed))
         bar.advance(len(explanation) - len(left))
-        if len(left):  # the few that one pass does not answer
+        if len(left):  # those that one pass does not answer
             rest = replace(block, X=block.X[left], target=explanation.target[left])
             explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, options, bar))))
         settings, seconds = self._settings, time.perf_counter() - began
@@ -278,21 +274,42 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _explain(self, request: Request) -> Answers:
         return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
 
+    def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
+        model = self._fitted_model()
+        return Evidence(
+            families=model.ensemble.selector.families,
+            support=self._ask(answers).support.cpu().double().numpy(),
+            plausibility=model.reference.measure(answers),
+        )
+
+    def _ask(self, answers: Explanation) -> Belief:
+        """Return what the selector says of the counterfactuals."""
+        model, scaler = self._fitted_model(), self._fitted().scaler
+        x = torch.as_tensor(scaler.transform(answers.counterfactual).astype(np.float32), device=model.device)
+        return model.ensemble.believe(x, torch.as_tensor(answers.target, device=model.device))
+
+    def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
+        request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
+        return measure_curve(request, answers, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+
     def summary(self) -> str:
-        """Say in a few lines what was trained, how good it is, and what to change if it is not."""
+        """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
         if self._model is None or self.info_ is None:
             return super().summary()
         model, chosen = self._model, best_point(self.trade_off_)
-        kind = "moves towards real series" if model.generator.uses_prototype else "generates residuals freely"
-        others = len(model.ensemble.members) - 1
-        lines = [
-            super().summary(),
-            f"A generator that {kind}, trained with {others} auxiliary classifier{'s' * (others != 1)} for "
-            f"{len(self.history_.get('generator', []))} epochs.",
-            summarise(self.trade_off_, chosen),
-        ]
-        if model.generator.uses_prototype:
-            lines.append("Measured with the nearest real series only; explain tries several and takes the best.")
+        families = model.ensemble.selector.families
+        how = "A search answers"
+        if model.generator is not None:
+            epochs = len(self.history_.get("generator", []))
+            how = f"A generator, trained for {epochs} epochs, answers; a search, where its answer is not believed"
+        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, chosen)]
+        if families:
+            lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
+        else:
+            lines.append(
+                "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
+            )
+        lines += self._weaker_than()
         if not isinstance(self.classifier, DifferentiableClassifier):
             lines.append(
                 "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
@@ -302,6 +319,18 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
             lines.append(ADVICE)
         return "\n".join(lines)
+
+    def _weaker_than(self) -> list[str]:
+        """Return a line where models of other kinds are clearly more accurate than the classifier."""
+        ensemble = self._fitted_model().ensemble
+        own = ensemble.explained_accuracy
+        better = [f"{one.family} ({one.accuracy:.2f})" for one in ensemble.families if one.accuracy > own + CLEARLY]
+        if not better:
+            return []
+        return [
+            f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
+            f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
+        ]
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:
@@ -318,7 +347,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
 def _split(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
     """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
-    if len(y) < VERY_FEW_SERIES or np.bincount(y).min() < 4:
+    if len(y) < FEW_SERIES or np.bincount(y).min() < 4:
         rows = np.arange(len(y), dtype=np.int64)
         return rows, rows
     return stratified_split(y, test_size=HELD_OUT, seed=seed)
@@ -338,5 +367,8 @@ def _held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed:
     return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
-def _on_device(model: DifferentiableClassifier, device: torch.device) -> Callable[[Tensor], Tensor]:
-    return lambda raw: model.log_proba(raw.to(model.device)).to(device)
+def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
+    """Return the request of some training series, under the standing constraints."""
+    return Request(
+        X=job.X[rows], target=target, lengths=None, constraints=job.constraints, at_most=None, n=1, info=job.info
+    )

@@ -1,18 +1,24 @@
-"""FoundAnswers: the answers found so far to a batch of queries, and the reasons where none was found."""
+"""FoundAnswers: the best answers found so far to a batch of queries, and the reasons where none was found."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
+from sparcets.explainers.sparcets.ensemble import Ensemble
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
+BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe, and of one that is valid at least
 
 
 class FoundAnswers:
-    """Up to ``n`` distinct valid answers per query, else the best attempt; the user's classifier decides.
+    """The ``n`` best distinct answers per query; the user's classifier decides what is valid, the selector the rest.
+
+    Of the answers that are believed, the one with the fewest changes is best. Where none is believed, it is the valid
+    one that convinces the least convinced family most; where none is valid, the one nearest to it.
 
     Parameters
     ----------
@@ -20,73 +26,100 @@ class FoundAnswers:
         The queries.
     classifier
         The explained one.
+    ensemble
+        Its selector is asked.
     """
 
-    def __init__(self, request: Request, classifier: Classifier) -> None:
-        self.request, self.classifier = request, classifier
+    def __init__(self, request: Request, classifier: Classifier, ensemble: Ensemble) -> None:
+        self.request, self.classifier, self.ensemble = request, classifier, ensemble
         B, n = len(request), request.n
-        self.n_found = np.zeros(B, dtype=np.int64)
+        self.rank = np.full((B, n), -1.0)  # of each answer; larger is better, below VALID it is none
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
         self.status = np.full((B, n), "not_found", dtype="<U9")
-        self.changes = np.zeros((B, n), dtype=np.int64)
         self.proba = np.full((B, n, request.info.n_classes), np.nan)
-        self.attempt, self.attempt_proba = request.X.copy(), np.full((B, request.info.n_classes), np.nan)
-        self.best_proba = np.full(B, -1.0)
-        self.uncapped_changes = np.full(B, -1, dtype=np.int64)  # of an answer that the ensemble accepts
+        self.uncapped_changes = np.full(B, -1, dtype=np.int64)  # of a believed answer without the cap
 
-    def incomplete_rows(self) -> IntArray:
-        """Return the queries that lack an answer."""
-        return np.flatnonzero(self.n_found < self.request.n)
+    def missing(self) -> IntArray:
+        """Return the queries that lack a valid answer."""
+        return np.flatnonzero((self.rank < VALID).any(1))
+
+    def unconvincing(self) -> IntArray:
+        """Return the queries that lack a believed answer."""
+        return np.flatnonzero((self.rank < BELIEVED).any(1))
 
     def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
-        """Take the valid and new ones of proposals (rows, time, features) in the data's own units."""
+        """Take proposals (rows, time, features) in the data's own units that are better than what was found."""
+        if not len(rows):
+            return
         request = self.request
         admitted = request.apply_limits(proposal, rows)
         lengths = None if request.lengths is None else request.lengths[rows]
         proba = self.classifier.proba_unchecked(admitted, lengths)
-        target = request.target[rows]
-        p = proba[np.arange(len(rows)), target]
-        valid = proba.argmax(1) == target
-        closer = ~valid & (p > self.best_proba[rows])
-        row = rows[closer]
-        self.best_proba[row], self.attempt[row], self.attempt_proba[row] = p[closer], admitted[closer], proba[closer]
-        position = self.n_found[rows]
-        new = valid & (position < request.n)
-        if position.any():
-            new &= ~self._is_duplicate(rows, admitted)
-        row, position, taken = rows[new], position[new], admitted[new]
-        self.series[row, position], self.status[row, position], self.proba[row, position] = taken, status, proba[new]
-        self.changes[row, position] = (taken != request.X[row]).sum((1, 2))
-        self.n_found[row] += 1
+        rank = self._rank(rows, admitted, proba)
+        if request.n == 1:
+            better = rank > self.rank[rows, 0]
+            row = rows[better]
+            self.rank[row, 0], self.series[row, 0], self.proba[row, 0] = rank[better], admitted[better], proba[better]
+            self.status[row, 0] = np.where(rank[better] >= VALID, status, "not_found")
+            return
+        for i, row in enumerate(rows):
+            self._insert(int(row), admitted[i], proba[i], float(rank[i]), status)
 
-    def _is_duplicate(self, rows: IntArray, admitted: FloatArray) -> BoolArray:
-        """Mark proposals that change nearly the same entries as an earlier answer to the same query."""
-        query = self.request.X[rows][:, None]
-        changed, known = admitted[:, None] != query, self.series[rows] != query  # (rows, 1 or n, time, features)
-        overlap = (changed & known).sum((2, 3)) / np.maximum((changed | known).sum((2, 3)), 1)
-        return np.asarray(((overlap > MAX_OVERLAP) & (np.arange(self.request.n) < self.n_found[rows, None])).any(1))
+    def _rank(self, rows: IntArray, admitted: FloatArray, proba: FloatArray) -> FloatArray:
+        """Return how good proposals are (rows,)."""
+        request, target = self.request, self.request.target[rows]
+        own = proba[np.arange(len(rows)), target]
+        valid = np.flatnonzero(proba.argmax(1) == target)
+        rank = np.asarray(0.99 * own, dtype=np.float64)
+        if not len(valid):
+            return rank
+        scaler, device = request.info.scaler, self.ensemble.device
+        x = torch.as_tensor(scaler.transform(admitted[valid]).astype(np.float32), device=device)
+        belief = self.ensemble.believe(x, torch.as_tensor(target[valid], device=device))
+        believed, margin = belief.believed.cpu().numpy(), belief.least_margin.cpu().numpy()
+        share = (admitted[valid] != request.X[rows[valid]]).mean((1, 2))
+        rank[valid] = np.where(believed, BELIEVED + 1 - share, VALID + 0.99 * (margin + 1) / 2)
+        return rank
+
+    def _insert(self, row: int, series: FloatArray, proba: FloatArray, rank: float, status: str) -> None:
+        """Put one answer in the place of the worst, or of one that changes nearly the same entries."""
+        position = int(self.rank[row].argmin())
+        if rank >= VALID:
+            same = self._is_same(row, series)
+            if same.any():
+                position = int(np.flatnonzero(same)[0])
+        elif (self.rank[row] >= VALID).any():
+            return
+        if rank > self.rank[row, position]:
+            self.rank[row, position], self.series[row, position], self.proba[row, position] = rank, series, proba
+            self.status[row, position] = status if rank >= VALID else "not_found"
+
+    def _is_same(self, row: int, series: FloatArray) -> BoolArray:
+        """Mark the valid answers to a query that change nearly the same entries as another (n,)."""
+        query = self.request.X[row]
+        changed, known = series != query, self.series[row] != query  # (time, features), (n, time, features)
+        overlap = (changed & known).sum((1, 2)) / np.maximum((changed | known).sum((1, 2)), 1)
+        return np.asarray((overlap > MAX_OVERLAP) & (self.rank[row] >= VALID))
 
     def answers(self) -> Answers:
-        """Return the answers, those that change least first, and a reason where there is none."""
+        """Return the answers, the best first, and a reason where there is none."""
         B, n = len(self.request), self.request.n
-        if n > 1:
-            missing = np.arange(n) >= self.n_found[:, None]
-            order = np.argsort(np.where(missing, self.request.X[0].size + 1, self.changes), axis=1, kind="stable")
-            each = np.arange(B)[:, None]
-            self.series, self.status, self.proba = (v[each, order] for v in (self.series, self.status, self.proba))
-        none = self.n_found == 0
-        self.series[none, 0], self.proba[none, 0] = self.attempt[none], self.attempt_proba[none]
+        order = np.argsort(-self.rank, axis=1, kind="stable")
+        each = np.arange(B)[:, None]
+        rank, series, status, proba = (v[each, order] for v in (self.rank, self.series, self.status, self.proba))
         reason = np.full((B, n), "", dtype=object)
-        for row in self.incomplete_rows():
-            have = int(self.n_found[row])
+        for row in self.missing():
+            have = int((rank[row] >= VALID).sum())
             only = "only 1 answer was found" if have == 1 else f"only {have} different answers were found"
             reason[row, have:] = only if have else self._reason(row)
+            series[row, max(1, have) :] = self.request.X[row]  # further attempts are not answers
+            proba[row, max(1, have) :] = np.nan
         shape = self.request.X.shape[1:]
         return Answers(
-            counterfactual=self.series.reshape(B * n, *shape),
-            status=self.status.reshape(-1),
+            counterfactual=series.reshape(B * n, *shape),
+            status=status.reshape(-1),
             reason=reason.reshape(-1).astype(str),
-            proba=self.proba.reshape(B * n, -1),
+            proba=proba.reshape(B * n, -1),
         )
 
     def _reason(self, row: int) -> str:
@@ -100,5 +133,5 @@ class FoundAnswers:
                 limits[-1] += f" ({self.uncapped_changes[row] / entries:.2f} of them were enough without that limit)"
         limits += request.constraints.active_kinds()
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
-        reached = max(float(self.best_proba[row]), 0.0)
+        reached = max(float(self.rank[row].max()) / 0.99, 0.0)
         return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"

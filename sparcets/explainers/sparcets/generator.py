@@ -27,8 +27,7 @@ class GatedGenerator(nn.Module):
 
     A gate per feature, computed from the states of all steps, decides which features may change at all, so that few
     features change. A gate per entry decides at which steps. Its logits are averaged over neighbouring steps, so that
-    whole windows open and shut rather than single points. What passes the gates is a residual of the generator's own,
-    or, with prototypes, the difference between the prototype and the query.
+    whole windows open and shut rather than single points.
 
     Parameters
     ----------
@@ -45,8 +44,6 @@ class GatedGenerator(nn.Module):
     gate
         ``"window"``: gates per feature and entry; ``"feature"``: the paper's sparsity layer behind gates per feature;
         ``"none"``: the sparsity layer alone.
-    uses_prototype
-        Whether it is given a real series of the target class, and only learns where to move towards it.
     """
 
     mutable: Tensor
@@ -61,26 +58,21 @@ class GatedGenerator(nn.Module):
         hidden: int,
         layers: int,
         gate: str,
-        uses_prototype: bool,
     ) -> None:
         super().__init__()
-        self.uses_prototype, self.hidden, self.layers = uses_prototype, hidden, layers
+        self.hidden, self.layers = hidden, layers
         self.target_embedding = nn.Embedding(n_targets, EMBEDDING)
-        n_series, condition_size = 2 if uses_prototype else 1, EMBEDDING + 1
+        condition_size = EMBEDDING + 1
         self.backbone: nn.Module
         if backbone == "mixer":
             C = hidden
-            self.backbone = Mixer(
-                n_series=n_series, n_features=n_features, condition_size=condition_size, channels=C, blocks=layers
-            )
+            self.backbone = Mixer(n_features=n_features, condition_size=condition_size, channels=C, blocks=layers)
         else:
             C = PER_ENTRY
-            steps = build_backbone(backbone, n_series * n_features + condition_size, hidden, layers, dropout=0.0)
+            steps = build_backbone(backbone, n_features + condition_size, hidden, layers, dropout=0.0)
             self.backbone = PerStep(steps, states=2 * hidden, channels=C, n_features=n_features)
-        self.residual_head: nn.Module = nn.Identity()  # with prototypes, the difference to the query is the residual
-        if not uses_prototype:
-            self.residual_head = nn.Linear(C, 1) if gate == "window" else SparsityLayer(C, 1)
-        self.entry_gate = _initially_open(nn.Linear(C, 1)) if uses_prototype or gate == "window" else None
+        self.residual_head: nn.Module = nn.Linear(C, 1) if gate == "window" else SparsityLayer(C, 1)
+        self.entry_gate = _initially_open(nn.Linear(C, 1)) if gate == "window" else None
         self.feature_gate = None
         if gate != "none":
             self.feature_gate = nn.Sequential(nn.Linear(2 * C, C), nn.ReLU(), _initially_open(nn.Linear(C, 1)))
@@ -88,14 +80,8 @@ class GatedGenerator(nn.Module):
         may_change[mutable] = 1.0
         self.register_buffer("mutable", may_change)
 
-    def forward(self, x: Tensor, target: Tensor, log_weight: Tensor, prototype: Tensor | None = None) -> Tensor:
-        """Return residuals (batch, time, features), standardised; see :meth:`with_openness`."""
-        return self.with_openness(x, target, log_weight, prototype)[0]
-
-    def with_openness(
-        self, x: Tensor, target: Tensor, log_weight: Tensor, prototype: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return residuals (batch, time, features), standardised, and the probability that each gate is open.
+    def forward(self, x: Tensor, target: Tensor, log_weight: Tensor) -> Tensor:
+        """Return residuals (batch, time, features), standardised.
 
         Parameters
         ----------
@@ -105,26 +91,19 @@ class GatedGenerator(nn.Module):
             Target classes (batch,).
         log_weight
             Logarithm of the weight of the sparsity term (batch,).
-        prototype
-            Real series of the target classes (batch, time, features), if it was built for them.
         """
-        if not self.uses_prototype:
-            prototype = None
-        elif prototype is None:
-            raise ValueError("this generator was built for prototypes, and was given none")
-        series = [x] if prototype is None else [x, prototype]
         condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
-        h = self.backbone(torch.stack(series, dim=1), condition)  # (B, T, F, C)
-        out = self.residual_head(h)[..., 0].to(x.dtype) if prototype is None else prototype - x
+        h = self.backbone(x[:, None], condition)  # (B, T, F, C)
+        out: Tensor = self.residual_head(h)[..., 0].to(x.dtype)
         logits = []
         if self.feature_gate is not None:
             logits.append(self.feature_gate(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
         if self.entry_gate is not None:
             logits.append(_smooth_logits(self.entry_gate(h)[..., 0], log_weight))  # (B, T, F)
         if not logits:
-            return out * self.mutable, None
+            return out * self.mutable
         summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
-        return out * hard_concrete(summed, self.training) * self.mutable, gate_openness(summed) * self.mutable
+        return out * hard_concrete(summed, self.training) * self.mutable
 
 
 def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:
@@ -144,10 +123,22 @@ def hard_concrete(logits: Tensor, training: bool) -> Tensor:
     >>> hard_concrete(torch.tensor([-9.0, 0.0, 9.0]), training=False)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    if training:
-        u = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
-        logits = (torch.log(u) - torch.log1p(-u) + logits) / TEMPERATURE
-    return (torch.sigmoid(logits) * (HIGH - LOW) + LOW).clamp(0, 1)
+    return stretch(hard_concrete_noise(logits, torch.rand_like(logits)) if training else torch.sigmoid(logits))
+
+
+def hard_concrete_noise(logits: Tensor, uniform: Tensor) -> Tensor:
+    """Return sigmoids of noisy logits, by noise between 0 and 1 that can be broadcast to them."""
+    u = uniform.clamp(1e-6, 1 - 1e-6)
+    return torch.sigmoid((torch.log(u) - torch.log1p(-u) + logits) / TEMPERATURE)
+
+
+def stretch(sigmoids: Tensor) -> Tensor:
+    """Return gates in [0, 1] with exact zeros and ones.
+
+    >>> stretch(torch.tensor([0.05, 0.5, 0.95]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return (sigmoids * (HIGH - LOW) + LOW).clamp(0, 1)
 
 
 def gate_openness(logits: Tensor) -> Tensor:

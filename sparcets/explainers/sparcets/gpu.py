@@ -23,13 +23,14 @@ GPU_BATCH = 8192  # queries per pass; enough to fill a large GPU
 
 
 def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Classifier) -> bool:
-    """Return whether one pass can run entirely on the GPU: no prototype, no cap, only immutable features."""
-    explained = model.ensemble.members[0]
+    """Return whether one pass can run entirely on the GPU: a generator, no cap, only immutable features."""
+    explained = model.ensemble.explained
     return (
         model.device.type == "cuda"
         and explained is classifier
         and explained.device == model.device
-        and not (model.generator.uses_prototype or model.ensemble.double)
+        and model.generator is not None
+        and not model.ensemble.double
         and options.n == 1
         and options.sparsity is None
         and set(options.constraints.active_kinds()) <= {IMMUTABLE}
@@ -102,7 +103,7 @@ def generate(
         delta = model.propose(((raw - center) / std).float(), target, point.log_sparsity_weight)
     change = drop_negligible(point.residual_scale * delta) * std
     made = torch.where((change != 0) & (change.abs() >= tolerance), raw + change, raw)
-    return made, model.ensemble.members[0].log_proba(made.clone())  # a copy: the model may write into its input
+    return made, model.ensemble.explained.log_proba(made.clone())  # a copy: the model may write into its input
 
 
 @torch.no_grad()
@@ -110,7 +111,7 @@ def _predict(
     X: FloatArray, target: IntArray | None, constraints: BoundConstraints, model: FittedModel, point: OperatingPoint
 ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
     """Return queries, counterfactuals (batch, time, features), targets, and probabilities before and after."""
-    explained, device = model.ensemble.members[0], model.device
+    explained, device = model.ensemble.explained, model.device
     series = torch.from_numpy(X)
     # Allocated by NumPy, which requests large pages; copied by torch, on all cores.
     query, made = torch.from_numpy(np.empty_like(X)), torch.from_numpy(np.empty_like(X))

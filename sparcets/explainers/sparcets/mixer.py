@@ -33,7 +33,7 @@ class Mixer(nn.Module):
         Number of blocks.
     """
 
-    def __init__(self, *, n_series: int, n_features: int, condition_size: int, channels: int, blocks: int) -> None:
+    def __init__(self, *, n_features: int, condition_size: int, channels: int, blocks: int, n_series: int = 1) -> None:
         super().__init__()
         self.first = nn.Conv2d(n_series, channels, (KERNEL, 1), padding=(KERNEL // 2, 0))
         self.feature_embedding = nn.Parameter(0.5 * torch.randn(n_features, channels))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,17 +12,13 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
-from sparcets.explainers.sparcets.ensemble import target_log_proba
-from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
 from sparcets.explainers.sparcets.model import FittedModel
-from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
+from sparcets.explainers.sparcets.prune import drop_negligible
 
 WEIGHTS = 5  # number of sparsity weights tried, from the smallest to the largest
 RESIDUAL_SCALES = (1.0, 1.3, 1.6)  # factors of the residuals; larger ones leave the range of the data
 CHANGE_PENALTY = 0.2  # penalty of the score for changing every entry
 SCALE_PENALTY = 0.1  # penalty of the score for doubling the residuals, which the critic has never seen
-REJECTED_PENALTY = 2.0  # larger than any score: answers that the classifier rejects rank below all others
-MAX_ENTRIES = 2**22  # of all tried residuals together, to bound the memory
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class OperatingPoint:
     residual_scale
         Factor of the residuals.
     valid, transfer, changed
-        Shares of answers that the classifier and the selector accept, and of mutable entries that changed.
+        Shares of answers that the classifier accepts and that all families believe, and of mutable entries that changed.
     """
 
     log_sparsity_weight: float
@@ -80,115 +76,68 @@ def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:
 def measure_trade_off(
     model: FittedModel, classifier: Classifier, X: FloatArray, target: IntArray, n_mutable: int
 ) -> list[OperatingPoint]:
-    """Measure every sparsity weight and scale on held-out series in the data's own units."""
+    """Measure every sparsity weight and scale of the generator on held-out series in the data's own units."""
     scaler = model.ensemble.scaler
     x = torch.as_tensor(scaler.transform(X).astype(np.float32), device=model.device)
     targets = torch.as_tensor(target, device=model.device)
-    prototype = model.nearest_prototype(x, target)
     points = []
     for weight in model.log_sparsity_weights:
-        residual = model.propose(x, targets, weight, prototype)
+        residual = model.propose(x, targets, weight)
         for scale in model.residual_scales:
-            delta = drop_negligible(scale * residual).cpu().numpy()
-            made = scaler.add_delta(X, delta)
-            points.append(
-                OperatingPoint(
-                    weight,
-                    scale,
-                    valid=float((classifier.predict_unchecked(made) == target).mean()),
-                    transfer=float((model.ensemble.selector.predict_unchecked(made) == target).mean()),
-                    changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),
-                )
-            )
+            delta = drop_negligible(scale * residual)
+            points.append(measure_point(model, classifier, X, x, delta, targets, n_mutable, weight=weight, scale=scale))
     return points
+
+
+def measure_point(
+    model: FittedModel,
+    classifier: Classifier,
+    X: FloatArray,
+    x: Tensor,
+    delta: Tensor,
+    target: Tensor,
+    n_mutable: int,
+    *,
+    weight: float,
+    scale: float = 1.0,
+) -> OperatingPoint:
+    """Measure residuals (batch, time, features): how many are valid and believed, and how much they change.
+
+    Parameters
+    ----------
+    model, classifier
+        The fitted model and the explained classifier.
+    X, x
+        Queries in the data's own units, and standardised.
+    delta, target
+        Standardised residuals, and target classes (batch,).
+    n_mutable
+        Number of mutable features.
+    weight, scale
+        Logarithm of the sparsity weight and factor of the residuals that they come from.
+    """
+    made = model.ensemble.scaler.add_delta(X, delta.cpu().numpy())
+    valid = classifier.predict_unchecked(made) == target.cpu().numpy()
+    belief = model.ensemble.believe(x + delta, target)
+    return OperatingPoint(
+        weight,
+        scale,
+        valid=float(valid.mean()),
+        transfer=float(belief.believed.float().mean()),
+        changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),
+    )
 
 
 def summarise(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> str:
     """Return a sentence on how good the default is on held-out training series."""
     span = f"{min(p.changed for p in points):.2f} to {max(p.changed for p in points):.2f}"
     return (
-        f"On held-out training series, the default answer is valid for {chosen.valid:.2f} of the queries, convinces a "
-        f"classifier that had no part in the training in {chosen.transfer:.2f}, and changes {chosen.changed:.2f} of "
-        f"the entries (the whole curve: {span})."
+        f"On held-out training series, a typical answer is valid for {chosen.valid:.2f} of the queries, believed by "
+        f"models of every other kind for {chosen.transfer:.2f}, and changes {chosen.changed:.2f} of the entries "
+        f"(the whole curve: {span})."
     )
 
 
 def trade_off_history(points: Sequence[OperatingPoint]) -> Mapping[str, list[float]]:
     """Return the trade-off as columns for ``history_``."""
     return {f"trade_off_{name}": [p.to_dict()[name] for p in points] for name in points[0].to_dict()}
-
-
-@torch.no_grad()
-def best_residuals(
-    model: FittedModel,
-    x: Tensor,
-    target: Tensor,
-    *,
-    prototypes: Sequence[Tensor | None],
-    project: Callable[[Tensor, Tensor], Tensor],
-    at_most: Tensor | None,
-    n_entries: int,
-) -> Tensor:
-    """Return the best residuals (batch, time, features) of all sparsity weights, scales and prototypes, per query.
-
-    Parameters
-    ----------
-    model
-        The fitted model.
-    x, target
-        Queries (batch, time, features), standardised, and target classes (batch,).
-    prototypes
-        Prototypes (batch, time, features), one after the other; a single None if the generator uses none.
-    project
-        From queries and residuals to residuals within the constraints.
-    at_most
-        Largest number of changes of each query (batch,), or None.
-    n_entries
-        Number of entries that could change.
-    """
-    n_tried = len(model.log_sparsity_weights) * len(prototypes) * len(model.residual_scales)
-    rows = max(1, MAX_ENTRIES // (n_tried * x[0].numel()))
-    if len(x) > rows:
-        parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
-        return torch.cat(
-            [
-                best_residuals(
-                    model,
-                    x[part],
-                    target[part],
-                    prototypes=[None if p is None else p[part] for p in prototypes],
-                    project=project,
-                    at_most=None if at_most is None else at_most[part],
-                    n_entries=n_entries,
-                )
-                for part in parts
-            ]
-        )
-    tried = []
-    for weight in model.log_sparsity_weights:
-        for prototype in prototypes:
-            residual = model.propose(x, target, weight, prototype)
-            tried += [project(x, drop_negligible(scale * residual)) for scale in model.residual_scales]
-    k = len(tried)
-    delta = torch.cat(tried)  # (k * batch, time, features)
-    if at_most is not None:
-        # By short windows: below a cap, single large changes count more than whole windows of the usual length.
-        delta = keep_first(delta, rank_changes(delta, SHORT_WINDOW_DIVISOR), at_most.repeat(k))
-    scores = score_residuals(model, x.repeat(k, 1, 1), delta, target.repeat(k), n_entries)
-    best = scores.reshape(k, -1).argmax(0)
-    return delta.reshape(k, *x.shape)[best, torch.arange(len(x), device=x.device)]
-
-
-@torch.no_grad()
-def score_residuals(model: FittedModel, x: Tensor, delta: Tensor, target: Tensor, n_entries: int) -> Tensor:
-    """Return the score of residuals (batch,): mean probability of the target, minus a penalty for changes.
-
-    Half of the weight is the selector's, since no answer was optimised against it. Residuals that the explained
-    classifier does not accept rank below all that it does.
-    """
-    log_proba = model.ensemble.log_proba(x + delta, with_selector=True)  # (M + 1, B, K)
-    proba = target_log_proba(log_proba, target).exp()
-    by_members, by_selector = proba[:-1].mean(0), proba[-1]
-    accepted = log_proba[0].argmax(1) == target
-    share = (delta != 0).sum((1, 2)) / max(1, n_entries)
-    return (by_members + by_selector) / 2 - CHANGE_PENALTY * share - REJECTED_PENALTY * ~accepted

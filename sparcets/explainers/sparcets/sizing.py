@@ -21,16 +21,12 @@ class ModelSizes:
         Of the generator.
     batch_size, steps
         Of its training.
-    auxiliaries, auxiliary_steps
-        Number of auxiliary classifiers, and steps of the training of each.
     """
 
     hidden: int
     layers: int
     batch_size: int
     steps: int
-    auxiliaries: int
-    auxiliary_steps: int
 
 
 def default_sizes(n_series: int, n_features: int, *, on_gpu: bool) -> ModelSizes:
@@ -44,13 +40,13 @@ def default_sizes(n_series: int, n_features: int, *, on_gpu: bool) -> ModelSizes
     >>> [default_sizes(n, 12, on_gpu=False).steps for n in (40, 1_580, 14_080)]
     [510, 895, 3000]
     >>> default_sizes(14_080, 12, on_gpu=True)
-    ModelSizes(hidden=32, layers=6, batch_size=128, steps=3000, auxiliaries=8, auxiliary_steps=1500)
+    ModelSizes(hidden=32, layers=6, batch_size=128, steps=3000)
     """
     if on_gpu and n_series >= MANY_SERIES:
         hidden, layers = (16, 4) if n_features > MANY_FEATURES else (32, 6)
-        return ModelSizes(hidden, layers, batch_size=128, steps=3000, auxiliaries=8, auxiliary_steps=1500)
+        return ModelSizes(hidden, layers, batch_size=128, steps=3000)
     steps = min(3000, 500 + n_series // 4)
-    return ModelSizes(hidden=16, layers=4, batch_size=32, steps=steps, auxiliaries=4, auxiliary_steps=800)
+    return ModelSizes(hidden=16, layers=4, batch_size=32, steps=steps)
 
 
 def configured_sizes(config: ExplainerConfig, n_series: int, n_features: int, *, on_gpu: bool) -> ModelSizes:
@@ -61,9 +57,4 @@ def configured_sizes(config: ExplainerConfig, n_series: int, n_features: int, *,
         layers=config.generator.layers or default.layers,
         batch_size=config.train.batch_size or default.batch_size,
         steps=default.steps,
-        auxiliaries=default.auxiliaries if config.auxiliaries is None else config.auxiliaries,
-        # No longer than the training of the generator, if the settings make that a short one.
-        auxiliary_steps=default.auxiliary_steps
-        if config.train.epochs is None
-        else min(default.auxiliary_steps, config.train.epochs * MIN_BATCHES),
     )

@@ -15,9 +15,13 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.errors import CapabilityError
 from sparcets.explainers.sparcets.ensemble import Ensemble
+from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
+from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.model import FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.selector import Selector
+from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.training.device import resolve_device
 
@@ -28,25 +32,34 @@ def model_to_arrays(
     model: FittedModel, classifier: Classifier, points: Sequence[OperatingPoint], silent: Sequence[str]
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return all that makes a fitted model except the user's own classifier."""
-    ensemble = model.ensemble
-    own = [m for m in (*ensemble.members, ensemble.selector) if m is not classifier and isinstance(m, TorchClassifier)]
+    ensemble, selector = model.ensemble, model.ensemble.selector
+    surrogate = [m for m in (ensemble.explained,) if m is not classifier and isinstance(m, TorchClassifier)]
+    networks = [*surrogate, *ensemble.networks, *selector.networks]
+    families = [*ensemble.families, *selector.judges]
     header = {
-        "hidden": model.generator.hidden,
-        "layers": model.generator.layers,
-        "uses_prototype": model.generator.uses_prototype,
+        "generator": None if model.generator is None else [model.generator.hidden, model.generator.layers],
+        "searches": model.searches,
         "log_sparsity_weights": model.log_sparsity_weights,
         "residual_scales": model.residual_scales,
-        "min_agreement": model.min_agreement,
         "double": ensemble.double,
-        "ensemble": [_header(member) for member in own],  # the selector comes last
+        "explained_accuracy": ensemble.explained_accuracy,
+        "networks": [_header(net) for net in networks],
+        "families": [family.family for family in families],
+        # How many of each are the surrogate's, members, and the selector's.
+        "counts": [len(surrogate), len(ensemble.networks), len(ensemble.families)],
         "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
         "silent": list(silent),
     }
     arrays = {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy()}
     arrays |= {"prototypes": model.prototypes.series, "prototype_classes": model.prototypes.classes}
-    arrays |= _to_arrays("generator", model.generator.state_dict())
-    for i, member in enumerate(own):
-        arrays |= _to_arrays(f"ensemble {i}", member.weights())
+    arrays |= {"levels": ensemble.levels.cpu().numpy()}
+    arrays |= {f"reference/{name}": array for name, array in model.reference.to_arrays().items()}
+    if model.generator is not None:
+        arrays |= _to_arrays("generator", model.generator.state_dict())
+    for i, net in enumerate(networks):
+        arrays |= _to_arrays(f"network {i}", net.weights())
+    for i, family in enumerate(families):
+        arrays |= {f"family {i}/{name}": array for name, array in family.to_arrays().items()}
     return arrays
 
 
@@ -55,45 +68,59 @@ def model_from_arrays(
 ) -> tuple[FittedModel, tuple[OperatingPoint, ...], tuple[str, ...]]:
     """Return model, trade-off and silent features from the output of :func:`model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
-    weights = _from_arrays(arrays, "generator")
-    generator = build_generator(
-        config,
-        info,
-        weights["mutable"].nonzero()[:, 0].tolist(),
-        hidden=int(header["hidden"]),
-        layers=int(header["layers"]),
-        uses_prototype=bool(header["uses_prototype"]),
-    )
-    generator.load_state_dict(weights)
-    own: list[DifferentiableClassifier] = [
-        TorchClassifier.rebuild(part, _from_arrays(arrays, f"ensemble {i}"), device=config.device)
-        for i, part in enumerate(header["ensemble"])
-    ]
-    *members, selector = own
-    if isinstance(classifier, DifferentiableClassifier):
-        members.insert(0, classifier)
-    if not members:
-        raise CapabilityError(
-            "this Explainer was fitted without auxiliary classifiers, with the gradients of its classifier; "
-            f"{classifier.name} is a black box. Load it with the nn.Module it was fitted with: "
-            "sp.load(folder, sp.wrap(module))."
-        )
     device = resolve_device(config.device)
+    networks = [
+        TorchClassifier.rebuild(part, _from_arrays(arrays, f"network {i}"), device=config.device)
+        for i, part in enumerate(header["networks"])
+    ]
+    families = [
+        FamilyClassifier.from_arrays(name, _part(arrays, f"family {i}")).to(device)
+        for i, name in enumerate(header["families"])
+    ]
+    n_surrogates, n_networks, n_families = header["counts"]
+    surrogate, networks = networks[:n_surrogates], networks[n_surrogates:]
+    explained = classifier if isinstance(classifier, DifferentiableClassifier) else next(iter(surrogate), None)
+    if explained is None:
+        raise CapabilityError(
+            f"this Explainer was fitted with the gradients of its classifier; {classifier.name} is a black box. "
+            "Load it with the nn.Module it was fitted with: sp.load(folder, sp.wrap(module))."
+        )
     model = FittedModel(
-        generator=generator.to(device).eval().requires_grad_(False),
         ensemble=Ensemble(
-            members=tuple(members),
-            selector=selector,
+            explained=explained,
+            networks=networks[:n_networks],
+            families=families[:n_families],
+            levels=torch.tensor(arrays["levels"], device=device),
+            explained_accuracy=float(header["explained_accuracy"]),
+            selector=Selector(networks=networks[n_networks:], judges=families[n_families:]),
             scaler=info.scaler,
             device=device,
             double=bool(header["double"]),
         ),
         prototypes=Prototypes(np.array(arrays["prototypes"]), np.array(arrays["prototype_classes"])),
+        reference=PlausibilityReference.from_arrays(_part(arrays, "reference"), info),
+        generator=_generator(arrays, header["generator"], info, config, device),
+        searches=bool(header["searches"]),
         log_sparsity_weights=tuple(header["log_sparsity_weights"]),
         residual_scales=tuple(header["residual_scales"]),
-        min_agreement=float(header["min_agreement"]),
     )
     return model, tuple(OperatingPoint(*values) for values in header["points"]), tuple(header["silent"])
+
+
+def _generator(
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    sizes: list[int] | None,
+    info: SeriesInfo,
+    config: ExplainerConfig,
+    device: torch.device,
+) -> GatedGenerator | None:
+    if sizes is None:
+        return None
+    weights = _from_arrays(arrays, "generator")
+    mutable = weights["mutable"].nonzero()[:, 0].tolist()
+    generator = build_generator(config, info, mutable, hidden=int(sizes[0]), layers=int(sizes[1]))
+    generator.load_state_dict(weights)
+    return generator.to(device).eval().requires_grad_(False)
 
 
 def _header(member: TorchClassifier) -> dict[str, Any]:
@@ -107,5 +134,9 @@ def _to_arrays(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray
 
 
 def _from_arrays(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, Tensor]:
+    return {name: torch.tensor(array) for name, array in _part(arrays, prefix).items()}
+
+
+def _part(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, np.ndarray[Any, Any]]:
     start = f"{prefix}/"
-    return {name.removeprefix(start): torch.tensor(a) for name, a in arrays.items() if name.startswith(start)}
+    return {name.removeprefix(start): np.array(a) for name, a in arrays.items() if name.startswith(start)}

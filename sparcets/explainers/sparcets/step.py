@@ -22,6 +22,7 @@ from sparcets.training.projection import Projection
 
 MIN_LR = 0.05  # final learning rate, as a share of the initial one
 SHIFT_DIVISOR = 20  # series are shifted in time by up to 1/20 of their length
+ASKED = 2  # other members that a step on a CPU asks
 AVERAGED = 0.02  # share of the training over which the generator is averaged
 
 
@@ -38,7 +39,8 @@ class ExplainerStep(GanStep):
     generator, critic, projection, objective
         As in :class:`~sparcets.training.gan_step.GanStep`.
     members
-        Of the ensemble, the explained classifier first: series in the data's own units to log-probabilities.
+        Of the ensemble, the explained classifier first: series in the data's own units to log-probabilities (heads,
+        batch, classes). On a CPU a step asks the explained classifier and two others, in turn; a GPU asks all.
     x, center, scale, lr, betas
         As in :class:`~sparcets.training.gan_step.GanStep`.
     noise
@@ -91,7 +93,7 @@ class ExplainerStep(GanStep):
         self.networks["average"] = self.ema_generator
         self.ema_weight = 1 / max(1.0, AVERAGED * n_steps)
         self._log_weight = torch.zeros(0)
-        self._openness: Tensor | None = None
+        self._n_asked = 0
 
     def update_schedule(self, share: float) -> None:
         """Set ramp and learning rate by the share of the training that is done."""
@@ -105,17 +107,24 @@ class ExplainerStep(GanStep):
                     group["lr"] = lr
 
     def _residual(self, query: Tensor, class_condition: Tensor, real: Tensor) -> Tensor:
-        """Return residuals for random sparsity weights; ``real``, series of the target classes, are the prototypes."""
+        """Return residuals for random sparsity weights."""
         self._log_weight = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
         with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
-            residual, openness = self.generator.with_openness(query, class_condition, self._log_weight, real)
-        # With a prototype the residual is given: only gates that shut make it sparser.
-        self._openness = openness if self.generator.uses_prototype else None
+            residual: Tensor = self.generator(query, class_condition, self._log_weight)
         return residual
 
     def _ensemble_log_proba(self, raw: Tensor) -> Tensor:
-        """Return log-probabilities (members, batch, classes)."""
-        return torch.stack(run_on_streams([partial(self._member_log_proba, m, raw) for m in self.members], raw.device))
+        """Return log-probabilities (heads, batch, classes)."""
+        asked = self._asked(raw.device)
+        return torch.cat(run_on_streams([partial(self._member_log_proba, m, raw) for m in asked], raw.device))
+
+    def _asked(self, device: torch.device) -> Sequence[Callable[[Tensor], Tensor]]:
+        """Return the members to ask in this step, the explained classifier first."""
+        explained, *others = self.members
+        if device.type == "cuda" or len(others) <= ASKED:
+            return self.members
+        self._n_asked += ASKED
+        return [explained, *(others[(self._n_asked + i) % len(others)] for i in range(ASKED))]
 
     def _member_log_proba(self, member: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
         return member(self._augmented(raw)).float()
@@ -141,7 +150,7 @@ class ExplainerStep(GanStep):
         self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, class_condition: Tensor
     ) -> LossInputs:
         inputs = super()._loss_inputs(query, counterfactual, delta, target, class_condition)
-        return replace(inputs, sparsity_weight=self.sparsity_factor * self._log_weight.exp(), openness=self._openness)
+        return replace(inputs, sparsity_weight=self.sparsity_factor * self._log_weight.exp())
 
     def _after_step(self) -> None:
         self.update_ema()

@@ -1,0 +1,115 @@
+"""How belief falls as fewer entries change: measured on held-out series at fit, and for each query on request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from sparcets.arrays import FloatArray
+from sparcets.classifiers.base import Classifier
+from sparcets.explainers.request import Request
+from sparcets.explainers.sparcets.gates import prices
+from sparcets.explainers.sparcets.model import FittedModel
+from sparcets.explainers.sparcets.operating_point import OperatingPoint, measure_point
+from sparcets.explainers.sparcets.prune import keep_first, rank_changes
+from sparcets.explainers.sparcets.search import Search
+from sparcets.explanation.result import Explanation
+
+SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
+NO_POINT = OperatingPoint(0.0, 1.0, 0.0, 0.0, 0.0)  # where the search alone answers, the generator's is not used
+
+
+def measure_search(
+    model: FittedModel, classifier: Classifier, request: Request, n_mutable: int
+) -> list[OperatingPoint]:
+    """Measure the search on held-out series, at every price of a change.
+
+    Parameters
+    ----------
+    model, classifier
+        The fitted model and the explained classifier.
+    request
+        Held-out queries.
+    n_mutable
+        Number of mutable features.
+    """
+    if not len(request):
+        return [NO_POINT]
+    search = Search(request, model, classifier, NO_POINT)
+    rows = np.arange(len(request))
+    candidates = search.refine_rows(rows)
+    points = [
+        measure_point(
+            model,
+            classifier,
+            request.X,
+            search.x,
+            candidate[: len(rows)],
+            search.target,
+            n_mutable,
+            weight=math.log(price),
+        )
+        for candidate, price in zip(candidates, prices(), strict=True)
+    ]
+    return points
+
+
+def measure_curve(
+    request: Request, answers: Explanation, model: FittedModel, classifier: Classifier, point: OperatingPoint
+) -> Mapping[str, FloatArray]:
+    """Return changed share, smallest support and validity of sparser and denser changes (answers, points).
+
+    The points are the candidates of a search, and the largest changes of each answer alone, down to 1/64 of them: the
+    first show how few changes are believed, the second how few already flip the explained classifier.
+
+    Parameters
+    ----------
+    request, answers
+        Queries, and the answers to them, row by row.
+    model, classifier, point
+        The fitted model, the explained classifier, and the operating point of the generator.
+    """
+    search = Search(request, model, classifier, point)
+    rows = np.arange(len(request))
+    answer = torch.as_tensor(request.info.scaler.transform(answers.counterfactual).astype(np.float32)).to(search.x)
+    answer = torch.where(torch.as_tensor(answers.changed, device=search.x.device), answer - search.x, 0.0)
+    rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
+    tried = [keep_first(answer, rank, (share * n_changes).ceil().long()) for share in SHARES]
+    for part in (rows[start : start + 64] for start in range(0, len(rows), 64)):
+        candidates = [one for candidate in search.refine_rows(part) for one in candidate.split(len(part))]
+        if len(part) == len(rows):
+            tried += candidates
+        else:
+            tried += _scatter(candidates, part, answer)
+    return _measure(search, tried, classifier)
+
+
+def _scatter(candidates: list[torch.Tensor], rows: np.ndarray, like: torch.Tensor) -> list[torch.Tensor]:  # type: ignore[type-arg]
+    """Return residuals of some rows as residuals of all; the others change nothing, and are left out of the curve."""
+    whole = []
+    for candidate in candidates:
+        full = torch.zeros_like(like)
+        full[torch.as_tensor(rows, device=like.device)] = candidate
+        whole.append(full)
+    return whole
+
+
+def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) -> dict[str, FloatArray]:
+    """Return the columns of a curve for residuals (answers, time, features), one tensor per point."""
+    request, ensemble = search.request, search.model.ensemble
+    entries = np.maximum(request.mutable_entries(), 1)
+    columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
+    for delta in tried:
+        made = request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
+        changed = (made != request.X).sum((1, 2))
+        x = torch.as_tensor(request.info.scaler.transform(made).astype(np.float32), device=search.x.device)
+        support = ensemble.believe(x, search.target).support
+        least = support.amin(1) if support.shape[1] else torch.full((len(x),), torch.nan)
+        valid = classifier.proba_unchecked(made, request.lengths).argmax(1) == request.target
+        point = {"share": changed / entries, "support": least.cpu().double().numpy(), "valid": valid.astype(np.float64)}
+        for name, column in point.items():
+            columns[name].append(np.where(changed > 0, column, np.nan))
+    return {name: np.stack(column, axis=1) for name, column in columns.items()}

@@ -1,0 +1,201 @@
+"""FamilyClassifier: features of one family with heads on them, that an answer is optimised against or judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.arrays import IntArray
+from sparcets.explainers.sparcets.families.convolutions import RandomConvolutions
+from sparcets.explainers.sparcets.families.forest import Forest
+from sparcets.explainers.sparcets.families.intervals import IntervalStatistics
+from sparcets.explainers.sparcets.families.quantiles import IntervalQuantiles
+from sparcets.explainers.sparcets.families.ridge import RidgeHead
+from sparcets.seeding import generator, spawn
+
+MAX_SERIES = 2000  # series that a classifier of a family learns from; more gain little
+STUMPS = 1200  # random thresholds on the features, which let a linear head follow trees
+STUMP_WIDTH = 0.25  # of a smooth threshold, in standard deviations of its feature
+SOFT_TREES, SOFT_DEPTH = 30, 9  # trees that an answer is optimised against
+GROUPS = 3  # linear heads of a judge, each on a third of the features: they must agree by majority
+SHARP_TREES = 100  # trees of a judge
+BATCH = 128  # series per pass while features of training series are computed
+FEATURES = {
+    "convolutions": RandomConvolutions,
+    "quantiles": IntervalQuantiles,
+    "intervals": IntervalStatistics,
+}
+
+
+class Stumps(nn.Module):
+    """Features (batch, features) to smooth thresholds of random ones of them (batch, stumps)."""
+
+    feature: Tensor
+    threshold: Tensor
+    width: Tensor
+
+    def __init__(self, *, feature: Tensor, threshold: Tensor, width: Tensor) -> None:
+        super().__init__()
+        for name, tensor in {"feature": feature, "threshold": threshold, "width": width}.items():
+            self.register_buffer(name, tensor)
+
+    @classmethod
+    def draw(cls, features: Tensor, seed: int) -> Stumps:
+        """Draw thresholds from the features of training series (batch, features)."""
+        rng = generator(seed, "stumps")
+        feature = torch.as_tensor(rng.integers(0, features.shape[1], STUMPS), device=features.device)
+        row = torch.as_tensor(rng.integers(0, len(features), STUMPS), device=features.device)
+        return cls(
+            feature=feature,
+            threshold=features[row, feature],
+            width=STUMP_WIDTH * features.std(0)[feature] + 1e-6,
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return values between 0 and 1 (batch, stumps)."""
+        return torch.sigmoid((features[:, self.feature] - self.threshold) / self.width)
+
+
+class FamilyClassifier(nn.Module):
+    """Features of one family, computed once, with one or more heads on them.
+
+    Parameters
+    ----------
+    family
+        One of ``FEATURES``.
+    features
+        From standardised series (batch, time, features) to features (batch, values).
+    stumps
+        Thresholds between the features and the linear heads, or None.
+    ridges
+        Linear heads, with the inputs of each; for a judge several, each on a part of the inputs.
+    forest
+        Trees on the features, or None.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        features: nn.Module,
+        *,
+        stumps: Stumps | None = None,
+        ridges: list[tuple[Tensor, RidgeHead]] | None = None,
+        forest: Forest | None = None,
+    ) -> None:
+        super().__init__()
+        self.family, self.features, self.stumps, self.forest = family, features, stumps, forest
+        self.ridges = nn.ModuleList(head for _, head in ridges or [])
+        for i, (inputs, _) in enumerate(ridges or []):
+            self.register_buffer(f"inputs_{i}", inputs)
+
+    @classmethod
+    def fit_member(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
+        """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
+
+        Parameters
+        ----------
+        family
+            One of ``FEATURES``.
+        X, y
+            Standardised training series (batch, time, features) and labels (batch,).
+        n_classes
+            Number of classes.
+        seed
+            Same seed, same classifier.
+        """
+        features, values = _draw_features(family, X, seed, spectrum=False)
+        if family == "convolutions":
+            return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
+        stumps = Stumps.draw(values, seed)
+        forest = Forest.fit(values, y, n_classes, n_trees=SOFT_TREES, max_depth=SOFT_DEPTH, seed=seed)
+        ridge = _ridge_on_all(stumps(values), y, n_classes)
+        return cls(family, features, stumps=stumps, ridges=[ridge], forest=forest)
+
+    @classmethod
+    def fit_judge(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
+        """Fit one that answers are chosen by: several linear heads, or sharp trees; see :meth:`fit_member`."""
+        features, values = _draw_features(family, X, seed, spectrum=True)
+        if family != "convolutions":
+            forest = Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
+            return cls(family, features, forest=forest)
+        shuffled = generator(seed, "groups").permutation(values.shape[1])
+        ridges = []
+        for group in np.array_split(shuffled, GROUPS):
+            inputs = torch.as_tensor(np.sort(group), device=X.device)
+            ridges.append((inputs, RidgeHead.fit(values[:, inputs], y, n_classes)))
+        return cls(family, features, ridges=ridges)
+
+    @property
+    def accuracy(self) -> float:
+        """Of the best head on the training series, by leave-one-out or out of bag."""
+        return max(float(head.accuracy) for head in self._heads())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return log-probabilities (heads, batch, classes) of standardised series, bounded, with gradients."""
+        values = self.features(x)
+        outputs = [logits.log_softmax(-1) for logits in self._linear(values)]
+        if self.forest is not None:
+            outputs.append(self.forest.log_proba(values))
+        return torch.stack(outputs)
+
+    @torch.no_grad()
+    def votes(self, x: Tensor) -> Tensor:
+        """Return the probabilities that each of its voters gives (voters, batch, classes), without gradients."""
+        values = self.features(x)
+        outputs = [logits.softmax(-1) for logits in self._linear(values)]
+        if self.forest is not None:
+            by_tree = self.forest.votes(values)  # (B, trees, K)
+            size = max(1, by_tree.shape[1] // 5)
+            outputs += [part.mean(1) for part in by_tree.split(size, dim=1)]  # five small forests
+        return torch.stack(outputs)
+
+    def _linear(self, values: Tensor) -> Iterator[Tensor]:
+        inputs = values if self.stumps is None else self.stumps(values)
+        for i, ridge in enumerate(self.ridges):
+            yield ridge(inputs[:, self.get_buffer(f"inputs_{i}")])
+
+    def _heads(self) -> Iterator[RidgeHead | Forest]:
+        for head in (*self.ridges, self.forest):
+            if isinstance(head, (RidgeHead, Forest)):
+                yield head
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return all tensors by name; :meth:`from_arrays` restores the classifier."""
+        return {name: tensor.cpu().contiguous().numpy() for name, tensor in self.state_dict().items()}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FamilyClassifier:
+        """Return a classifier from the output of :meth:`to_arrays`."""
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, array in arrays.items():
+            part, _, rest = name.rpartition(".")
+            parts.setdefault(part, {})[rest] = torch.tensor(array)
+        own = parts.get("", {})
+        ridges = [(own[f"inputs_{i}"], RidgeHead(**parts[f"ridges.{i}"])) for i in range(len(own))]
+        return cls(
+            family,
+            FEATURES[family](**parts["features"]),
+            stumps=Stumps(**parts["stumps"]) if "stumps" in parts else None,
+            ridges=ridges,
+            forest=Forest(**parts["forest"]) if "forest" in parts else None,
+        )
+
+
+def choose_series(y: IntArray, seed: int) -> IntArray:
+    """Return the rows of at most ``MAX_SERIES`` training series, at random."""
+    return generator(seed, "series of a family").permutation(len(y))[:MAX_SERIES]
+
+
+def _draw_features(family: str, X: Tensor, seed: int, *, spectrum: bool) -> tuple[nn.Module, Tensor]:
+    """Return a module that computes the features of a family, and those of the training series."""
+    drawn = FEATURES[family].draw(X, spawn(seed, family), **({"spectrum": spectrum} if family == "quantiles" else {}))
+    with torch.no_grad():
+        return drawn, torch.cat([drawn(part) for part in X.split(BATCH)])
+
+
+def _ridge_on_all(values: Tensor, y: IntArray, n_classes: int) -> tuple[Tensor, RidgeHead]:
+    return torch.arange(values.shape[1], device=values.device), RidgeHead.fit(values, y, n_classes)

@@ -1,0 +1,112 @@
+"""RidgeHead: a linear classifier fitted in closed form, calibrated by leave-one-out predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.arrays import FloatArray, IntArray
+
+PENALTIES = 10.0 ** np.arange(-4, 2.5, 0.5)
+TEMPERATURES = 10.0 ** np.arange(0, 1.6, 0.1)  # factors of the logits
+
+
+class RidgeHead(nn.Module):
+    """Ridge regression to ±1 per class; its outputs, scaled by a temperature, are logits.
+
+    Parameters
+    ----------
+    shift, scale
+        Standardise the inputs (inputs,).
+    weight, bias
+        Of the linear map, (inputs, classes) and (classes,).
+    accuracy
+        By leave-one-out, a tensor without dimensions.
+    """
+
+    shift: Tensor
+    scale: Tensor
+    weight: Tensor
+    bias: Tensor
+    accuracy: Tensor
+
+    def __init__(self, *, shift: Tensor, scale: Tensor, weight: Tensor, bias: Tensor, accuracy: Tensor) -> None:
+        super().__init__()
+        named = {"shift": shift, "scale": scale, "weight": weight, "bias": bias, "accuracy": accuracy}
+        for name, tensor in named.items():
+            self.register_buffer(name, tensor)
+
+    @classmethod
+    def fit(cls, inputs: Tensor, y: IntArray, n_classes: int) -> RidgeHead:
+        """Fit by one eigendecomposition: of the Gram matrix or of the covariance, whichever is smaller.
+
+        The penalty is the one with the least leave-one-out error, the temperature the one with the best leave-one-out
+        likelihood, so that a head on few series is not surer than it should be.
+
+        Parameters
+        ----------
+        inputs
+            Features of the training series (batch, inputs).
+        y, n_classes
+            Labels (batch,) and number of classes.
+
+        Examples
+        --------
+        >>> inputs = torch.tensor([[0.0], [0.1], [0.9], [1.0]])
+        >>> head = RidgeHead.fit(inputs, np.array([0, 0, 1, 1]), 2)
+        >>> head(inputs).argmax(1).tolist()
+        [0, 0, 1, 1]
+        """
+        shift, spread = inputs.mean(0), inputs.std(0)
+        scale = torch.where(spread > 1e-6, 1 / spread, 0.0) / inputs.shape[1] ** 0.5  # constant inputs are left out
+        Z = ((inputs - shift) * scale).double().cpu().numpy()
+        Y = 2.0 * np.eye(n_classes)[y] - 1
+        values, U, to_weight = _decompose(Z)
+        mean = Y.mean(0)
+        rotated = U.T @ (Y - mean)  # (rank, classes)
+        penalty, left_out = min(
+            ((p, _leave_one_out(values, U, rotated, Y, p)) for p in PENALTIES),
+            key=lambda tried: float(((Y - tried[1]) ** 2).mean()),
+        )
+        temperature = min(TEMPERATURES, key=lambda factor: _log_loss(factor * left_out, y))
+        weight = temperature * to_weight(rotated / (values + penalty)[:, None])
+        as_tensor = {"dtype": torch.float32, "device": inputs.device}
+        return cls(
+            shift=shift,
+            scale=scale,
+            weight=torch.tensor(weight, **as_tensor),
+            bias=torch.tensor(temperature * mean, **as_tensor),
+            accuracy=torch.tensor((left_out.argmax(1) == y).mean(), **as_tensor),
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return logits (batch, classes)."""
+        return ((inputs - self.shift) * self.scale) @ self.weight + self.bias
+
+
+def _decompose(Z: FloatArray):  # type: ignore[no-untyped-def]
+    """Return eigenvalues, left singular vectors, and the map from rotated targets to the weights of the inputs."""
+    n, d = Z.shape
+    if n <= d:
+        values, U = np.linalg.eigh(Z @ Z.T)
+        return values.clip(0), U, lambda rotated: Z.T @ (U @ rotated)
+    values, V = np.linalg.eigh(Z.T @ Z)
+    values = values.clip(1e-12)
+    root = np.sqrt(values)
+    return values, Z @ V / root, lambda rotated: V @ (root[:, None] * rotated)
+
+
+def _leave_one_out(values: FloatArray, U: FloatArray, rotated: FloatArray, Y: FloatArray, penalty: float) -> FloatArray:
+    """Return the prediction of each series (batch, classes) by a fit without it."""
+    shrink = values / (values + penalty)
+    predicted = U @ (shrink[:, None] * rotated) + Y.mean(0)
+    leverage = (U**2 * shrink).sum(1) + 1 / len(Y)
+    left_out: FloatArray = Y - (Y - predicted) / (1 - leverage).clip(1e-6)[:, None]
+    return left_out
+
+
+def _log_loss(logits: FloatArray, y: IntArray) -> float:
+    top = logits.max(1, keepdims=True)
+    normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(1))
+    return float((normaliser - logits[np.arange(len(y)), y]).mean())

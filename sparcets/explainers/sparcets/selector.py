@@ -1,0 +1,98 @@
+"""Selector: classifiers of every family that no answer is optimised against; it decides which answer is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
+
+NEURAL = "neural"
+MIN_MARGIN = 0.1  # lead of the target over every other class that the default answer has in every family
+BATCH = 256  # series per pass
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What the families say of some series.
+
+    Attributes
+    ----------
+    support
+        Share of each family's classifiers that predict the target (batch, families).
+    margin
+        Probability of the target minus that of the next class, averaged over each family's classifiers (batch,
+        families).
+    """
+
+    support: Tensor
+    margin: Tensor
+
+    @property
+    def believed(self) -> Tensor:
+        """Whether the majority of every family predicts the target, with a lead (batch,); True without families."""
+        return (self.support > 0.5).all(1) & (self.margin >= MIN_MARGIN).all(1)
+
+    @property
+    def least_margin(self) -> Tensor:
+        """The margin of the least convinced family (batch,); 0 without families."""
+        return self.margin.amin(1) if self.margin.shape[1] else self.margin.new_zeros(len(self.margin))
+
+
+@dataclass(frozen=True, eq=False)
+class Selector:
+    """Networks and classifiers of other families, with other seeds than those that answers are optimised against.
+
+    Attributes
+    ----------
+    networks
+        Classifiers of the neural family; may be empty.
+    judges
+        One classifier of each other family.
+    """
+
+    networks: Sequence[TorchClassifier]
+    judges: Sequence[FamilyClassifier]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names of the families, in the order of the columns of a belief."""
+        return ((NEURAL,) if self.networks else ()) + tuple(judge.family for judge in self.judges)
+
+    @torch.no_grad()
+    def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
+        """Return what the families say.
+
+        Parameters
+        ----------
+        x, raw
+            Series (batch, time, features), standardised and in the data's own units.
+        target
+            Target classes (batch,).
+        """
+        if len(x) > BATCH:
+            parts = [slice(start, start + BATCH) for start in range(0, len(x), BATCH)]
+            beliefs = [self.ask(x[part], raw[part], target[part]) for part in parts]
+            return Belief(torch.cat([b.support for b in beliefs]), torch.cat([b.margin for b in beliefs]))
+        columns = []
+        if self.networks:
+            votes = [net.log_proba(raw.to(net.device)).to(x.device).float().exp() for net in self.networks]
+            columns.append(_agreement(torch.stack(votes), target))
+        columns += [_agreement(judge.votes(x), target) for judge in self.judges]
+        if not columns:
+            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0))
+        support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))
+        return Belief(support, margin)
+
+
+def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the share of voters for the target, and the margin of their mean, of votes (voters, batch, classes)."""
+    support = (votes.argmax(2) == target).float().mean(0)
+    mean = votes.mean(0)
+    own = mean.gather(1, target[:, None])
+    next_best = mean.scatter(1, target[:, None], -torch.inf).amax(1)
+    return support, own[:, 0] - next_best
