@@ -61,8 +61,8 @@ def explainers() -> dict[str, Any]:
         "own": own(fcn),
         "own, bilstm": own(lstm),
         "own, black box": own(sp.wrap(lambda Z: fcn.predict_proba(Z), n_classes=3)),
-        "own, prototypes": own(fcn, prototypes="always"),
-        "own, the better of both": own(fcn, prototypes="auto", auxiliaries=2),
+        "own, search": own(fcn, proposals="search"),
+        "own, the model alone": own(fcn, believed_by="model"),
         "SPARCE, every target": sp.Sparce(fcn, every),
         "SPARCE, paper": sp.Sparce(fcn, short),
     }

@@ -137,7 +137,7 @@ def test_design_names_every_folder_and_every_file_of_our_own_method() -> None:
         assert file.name.startswith("__") or f"`{file.name}`" in DESIGN, f"docs/design.md does not mention {file.name}"
     own = DESIGN.partition("## Our own method, file by file")[2].partition("\n## ")[0]
     described = re.findall(r"^\| `(\w+\.py)` \|", own, flags=re.M)
-    found = {file.name for file in (PACKAGE / "explainers" / "sparcets").glob("*.py")} - {"__init__.py"}
+    found = {file.name for file in (PACKAGE / "explainers" / "sparcets").rglob("*.py")} - {"__init__.py"}
     assert sorted(described) == sorted(found)
 
 
@@ -188,12 +188,16 @@ def test_defaults_are_those_described() -> None:
         sections = [part for part in page.split("\n## ")[1:] if f"`{title}`" in part.partition("\n")[0]]
         assert len(sections) == 1, f"docs/configuration.md has {len(sections)} sections on {title}"
         for names, values in re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", sections[0], flags=re.M):
-            for name, text in zip(re.findall(r"`([^`]+)`", names), values.split(", "), strict=True):
+            found = re.findall(r"`([^`]+)`", names)
+            texts = values.split(", ") if len(found) > 1 else [values]  # the default of one may be a list
+            for name, text in zip(found, texts, strict=True):
                 value: Any = config
                 for part in name.split("."):
                     value = getattr(value, part)
                 if title in ("GanConfig", "CounterGanConfig") and name in ("weights.sparsity", "weights.smoothness"):
                     text = "0"  # as the text above the table says
+                if isinstance(value, tuple):
+                    value = ", ".join(value)
                 stated = type(value)(text) if isinstance(value, (int, float)) and not isinstance(value, bool) else text
                 assert stated == value or text == str(value), f"{title}.{name} is {value}, described as {text}"
 

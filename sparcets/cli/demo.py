@@ -46,7 +46,7 @@ def demo(
     patients = [np.flatnonzero(correct & (data.y_test == k)) for k in range(data.n_classes) if k != control]
     series = np.concatenate([rows[: N_TRIALS // len(patients)] for rows in patients])
     explainer = Explainer(classifier, ExplainerConfig(seed=seed, device=device)).fit(data)
-    echo("3. explainer   sparcets, one generator for every target class")
+    echo("3. explainer   sparcets, one fit for every target class")
     answer = explainer.explain(data.X_test[series], "Control")
     echo(f"4. explanation {answer!r}\n")
     if not json:

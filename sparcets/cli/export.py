@@ -16,7 +16,7 @@ def export(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Save the fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
+    """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
     from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.explainers.files import load
     from sparcets.explainers.onnx import export_generator

@@ -20,7 +20,7 @@ from sparcets.training.callbacks import history_from_plain, history_to_plain
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-FORMAT = 3  # raised whenever the layout of the folder changes
+FORMAT = 4  # raised whenever the layout of the folder changes
 HEADER, ARRAYS = "explainer.json", "arrays.safetensors"
 DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, safetensors.SafetensorError)
 

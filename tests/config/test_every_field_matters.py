@@ -4,6 +4,7 @@ A new method or a new field is found here by itself.
 """
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -53,7 +54,7 @@ CONTEXTS = {
     "trains_sparsity": Context("there must be a sparsity term", ("weights.sparsity=0.3",)),
     "sparcets/weights.sparsity": Context("it must be phased in by the first epoch", ("ramp=0.0",)),
     "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
-    "min_agreement": Context("it prunes what a poor generator leaves to the refinement", ("train.lr=1e-6",)),
+    "proposals": Context("without a search some queries are answered in one pass", other="search"),
     "max_lambdas": Context("some queries must not be valid at once", ("max_lambdas=1", "steps=2")),
     "candidates": Context("the nearest must not be enough", ("candidates=1",), (("sparsity", 0.1),)),
     "batch_size": Context("the last batch is smaller than the others", other=3),
@@ -81,6 +82,8 @@ def other_value(hint: Any, value: Any) -> Any:
         return 1
     if isinstance(value, bool):
         return not value
+    if isinstance(value, tuple):
+        return json.dumps(value[:-1])
     if isinstance(value, int):
         return 2 * value or 1
     if isinstance(value, float):

@@ -3,7 +3,7 @@
 import pytest
 
 import sparcets as sp
-from sparcets.config.explainers import LossWeights
+from sparcets.config.explainers import FAMILIES, LossWeights
 from sparcets.errors import ConfigError
 
 ADVERSARIAL = [sp.SparceConfig, sp.GanConfig, sp.CounterGanConfig]
@@ -59,15 +59,11 @@ def test_the_paper_s_methods_need_every_size_and_one_of_three_backbones(kind):
             config.override("generator.backbone=mixer")
 
 
-def test_our_own_method_leaves_sizes_and_auxiliary_classifiers_to_the_data():
+def test_our_own_method_leaves_sizes_and_proposals_to_the_data():
     config = sp.ExplainerConfig()
     assert config.generator.to_dict() == {"backbone": "mixer", "hidden": None, "layers": None}
-    assert (config.train.epochs, config.train.batch_size, config.auxiliaries, config.gate) == (
-        None,
-        None,
-        None,
-        "window",
-    )
+    assert (config.train.epochs, config.train.batch_size, config.gate) == (None, None, "window")
+    assert (config.families, config.believed_by, config.proposals) == (FAMILIES, "families", "auto")
     back = sp.ExplainerConfig.from_dict(config.to_dict())  # None survives
     assert back == config and back.override("generator.layers=3").override("generator.layers=null") == config
 
@@ -102,16 +98,18 @@ BAD = {
         *COMMON,
         ("generator.backbone=mixr", "'mixer'"),
         ("critic.hidden=0", "'hidden' must be >= 1, got 0"),
-        ("auxiliaries=9", "'auxiliaries' must be 0 to 8, got 9"),
-        ("auxiliaries=-1", "'auxiliaries' must be 0 to 8, got -1"),
+        (
+            'families=["trees"]',
+            "'families' must be different ones of neural, convolutions, quantiles, intervals, got trees",
+        ),
+        ('families=["neural", "neural"]', "'families' must be different ones of"),
+        ("believed_by=judges", "'model'"),
+        ("proposals=always", "'search'"),
         ("noise=-0.1", "'noise' must be >= 0, got -0.1"),
         ("gate=entry", "'window'"),
-        ("prototypes=maybe", "'always'"),
         ("min_sparsity_weight=0", "'min_sparsity_weight' must be > 0"),
         ("min_sparsity_weight=11", "'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got 11"),
         ("ramp=1.1", "'ramp' must be a share, got 1.1"),
-        ("min_agreement=0", "'min_agreement' must be between 0 and 1, got 0"),
-        ("min_agreement=1", "'min_agreement' must be between 0 and 1, got 1"),
     ],
     sp.IcsConfig: [
         ("steps=0", "'steps' must be >= 1"),

@@ -70,7 +70,7 @@ def test_a_second_death_is_an_error_that_says_what_to_try():
 
 METHODS = {
     "Sparce": CONFIG,
-    "Explainer": sp.ExplainerConfig.tiny().override("train.epochs=1", "train.check_every=100", "auxiliaries=0"),
+    "Explainer": sp.ExplainerConfig.tiny().override("train.epochs=1", "train.check_every=100", "believed_by=model"),
 }
 
 

@@ -77,12 +77,10 @@ def test_it_answers_as_the_fitted_one_does(tmp_path, name):
     assert (expected != QUERIES).any((1, 2)).all()
 
 
-def test_one_with_prototypes_takes_real_series_too(tmp_path):
-    export_generator(build("Explainer", "prototypes=always").fit(X, Y), tmp_path / "g.onnx")
-    prototype = X[Y == TARGET][: len(QUERIES)]
-    made = run(tmp_path / "g.onnx", prototype=prototype)
-    low, high = np.minimum(QUERIES, prototype), np.maximum(QUERIES, prototype)
-    assert ((made >= low - 1e-3 * X.std((0, 1))) & (made <= high + 1e-3 * X.std((0, 1)))).all()  # between the two
+def test_an_explainer_that_searches_has_nothing_to_export(tmp_path):
+    searching = build("Explainer", "proposals=search", "believed_by=model").fit(X, Y)
+    with pytest.raises(CapabilityError, match=r"answers by a search.*ExplainerConfig\(proposals='generator'\)"):
+        export_generator(searching, tmp_path / "g.onnx")
 
 
 def test_names_travel_along_and_the_old_file_stays_if_the_comparison_fails(tmp_path, monkeypatch):

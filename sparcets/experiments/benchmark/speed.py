@@ -105,7 +105,7 @@ def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
 
 
 def fitting(bench: Bench) -> Iterator[Row]:
-    """Yield the seconds of a whole fit with default settings, including the auxiliary classifiers."""
+    """Yield the seconds of a whole fit with default settings, including the models of other kinds."""
     from sparcets.config.explainers import ExplainerConfig
     from sparcets.explainers.sparcets.explainer import Explainer
 

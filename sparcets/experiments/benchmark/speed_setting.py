@@ -113,7 +113,7 @@ class Bench:
         from sparcets.config.explainers import ExplainerConfig
         from sparcets.explainers.sparcets.explainer import Explainer
 
-        short = (f"train.epochs={self.sizes.epochs}", "weights.sparsity=0.3", "prototypes=never")
+        short = (f"train.epochs={self.sizes.epochs}", "weights.sparsity=0.3", "proposals=generator")
         config = ExplainerConfig().override(*short, f"device={self.device}", f"seed={self.seed}")
         return Explainer(classifier, config).fit(X, y, progress=False)
 

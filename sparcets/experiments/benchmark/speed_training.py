@@ -21,7 +21,7 @@ def training(bench: Bench) -> Iterator[dict[str, Any]]:
     unit = "steps/s"
     yield {"name": "the paper's step, plain", "batch": 32, "value": reference, "unit": unit}
     methods = (
-        ("sparcets", "sparcets", ExplainerConfig(prototypes="never")),
+        ("sparcets", "sparcets", ExplainerConfig(proposals="generator")),
         ("sparce, paper", "sparce", SparceConfig.paper(target=1)),
         ("countergan, paper", "countergan", CounterGanConfig.paper(target=1)),
         ("gan, paper", "gan", GanConfig.paper(target=1)),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets.gates import prices
@@ -41,7 +41,7 @@ def measure_search(
     search = Search(request, model, classifier, NO_POINT)
     rows = np.arange(len(request))
     candidates = search.refine_rows(rows)
-    points = [
+    return [
         measure_point(
             model,
             classifier,
@@ -54,7 +54,6 @@ def measure_search(
         )
         for candidate, price in zip(candidates, prices(), strict=True)
     ]
-    return points
 
 
 def measure_curve(
@@ -74,12 +73,11 @@ def measure_curve(
     """
     search = Search(request, model, classifier, point)
     rows = np.arange(len(request))
-    answer = torch.as_tensor(request.info.scaler.transform(answers.counterfactual).astype(np.float32)).to(search.x)
-    answer = torch.where(torch.as_tensor(answers.changed, device=search.x.device), answer - search.x, 0.0)
+    answer = search.residual(rows, answers.counterfactual)
     rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
     tried = [keep_first(answer, rank, (share * n_changes).ceil().long()) for share in SHARES]
     for part in (rows[start : start + 64] for start in range(0, len(rows), 64)):
-        candidates = [one for candidate in search.refine_rows(part) for one in candidate.split(len(part))]
+        candidates = [one for candidate in search.refine_rows(part) for one in torch.split(candidate, len(part))]
         if len(part) == len(rows):
             tried += candidates
         else:
@@ -87,7 +85,7 @@ def measure_curve(
     return _measure(search, tried, classifier)
 
 
-def _scatter(candidates: list[torch.Tensor], rows: np.ndarray, like: torch.Tensor) -> list[torch.Tensor]:  # type: ignore[type-arg]
+def _scatter(candidates: list[torch.Tensor], rows: IntArray, like: torch.Tensor) -> list[torch.Tensor]:
     """Return residuals of some rows as residuals of all; the others change nothing, and are left out of the curve."""
     whole = []
     for candidate in candidates:

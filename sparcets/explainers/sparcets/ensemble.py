@@ -34,7 +34,7 @@ NETWORK_STEPS = 400
 MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
-NETWORK_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=64, lr=5e-3, epochs=400, patience=200)
+NETWORK_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=64, lr=2e-3, epochs=400, patience=200)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +87,10 @@ class Ensemble:
         scale, center = self.scale_and_center
         return x.to(scale.dtype) * scale + center
 
-    def log_proba(self, x: Tensor) -> Tensor:
-        """Return log-probabilities (heads, batch, classes) of standardised series, the explained one's first."""
-        raw = self.to_raw(x)
-        networks = [net.log_proba(raw.to(net.device)).to(x.device).float() for net in (self.explained, *self.networks)]
-        return torch.cat([torch.stack(networks), *(family(x) for family in self.families)])
-
     def members(self) -> list[Callable[[Tensor], Tensor]]:
         """Return functions from series in the data's own units to log-probabilities (heads, batch, classes).
 
-        The explained classifier comes first; a training may call some of the others only.
+        The explained classifier comes first, then networks and the other families; some have several heads.
         """
         scale, center = self.scale_and_center
 
@@ -108,6 +102,17 @@ class Ensemble:
 
         networks = [of_network(net) for net in (self.explained, *self.networks)]
         return networks + [of_family(family) for family in self.families]
+
+    def heads(self) -> list[slice]:
+        """Return the heads of each member, in the order of :meth:`members`."""
+        sizes = [1] * (1 + len(self.networks)) + [family.n_heads for family in self.families]
+        ends = np.cumsum(sizes).tolist()
+        return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+    def log_proba(self, x: Tensor) -> Tensor:
+        """Return log-probabilities (heads, batch, classes) of standardised series by all members."""
+        raw = self.to_raw(x)
+        return torch.cat([member(raw) for member in self.members()])
 
     def believe(self, x: Tensor, target: Tensor) -> Belief:
         """Return what the selector says of standardised series."""

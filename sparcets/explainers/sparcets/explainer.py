@@ -70,13 +70,14 @@ GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary
 # Names in the seeds; older words, kept so that the same seed gives the same result.
 SEED_GENERATOR, SEED_HELD_OUT = "free", "watched"
 ADVICE = (
-    "To do better: train longer (train.epochs), lower weights.sparsity, or look at the classifier and the data: if "
-    "other classifiers disagree with yours, it may rely on features that they do not use."
+    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
+    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
+    "they do not use."
 )
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
-    """Counterfactuals that models of every kind believe; one fit serves every target class.
+    """Counterfactuals that models of several kinds believe; one fit serves every target class.
 
     An answer must convince the explained classifier and classifiers of other families: a network, random convolutions,
     interval quantiles and interval statistics. A selector, classifiers of the same families that no answer is optimised
@@ -298,10 +299,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             return super().summary()
         model, chosen = self._model, best_point(self.trade_off_)
         families = model.ensemble.selector.families
-        how = "A search answers"
+        how = "A search answers each query"
         if model.generator is not None:
             epochs = len(self.history_.get("generator", []))
-            how = f"A generator, trained for {epochs} epochs, answers; a search, where its answer is not believed"
+            how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
         lines = [super().summary(), f"{how}.", summarise(self.trade_off_, chosen)]
         if families:
             lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")

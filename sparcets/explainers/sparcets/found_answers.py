@@ -45,7 +45,11 @@ class FoundAnswers:
 
     def unconvincing(self) -> IntArray:
         """Return the queries that lack a believed answer."""
-        return np.flatnonzero((self.rank < BELIEVED).any(1))
+        return np.flatnonzero(self.is_unconvincing())
+
+    def is_unconvincing(self) -> BoolArray:
+        """Mark the queries that lack a believed answer (batch,)."""
+        return np.asarray((self.rank < BELIEVED).any(1))
 
     def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
         """Take proposals (rows, time, features) in the data's own units that are better than what was found."""

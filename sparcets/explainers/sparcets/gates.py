@@ -20,17 +20,18 @@ from sparcets.explainers.sparcets.generator import gate_openness, hard_concrete_
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 
-STEPS, WARM_UP = 60, 10  # all steps, and those at the lowest price
-EVERY = 5  # steps between two candidates
-PRICE = (0.5, 14.0)  # of opening all gates, at first and at last
+STEPS, WARM_UP = 160, 20  # all steps, and those at the lowest price
+EVERY = 14  # steps between two candidates
+PRICE = (0.5, 24.0)  # of opening all gates, at first and at last
 KNOTS = 8  # of a gate over time, linear in between
 LR, LR_VALUE = 0.3, 0.1
 BETAS = (0.8, 0.95)
 INITIAL_LOGIT = 1.5
-DEVIATION = 0.3  # weight of the squared deviation from the start
+DEVIATION = 0.1  # weight of the squared deviation from the start
 SMALLEST_GATE = 0.3  # gates below it are shut
 MAX_LOSS = 6.0  # of one head: bounds what a hopeless one contributes
 EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier; the others share the rest
+ASKED = 2  # members asked per step
 URGENCY = 0.2  # how fast the weight of a head grows that is not convinced
 
 
@@ -54,7 +55,9 @@ class Starts:
     deviates: Tensor
 
 
-def search_gates(ensemble: Ensemble, projection: Projection, starts: Starts) -> list[Tensor]:
+def search_gates(
+    ensemble: Ensemble, projection: Projection, starts: Starts, *, explained_alone: bool = False
+) -> list[Tensor]:
     """Return candidate residuals (rows, time, features) of rising sparsity, one tensor per price.
 
     Parameters
@@ -65,11 +68,16 @@ def search_gates(ensemble: Ensemble, projection: Projection, starts: Starts) -> 
         The constraints.
     starts
         Queries and changes to start from.
+    explained_alone
+        Whether the explained classifier alone is to be convinced.
     """
     x, target = starts.x, starts.target
     B, T, n_features = x.shape
     knots = min(KNOTS, T)
-    levels = ensemble.levels[:, target].log()  # (heads, rows)
+    members, heads = ensemble.members(), ensemble.heads()
+    if explained_alone:
+        members, heads = members[:1], heads[:1]
+    levels = ensemble.levels[: heads[-1].stop, target].log()  # (heads, rows)
     share = torch.full((len(levels), 1), (1 - EXPLAINED_WEIGHT) / max(1, len(levels) - 1), device=x.device)
     share[0] = EXPLAINED_WEIGHT if len(levels) > 1 else 1.0
     urgency = torch.zeros_like(levels)
@@ -87,15 +95,21 @@ def search_gates(ensemble: Ensemble, projection: Projection, starts: Starts) -> 
         gate = stretch(hard_concrete_noise(logits, torch.rand((1, T, n_features), generator=noise).to(x.device)))
         deviation = own * _over_time(value, T)
         delta = projection(x, gate * (starts.change + deviation))
-        losses = (levels - target_log_proba(ensemble.log_proba(x + delta), target)).clamp(0, MAX_LOSS)
         weight = share * urgency.exp()
-        loss = (weight / weight.sum(0) * losses).sum(0) + DEVIATION * (gate * deviation).square().mean((1, 2))
-        loss = loss + _price(step) * gate_openness(logits).mean((1, 2))
+        weight = weight / weight.sum(0)
+        loss = _price(step) * gate_openness(logits).mean((1, 2)) + DEVIATION * (gate * deviation).square().mean((1, 2))
+        raw = ensemble.to_raw(x + delta)
+        turns = _turns(step, len(members))
+        for i in turns:
+            missing = levels[heads[i]] - target_log_proba(members[i](raw), target)
+            missing = missing.clamp(0, MAX_LOSS)
+            # A member that is asked every other step counts twice.
+            loss = loss + len(members) / len(turns) * (weight[heads[i]] * missing).sum(0)
+            urgency[heads[i]] += URGENCY * missing.detach().clamp(max=2)
         # The losses of the rows share nothing, so the gradient of their sum is each row's own.
         optimiser.zero_grad()
-        loss.sum().backward(inputs=[*gates, *values])
+        torch.autograd.backward(loss.sum(), inputs=[*gates, *values])
         optimiser.step()
-        urgency = urgency + URGENCY * losses.detach().clamp(max=2)
         if _is_candidate(step):
             with torch.no_grad():
                 gate = stretch(torch.sigmoid(_over_time(by_time, T) + by_feature))
@@ -105,11 +119,20 @@ def search_gates(ensemble: Ensemble, projection: Projection, starts: Starts) -> 
     return found
 
 
+def _turns(step: int, n_members: int) -> list[int]:
+    """Return the members that are asked in a step: two at a time, in turn, since most of the time goes into them.
+
+    >>> [_turns(step, 5) for step in range(5)]
+    [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]]
+    """
+    return [(ASKED * step + i) % n_members for i in range(min(ASKED, n_members))]
+
+
 def prices() -> list[float]:
     """Return the prices at which the search holds a candidate, ascending.
 
     >>> len(prices()), prices()[0], round(prices()[-1], 6)
-    (11, 0.5, 14.0)
+    (11, 0.5, 24.0)
     """
     return [_price(step) for step in range(STEPS) if _is_candidate(step)]
 

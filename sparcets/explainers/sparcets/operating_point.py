@@ -17,8 +17,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible
 
 WEIGHTS = 5  # number of sparsity weights tried, from the smallest to the largest
 RESIDUAL_SCALES = (1.0, 1.3, 1.6)  # factors of the residuals; larger ones leave the range of the data
-CHANGE_PENALTY = 0.2  # penalty of the score for changing every entry
-SCALE_PENALTY = 0.1  # penalty of the score for doubling the residuals, which the critic has never seen
+NEARLY = 0.9  # share of the best score that the default has at least; the others are searched
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class OperatingPoint:
     residual_scale
         Factor of the residuals.
     valid, transfer, changed
-        Shares of answers that the classifier accepts and that all families believe, and of mutable entries that changed.
+        Shares of answers that the classifier accepts, of those that all families believe, and of entries changed.
     """
 
     log_sparsity_weight: float
@@ -43,10 +42,8 @@ class OperatingPoint:
 
     @property
     def score(self) -> float:
-        """Share of valid answers that transfer, minus penalties for changes and for scaling; decides the default."""
-        return (
-            min(self.valid, self.transfer) - CHANGE_PENALTY * self.changed - SCALE_PENALTY * (self.residual_scale - 1)
-        )
+        """Share of answers that are valid and believed; decides the default together with the changes."""
+        return min(self.valid, self.transfer)
 
     def to_dict(self) -> dict[str, float]:
         """Return plain values."""
@@ -60,8 +57,14 @@ class OperatingPoint:
 
 
 def best_point(points: Sequence[OperatingPoint]) -> OperatingPoint:
-    """Return the point with the highest score; among equals, the one that changes least."""
-    return max(points, key=lambda point: (round(point.score, 6), -point.changed))
+    """Return the point that changes least of those that are nearly as valid and believed as the best.
+
+    >>> points = [OperatingPoint(w, 1.0, 1.0, b, c) for w, b, c in ((0.0, 1.0, 0.4), (1.0, 0.95, 0.2), (2.0, 0.3, 0.1))]
+    >>> best_point(points).changed
+    0.2
+    """
+    enough = NEARLY * max(point.score for point in points)
+    return min((p for p in points if p.score >= enough), key=lambda p: (p.changed, p.residual_scale))
 
 
 def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:

@@ -25,6 +25,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank
 from sparcets.training.projection import Projection
 
 PROTOTYPES = 2  # real series that the search starts from, per query
+TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
 SEARCH_BATCH = 64  # queries searched at a time, which bounds the memory
 
 
@@ -45,7 +46,9 @@ def answer(request: Request, model: FittedModel, classifier: Classifier, point: 
     search = Search(request, model, classifier, point)
     search.generate()
     search.refine()
+    search.trim()
     search.copy_neighbours()
+    search.flip()
     return search.found.answers()
 
 
@@ -88,7 +91,7 @@ class Search:
                 if len(part):
                     self.refine_rows(part)
 
-    def refine_rows(self, rows: IntArray) -> list[Tensor]:
+    def refine_rows(self, rows: IntArray, *, explained_alone: bool = False) -> list[Tensor]:
         """Search for some queries, offer all candidates, and return them (starts * rows, time, features)."""
         changes, deviates = self._starts(rows)
         k = len(changes)
@@ -98,11 +101,27 @@ class Search:
             target=self.target[rows].repeat(k),
             deviates=torch.tensor(deviates, device=self.x.device).repeat_interleave(len(rows)),
         )
-        candidates = search_gates(self.model.ensemble, self.projection, starts)
+        candidates = search_gates(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
         for candidate in candidates:
-            for part in candidate.split(len(rows)):
+            for part in torch.split(candidate, len(rows)):
                 self._offer(rows, part, "refined", negligible=True)
         return candidates
+
+    def trim(self) -> None:
+        """Offer the largest changes of what the search found alone: fewer may be believed as well."""
+        rows = np.flatnonzero((self.found.status == "refined").all(1) & ~self.found.is_unconvincing())
+        if not len(rows):
+            return
+        delta = self.residual(rows, self.found.series[rows, 0])
+        rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
+        for share in TRIMMED:
+            self._offer(rows, keep_first(delta, rank, (share * n_changes).long()), "refined", negligible=True)
+
+    def flip(self) -> None:
+        """Offer what convinces the explained classifier alone to the queries that still lack a valid answer."""
+        rows = self.found.missing()
+        if len(rows) and self.model.searches:
+            self.refine_rows(rows, explained_alone=True)
 
     def copy_neighbours(self) -> None:
         """Offer whole real series to the queries that still lack a valid answer."""
@@ -143,6 +162,12 @@ class Search:
         with torch.no_grad():
             projected: Tensor = self.projection(self.x[rows], delta)
         return projected
+
+    def residual(self, rows: IntArray, series: FloatArray) -> Tensor:
+        """Return series in the data's own units as standardised residuals, exactly 0 where nothing changes."""
+        made = torch.as_tensor(self.request.info.scaler.transform(series).astype(np.float32), device=self.x.device)
+        changed = torch.as_tensor(series != self.request.X[rows], device=self.x.device)
+        return torch.where(changed, made - self.x[rows], 0.0)
 
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
         """Return series in the data's own units; where nothing changes, the query's own bits."""

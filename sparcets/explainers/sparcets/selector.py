@@ -12,7 +12,6 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 
 NEURAL = "neural"
-MIN_MARGIN = 0.1  # lead of the target over every other class that the default answer has in every family
 BATCH = 256  # series per pass
 
 
@@ -34,8 +33,8 @@ class Belief:
 
     @property
     def believed(self) -> Tensor:
-        """Whether the majority of every family predicts the target, with a lead (batch,); True without families."""
-        return (self.support > 0.5).all(1) & (self.margin >= MIN_MARGIN).all(1)
+        """Whether the majority of every family predicts the target (batch,); True without families."""
+        return (self.support > 0.5).all(1)
 
     @property
     def least_margin(self) -> Tensor:

@@ -18,7 +18,7 @@ from sparcets.explainers.files import ARRAYS, HEADER
 from sparcets.testing.data import make_series
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
-QUICK = ("train.epochs=1", "generator.hidden=4", "critic.hidden=4", "auxiliaries=0")
+QUICK = ("train.epochs=1", "generator.hidden=4", "critic.hidden=4", "believed_by=model")
 CONFIG = sp.ExplainerConfig.tiny().override(*QUICK, "device=cpu")
 
 

@@ -1,4 +1,4 @@
-"""The gated generator: what it may change, what it depends on, what its gates shut, and how it uses prototypes."""
+"""The gated generator: what it may change, what it depends on, and what its gates shut."""
 
 import math
 
@@ -21,7 +21,6 @@ B, T, F = 4, 9, 5
 GATES = ["none", "feature", "window"]
 each_gate = pytest.mark.parametrize("gate", GATES)
 each_backbone = pytest.mark.parametrize("backbone", ["mixer", "lstm", "gru", "tcn"])
-with_and_without_prototype = pytest.mark.parametrize("uses_prototype", [False, True], ids=["residuals", "prototype"])
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +30,7 @@ def _seeded():
         yield
 
 
-def build(gate="window", uses_prototype=False, *, backbone="mixer", mutable=(0, 1, 2, 3, 4), n_features=F):
+def build(gate="window", *, backbone="mixer", mutable=(0, 1, 2, 3, 4), n_features=F):
     generator = GatedGenerator(
         n_features=n_features,
         mutable=list(mutable),
@@ -40,7 +39,6 @@ def build(gate="window", uses_prototype=False, *, backbone="mixer", mutable=(0, 
         hidden=12,
         layers=2,
         gate=gate,
-        uses_prototype=uses_prototype,
     )
     if isinstance(generator.residual_head, SparsityLayer):
         with torch.no_grad():  # by chance it may start with both heads shut; here it starts with both open
@@ -55,28 +53,27 @@ def condition(k=1, log_weight=0.0, n=B):
 
 
 def series():
-    return torch.randn(B, T, F), torch.randn(B, T, F)
+    return torch.randn(B, T, F)
 
 
 # Inputs and outputs.
 
 
 @each_gate
-@with_and_without_prototype
 @each_backbone
 @pytest.mark.parametrize("mutable", [(1, 3), (4,)])
-def test_residuals_of_immutable_features_are_exactly_zero(gate, uses_prototype, backbone, mutable):
-    generator, (x, prototype) = build(gate, uses_prototype, backbone=backbone, mutable=mutable), series()
-    delta = generator(x, *condition(), prototype)
+def test_residuals_of_immutable_features_are_exactly_zero(gate, backbone, mutable):
+    generator, x = build(gate, backbone=backbone, mutable=mutable), series()
+    delta = generator(x, *condition())
     fixed = [f for f in range(F) if f not in mutable]
     assert delta.shape == x.shape
     assert (delta[..., fixed] == 0).all() and torch.equal((x + delta)[..., fixed], x[..., fixed])
     assert (delta[..., list(mutable)] != 0).any()
-    assert (generator.train()(x, *condition(), prototype)[..., fixed] == 0).all()
+    assert (generator.train()(x, *condition())[..., fixed] == 0).all()
 
 
 def test_residuals_depend_on_immutable_features_too():
-    generator, (x, _) = build(mutable=(1,)), series()
+    generator, x = build(mutable=(1,)), series()
     other = x.clone()
     other[..., 4] += 1
     assert not torch.allclose(generator(x, *condition())[..., 1], generator(other, *condition())[..., 1])
@@ -91,62 +88,23 @@ def test_all_features_share_the_heads():
 
 
 @each_gate
-@with_and_without_prototype
 @each_backbone
-def test_residuals_depend_on_query_target_and_sparsity_weight(gate, uses_prototype, backbone):
-    generator, (x, prototype) = build(gate, uses_prototype, backbone=backbone), series()
-    delta = generator(x, *condition(0), prototype)
-    assert not torch.allclose(delta, generator(x, *condition(2), prototype))
-    assert not torch.allclose(delta, generator(x, *condition(0, 1.0), prototype))
-    assert not torch.allclose(delta, generator(x.flip(1), *condition(0), prototype))
-    mixed = generator(x, torch.tensor([0, 2, 0, 2]), torch.zeros(B), prototype)
+def test_residuals_depend_on_query_target_and_sparsity_weight(gate, backbone):
+    generator, x = build(gate, backbone=backbone), series()
+    delta = generator(x, *condition(0))
+    assert not torch.allclose(delta, generator(x, *condition(2)))
+    assert not torch.allclose(delta, generator(x, *condition(0, 1.0)))
+    assert not torch.allclose(delta, generator(x.flip(1), *condition(0)))
+    mixed = generator(x, torch.tensor([0, 2, 0, 2]), torch.zeros(B))
     torch.testing.assert_close(mixed[::2], delta[::2])
 
 
 @each_gate
-@with_and_without_prototype
 @each_backbone
-def test_gradients_reach_every_parameter(gate, uses_prototype, backbone):
-    generator, (x, prototype) = build(gate, uses_prototype, backbone=backbone).train(), series()
-    generator(x, torch.tensor([0, 1, 2, 0]), torch.randn(B), prototype).square().sum().backward()
+def test_gradients_reach_every_parameter(gate, backbone):
+    generator, x = build(gate, backbone=backbone).train(), series()
+    generator(x, torch.tensor([0, 1, 2, 0]), torch.randn(B)).square().sum().backward()
     assert [n for n, p in generator.named_parameters() if p.grad is None or not (p.grad != 0).any()] == []
-
-
-# Prototypes.
-
-
-@each_backbone
-@each_gate
-def test_with_a_prototype_the_result_lies_between_query_and_prototype(gate, backbone):
-    generator, (x, prototype) = build(gate, True, backbone=backbone), series()
-    delta, difference = generator(x, *condition(), prototype), prototype - x
-    share = delta / difference
-    assert (share >= 0).all() and (share <= 1 + 1e-6).all()
-    assert (delta != 0).any()
-    assert (generator(x, *condition(), x) == 0).all()  # the query as its own prototype
-    with torch.no_grad():
-        generator.entry_gate.weight.zero_()
-        generator.entry_gate.bias.fill_(50.0)  # all gates open
-    torch.testing.assert_close(generator(x, *condition(), prototype), difference)
-
-
-@each_gate
-def test_the_gates_depend_on_the_prototype(gate):
-    generator, (x, prototype) = build(gate, True), series()
-    other = prototype.clone()
-    other[:, 0, 0] += 3  # one entry; compared are the gates of the others
-    share, again = ((generator(x, *condition(), p) / (p - x))[:, 2:, 1:] for p in (prototype, other))
-    assert not torch.allclose(share, again)
-
-
-def test_a_generator_with_prototypes_needs_one():
-    with pytest.raises(ValueError, match="built for prototypes, and was given none"):
-        build(uses_prototype=True)(series()[0], *condition())
-
-
-def test_a_generator_without_prototypes_ignores_one():
-    generator, (x, prototype) = build(), series()
-    assert torch.equal(generator(x, *condition()), generator(x, *condition(), prototype))
 
 
 # Gates in the generator.
@@ -155,7 +113,7 @@ def test_a_generator_without_prototypes_ignores_one():
 @each_backbone
 @pytest.mark.parametrize("gate", ["feature", "window"])
 def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
-    generator, (x, _) = build(gate, backbone=backbone), series()
+    generator, x = build(gate, backbone=backbone), series()
     plain = generator.feature_gate.forward
     generator.feature_gate.forward = lambda pooled: plain(pooled) - 50.0 * (torch.arange(F)[:, None] == 2)  # (B, F, 1)
     delta = generator(x, *condition())
@@ -163,27 +121,21 @@ def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
     assert all((delta[..., f] != 0).any() for f in (0, 1, 3, 4))
 
 
-@with_and_without_prototype
-def test_shut_entries_change_nothing(uses_prototype):
-    generator, (x, prototype) = build("window", uses_prototype), series()
+def test_shut_entries_change_nothing():
+    generator, x = build("window"), series()
     with torch.no_grad():
         generator.entry_gate.bias[:] = -50.0
-    assert (generator(x, *condition(), prototype) == 0).all()
+    assert (generator(x, *condition()) == 0).all()
 
 
-@with_and_without_prototype
-def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window(uses_prototype):
-    generator = build("window", uses_prototype)
-    x, prototype = torch.randn(1, 30, F), torch.randn(1, 30, F)
+def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window():
+    generator, x = build("window"), torch.randn(1, 30, F)
     logits = torch.full((1, 30, F, 1), -10.0)
     logits[0, 4:19, 1] = 10.0  # feature 1 only, and never near the ends; seven steps are averaged
     generator.entry_gate.forward = lambda h: logits
     generator.feature_gate.forward = lambda pooled: torch.zeros(1, F, 1)
-    amount = prototype - x
-    if not uses_prototype:
-        generator.residual_head.forward = lambda h: torch.ones(1, 30, F, 1)
-        amount = torch.ones_like(x)
-    gates = generator(x, *condition(log_weight=-9.0, n=1), prototype) / amount  # a small weight: long windows
+    generator.residual_head.forward = lambda h: torch.ones(1, 30, F, 1)
+    gates = generator(x, *condition(log_weight=-9.0, n=1))  # a small weight: long windows
     assert (gates[..., [0, 2, 3, 4]] == 0).all()
     # 10 · (2 k / 7 − 1) where k of seven steps are open; a gate is exactly 0 or 1 beyond ±ln 11 = ±2.4.
     inside = torch.tensor([min(7, max(0, t + 3 - 4 + 1), max(0, 19 - (t - 3))) for t in range(30)])
@@ -191,7 +143,7 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window(uses
     torch.testing.assert_close(gates[0, :, 1], hard_concrete(10.0 * (2 * inside / 7 - 1), training=False))
     assert (gates[0, 5:18, 1] == 1).all() and (gates[0, :3, 1] == 0).all() and (gates[0, 20:, 1] == 0).all()
     # A large weight: an average of three steps has sharper ends.
-    fine = (generator(x, *condition(log_weight=9.0, n=1), prototype) / amount)[0, :, 1]
+    fine = generator(x, *condition(log_weight=9.0, n=1))[0, :, 1]
     inside = torch.tensor([min(3, max(0, t + 1 - 4 + 1), max(0, 19 - (t - 1))) for t in range(30)])
     torch.testing.assert_close(fine, hard_concrete(10.0 * (2 * inside / 3 - 1), training=False))
 
@@ -211,19 +163,19 @@ def test_logits_of_features_and_entries_are_added():
     generator.entry_gate.forward = lambda h: torch.full((1, 30, F, 1), 1.0)
     generator.feature_gate.forward = lambda pooled: torch.tensor([-1.0, 4.0, -9.0, -1.5, 0.0]).reshape(1, F, 1)
     logits = torch.tensor([0.0, 5.0, -8.0, -0.5, 1.0])
-    delta, openness = generator.with_openness(x, *condition(n=1))
-    torch.testing.assert_close(delta, hard_concrete(logits, training=False).expand(1, 30, F))
-    torch.testing.assert_close(openness, gate_openness(logits).expand(1, 30, F))
+    torch.testing.assert_close(
+        generator(x, *condition(n=1)), hard_concrete(logits, training=False).expand(1, 30, F)
+    )
 
 
 def test_gates_are_mostly_open_at_first():
-    generator, (x, _) = build("window"), series()
+    generator, x = build("window"), series()
     assert generator.feature_gate[-1].bias.tolist() == generator.entry_gate.bias.tolist() == [1.0]
     assert (generator(x, *condition()) != 0).float().mean() > 0.9
 
 
 def test_gates_are_noisy_in_training_only():
-    generator, (x, _) = build("window"), series()
+    generator, x = build("window"), series()
     assert torch.equal(generator(x, *condition()), generator(x, *condition()))
     generator.train()
     assert not torch.equal(generator(x, *condition()), generator(x, *condition()))
@@ -233,7 +185,7 @@ def test_gates_are_noisy_in_training_only():
 
 
 def test_the_parts_of_each_kind():
-    plain, feature, stretch, prototype = build("none"), build("feature"), build(), build("none", True)
+    plain, feature, window = build("none"), build("feature"), build()
     assert isinstance(plain.residual_head, SparsityLayer) and plain.feature_gate is None and plain.entry_gate is None
     assert (
         isinstance(feature.residual_head, SparsityLayer)
@@ -241,30 +193,22 @@ def test_the_parts_of_each_kind():
         and feature.entry_gate is None
     )
     assert (
-        isinstance(stretch.residual_head, torch.nn.Linear)
-        and stretch.feature_gate is not None
-        and stretch.entry_gate is not None
+        isinstance(window.residual_head, torch.nn.Linear)
+        and window.feature_gate is not None
+        and window.entry_gate is not None
     )
-    assert (
-        not list(prototype.residual_head.parameters())
-        and prototype.feature_gate is None
-        and prototype.entry_gate is not None
-    )
-    assert all(isinstance(g.backbone, Mixer) and len(g.backbone.blocks) == 2 for g in (plain, prototype))
-    assert [g.backbone.first.in_channels for g in (plain, prototype)] == [1, 2]  # the prototype is an input as well
+    assert all(isinstance(g.backbone, Mixer) and len(g.backbone.blocks) == 2 for g in (plain, feature, window))
 
 
 def test_a_recurrent_backbone_gets_series_and_condition_at_every_step():
-    plain, prototype = (build("none", uses_prototype, backbone="lstm") for uses_prototype in (False, True))
-    assert isinstance(plain.backbone, PerStep)
-    inputs = [g.backbone.backbone.layers[0].input_size for g in (plain, prototype)]
-    assert inputs == [F + EMBEDDING + 1, 2 * F + EMBEDDING + 1]
+    backbone = build("none", backbone="lstm").backbone
+    assert isinstance(backbone, PerStep) and backbone.backbone.layers[0].input_size == F + EMBEDDING + 1
 
 
 @each_backbone
 def test_the_size_it_was_built_with_is_kept(backbone):
     generator = build(backbone=backbone)
-    assert (generator.hidden, generator.layers, generator.uses_prototype) == (12, 2, False)
+    assert (generator.hidden, generator.layers) == (12, 2)
 
 
 # The functions of the gates.

@@ -91,18 +91,18 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
     info = SeriesInfo.from_series(X, ("a", "b", "c"))
     cuda = torch.device("cuda")
     classifier = SimpleNamespace(device=cuda)
-    plain = build_model(info, [], Prototypes(X, Y), selector=MeanModule())
+    plain = build_model(info, [MeanModule()], Prototypes(X, Y))
 
-    def stays(*, device=cuda, member=classifier, explained=classifier, double=False, prototype=False, **options):
+    def stays(*, device=cuda, member=classifier, explained=classifier, double=False, generates=True, **options):
         own = {name: options.pop(name) for name in ("n", "sparsity") if name in options}
-        ensemble = replace(plain.ensemble, members=[member], device=device, double=double)
-        plain.generator.uses_prototype = prototype
+        ensemble = replace(plain.ensemble, explained=member, device=device, double=double)
+        generator = plain.generator if generates else None
         call = CallOptions(constraints=sp.Constraints(**options).bind(info), constraints_given={}, **own)
-        return can_use_gpu_path(call, replace(plain, ensemble=ensemble), explained)
+        return can_use_gpu_path(call, replace(plain, ensemble=ensemble, generator=generator), explained)
 
     assert stays() and stays(immutable=["f0"])
     assert not stays(n=2) and not stays(sparsity=0.5) and not stays(ranges={"f1": (-9, 9)})
-    assert not stays(double=True) and not stays(prototype=True)
+    assert not stays(double=True) and not stays(generates=False)
     assert not stays(device=torch.device("cpu"))
     assert not stays(explained=SimpleNamespace(device=cuda))  # not the one it was fitted for
     elsewhere = SimpleNamespace(device=torch.device("cpu"))

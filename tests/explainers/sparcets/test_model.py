@@ -1,4 +1,4 @@
-"""The fitted model: residuals of its generator in batches, prototypes of queries, and pruning by its ensemble."""
+"""The fitted model: residuals of its generator in batches."""
 
 import math
 
@@ -25,7 +25,7 @@ def model(build_model):
 
     def build(*sharpness, **kwargs):
         members = [MeanModule(sharpness=s) for s in sharpness or (10.0,)]
-        return build_model(INFO, members, Prototypes(Z[Y != 2], Y[Y != 2]), selector=MeanModule(), **kwargs)
+        return build_model(INFO, members, Prototypes(Z, Y), **kwargs)
 
     return build
 
@@ -36,56 +36,27 @@ def test_the_generator_is_given_target_and_sparsity_weight(model):
     assert [f for row in delta for f in row[0].nonzero().ravel().tolist()] == [0, 1, 2, 0]
 
 
-@pytest.mark.parametrize("uses_prototype", [False, True])
 @pytest.mark.parametrize("n", [1, CPU_BATCH, 2 * CPU_BATCH + 1])  # the last part is a single series
-def test_many_series_are_computed_in_parts_with_the_same_result(model, uses_prototype, n):
-    config = sp.ExplainerConfig.tiny()
+def test_many_series_are_computed_in_parts_with_the_same_result(model, n):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        generator = build_generator(
-            config, INFO, [0, 1, 2, 3], hidden=4, layers=1, uses_prototype=uses_prototype
-        ).eval()
-        x, prototype = torch.randn(2, n, 9, 4)
-    target, prototype = torch.arange(n) % 3, prototype if uses_prototype else None
+        generator = build_generator(sp.ExplainerConfig.tiny(), INFO, [0, 1, 2, 3], hidden=4, layers=1).eval()
+        x = torch.randn(n, 9, 4)
+    target = torch.arange(n) % 3
     with torch.no_grad():
-        whole = generator(x, target, torch.full((n,), 0.5), prototype)
-    torch.testing.assert_close(model(generator=generator).propose(x, target, 0.5, prototype), whole)
+        whole = generator(x, target, torch.full((n,), 0.5))
+    torch.testing.assert_close(model(generator=generator).propose(x, target, 0.5), whole)
 
 
-def test_the_first_prototype_is_the_nearest_and_only_used_by_a_generator_for_prototypes(model):
-    x, target = torch.tensor(Z[:6]), np.array([0, 1, 0, 1, 0, 2])
-    assert model().nearest_prototype(x, target) is None
-    built = model(uses_prototype=True)
-    nearest = built.prototypes.nearest(x, target, 1)[:, 0]
-    first = built.nearest_prototype(x, target)
-    torch.testing.assert_close(first[:5], torch.tensor(built.prototypes.series[nearest[:5]]))
-    assert torch.equal(first[5], x[5])  # there is none of class 2
-
-
-def test_answers_are_pruned_to_what_the_most_demanding_member_needs(model):
-    x, target = torch.tensor(Z[Y == 0][:6]), torch.ones(6, dtype=torch.int64)
-    long = model().propose(x, target, math.log(6.0))
-    pruned = {members: model(*members).prune(x, long, target) for members in [(10.0,), (1.0,), (10.0, 1.0)]}
-    counts = {members: (delta != 0).sum((1, 2)) for members, delta in pruned.items()}
-    assert (counts[1.0,] > counts[10.0,]).all() and torch.equal(counts[10.0, 1.0], counts[1.0,])
-    assert (model(10.0, 1.0).ensemble.agreement(x + pruned[10.0, 1.0], target) > 0.89).all()
-    one = torch.ones(6, dtype=torch.int64)
-    assert (model().prune(x, long, target, at_most=one) != 0).sum((1, 2)).amax() == 1
-
-
-def test_negligible_changes_are_pruned_even_if_they_convince(model):
-    x = torch.tensor(INFO.scaler.transform(np.full((2, 9, 4), 5.0)), dtype=torch.float32)  # all features equal
-    small, target = torch.zeros_like(x), torch.ones(2, dtype=torch.int64)
-    small[..., 1] = 0.09
-    built = model(1e3)
-    assert (built.ensemble.agreement(x + small, target) > 0.9).all()
-    assert not built.prune(x, small, target).any()
+def test_without_a_generator_nothing_is_proposed(model):
+    with pytest.raises(ValueError, match="this model has no generator: its answers are searched"):
+        model(generates=False).propose(torch.tensor(Z[:4]), torch.zeros(4, dtype=torch.int64), 0.0)
 
 
 def test_the_generator_is_built_by_the_settings_and_the_data():
     config = sp.ExplainerConfig().override("generator.backbone=gru", "gate=feature")
-    generator = build_generator(config, INFO, [1, 3], hidden=5, layers=2, uses_prototype=False)
-    assert (generator.hidden, generator.layers, generator.uses_prototype) == (5, 2, False)
+    generator = build_generator(config, INFO, [1, 3], hidden=5, layers=2)
+    assert (generator.hidden, generator.layers) == (5, 2)
     assert (
         generator.mutable.tolist() == [0, 1, 0, 1]
         and generator.entry_gate is None

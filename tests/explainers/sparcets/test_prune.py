@@ -1,24 +1,10 @@
-"""Pruning: windows rank before points, as few changes as are enough, never more than there were."""
+"""Pruning: windows rank before points, and what is negligible is dropped."""
 
-import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from sparcets.explainers.sparcets import prune as module
-from sparcets.explainers.sparcets.prune import NEGLIGIBLE, TOLERANCE, drop_negligible, keep_first, prune, rank_changes
-
-
-def count(delta):
-    return (delta != 0).sum((1, 2)).tolist()
-
-
-def by_number(needed, size=1.0):
-    """Return an agreement that grows with the number of changes up to ``size``, from ``needed`` changes on."""
-    return lambda delta, required: ((delta != 0).sum((1, 2)) / torch.as_tensor(needed)).clamp(max=1.0) * size
-
+from sparcets.explainers.sparcets.prune import NEGLIGIBLE, drop_negligible, keep_first, rank_changes
 
 # What is negligible.
 
@@ -91,117 +77,3 @@ def test_the_first_by_rank_are_kept_as_they_are():
     rank = torch.tensor([[[0], [1], [2]], [[2], [1], [0]]])
     kept = keep_first(delta, rank, torch.tensor([2, 1]))
     assert kept[..., 0].tolist() == [[3.0, -2.0, 0.0], [0.0, 0.0, 1.0]]
-
-
-# The bisection.
-
-
-@pytest.mark.parametrize("needed", [1, 2, 7, 19, 40])
-def test_as_few_changes_as_are_enough_are_kept(needed):
-    delta = torch.randn(3, 20, 2, generator=torch.Generator().manual_seed(0))
-    kept = prune(delta, by_number(needed), min_agreement=1.0)
-    assert count(kept) == [needed] * 3
-    assert torch.equal(kept, keep_first(delta, rank_changes(delta), torch.full((3,), needed)))
-
-
-def test_each_query_is_pruned_to_its_own_need():
-    assert count(prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), min_agreement=1.0)) == [1, 5, 12, 30]
-
-
-def test_no_more_agreement_is_kept_than_the_level():
-    assert count(prune(torch.ones(2, 10, 3), by_number(20), min_agreement=0.5)) == [
-        10,
-        10,
-    ]  # half the changes, half agreement
-
-
-def test_an_answer_below_the_level_keeps_the_agreement_it_has():
-    assert count(prune(torch.ones(2, 10, 3), by_number(30, 0.4), min_agreement=0.9)) == [30, 30]
-
-
-def test_changes_without_effect_are_dropped():
-    assert count(prune(torch.ones(2, 10, 3), lambda d, required: torch.full((len(d),), 0.1), min_agreement=0.9)) == [
-        0,
-        0,
-    ]
-
-
-def test_the_cap_is_never_exceeded():
-    kept = prune(torch.ones(4, 10, 3), by_number([1, 5, 12, 30]), min_agreement=1.0, at_most=torch.tensor([3, 3, 3, 0]))
-    assert count(kept) == [1, 3, 3, 0]
-
-
-def test_entries_of_low_rank_may_be_the_ones_that_matter():
-    delta = torch.zeros(1, 12, 2)
-    delta[0, 2:5, 0], delta[0, 8:11, 1] = 1.0, 2.0  # the second window ranks first, but the first convinces
-
-    def agreement(d, required):
-        return (d[:, 2:5, 0] != 0).all(1).float()
-
-    assert count(prune(delta, agreement, min_agreement=0.9)) == [6]
-    assert count(prune(delta.flip(1).flip(2), agreement, min_agreement=0.9)) == [0]  # nothing convinces at all
-
-
-def test_the_result_has_no_gradient():
-    delta = torch.ones(1, 4, 1, requires_grad=True)
-    assert not prune(delta, lambda d, required: d.sum((1, 2)), min_agreement=0.9).requires_grad
-
-
-RESIDUALS = hnp.arrays(
-    np.float32,
-    st.tuples(st.integers(1, 3), st.integers(1, 14), st.integers(1, 3)),
-    elements=st.sampled_from([0.0, 0.0, 0.1, -0.5, 1.0, 2.0]),
-)
-
-
-@given(RESIDUALS, st.integers(0, 2**16), st.floats(0.05, 0.95), st.none() | st.integers(0, 20))
-def test_a_pruned_answer_is_part_of_the_whole_and_keeps_its_agreement(values, seed, level, cap):
-    delta = torch.tensor(values)
-    weight = torch.rand(delta.shape[1:], generator=torch.Generator().manual_seed(seed)) - 0.3
-
-    def agreement(d, required=None):  # some entries convince, some do the opposite: nothing is monotone here
-        return torch.sigmoid((d.abs() * weight).sum((1, 2)))
-
-    at_most = None if cap is None else torch.full((len(delta),), cap)
-    kept = prune(delta, agreement, level, at_most)
-    assert ((kept == delta) | (kept == 0)).all()
-    most = (delta != 0).sum((1, 2)) if cap is None else torch.minimum((delta != 0).sum((1, 2)), at_most)
-    assert ((kept != 0).sum((1, 2)) <= most).all()
-    before = agreement(keep_first(delta, rank_changes(delta), most))
-    assert (agreement(kept) >= before.clamp(max=level) - 2 * TOLERANCE).all()
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 8, 30])
-def test_several_bisections_at_once_give_the_same_result_in_fewer_calls(batch, monkeypatch):
-    random = torch.Generator().manual_seed(batch)
-    draw = {"size": (batch, 20, 9), "generator": random}
-    delta = torch.randn(**draw) * (torch.rand(**draw) < 0.7)
-    weight = torch.rand(**draw) - 0.2  # more changes may convince less
-
-    results, calls = {}, {}
-    for look_ahead in (1, 2, 8, 64, 4096):
-        sizes = []
-
-        def agreement(kept, required, sizes=sizes):
-            sizes.append(len(kept))
-            return torch.sigmoid((kept.abs() * weight.repeat(len(kept) // batch, 1, 1)).sum((1, 2)) / 5)
-
-        monkeypatch.setattr(module, "SERIES_PER_PASS", {"cpu": look_ahead * batch})
-        results[look_ahead] = prune(delta, agreement, 0.9)
-        calls[look_ahead] = len(sizes)
-    assert all(torch.equal(results[1], other) for other in results.values())
-    assert calls[1] == calls[2] == 8 and calls[8] <= 4 and calls[4096] <= 2
-
-
-@pytest.mark.parametrize("batch", [1, 30], ids=["several bisections at once", "one after the other"])
-def test_agreement_below_what_is_required_need_not_be_exact(batch):
-    delta = torch.randn(batch, 10, 3, generator=torch.Generator().manual_seed(0))
-
-    def exact(d, required):
-        return ((d != 0).sum((1, 2)) / 40).clamp(max=1.0)  # never enough for the level
-
-    def cheap(d, required):
-        agreement = exact(d, required)
-        return agreement if required is None else torch.where(agreement < required, 0.99 * agreement, agreement)
-
-    assert torch.equal(prune(delta, cheap, 0.9), prune(delta, exact, 0.9))

@@ -9,15 +9,13 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.request import Request
-from sparcets.explainers.sparcets.ensemble import Ensemble
-from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weight_grid, score_residuals
-from sparcets.explainers.sparcets.prototypes import NEAREST, Prototypes
-from sparcets.explainers.sparcets.prune import drop_negligible
-from sparcets.explainers.sparcets.search import answer, refine
+from sparcets.explainers.sparcets import search as module
+from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weight_grid
+from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.search import Search, answer
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets.training.projection import Projection
 
 X, Y = make_series(36, n_steps=12)
 INFO = SeriesInfo.from_series(X, ("calm", "brisk", "wild"))
@@ -25,38 +23,48 @@ QUERIES = X[Y != 1][:6]
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
 DEFAULT = OperatingPoint(0.0, 1.0, 1.0, 1.0, 0.5)
 USELESS = {"feature": 3}  # the last feature never matters
-GENERATORS = {"good": {"size": 2.0}, "useless": USELESS, "prototype": {"uses_prototype": True}}
+GENERATORS = {"good": {"size": 2.0}, "useless": USELESS, "none": {"generates": False}}
 each_generator = pytest.mark.parametrize("stub", GENERATORS.values(), ids=GENERATORS.keys())
 
 
-class Indifferent(torch.nn.Module):
-    """A member without gradients."""
+class Never(torch.nn.Module):
+    """A judge that always predicts class 0, the more surely the higher feature 1 is."""
 
     def forward(self, x):
-        return 0 * x[..., :3].mean(1)
-
-
-class Contrary(MeanModule):
-    """A member that reads the features in reverse order."""
-
-    def forward(self, x):
-        return super().forward(x.flip(2))
+        return torch.stack([9 + x[..., 1].mean(1), 0 * x[:, 0, 0], 0 * x[:, 0, 0]], dim=1)
 
 
 @pytest.fixture
 def model(build_model):
-    """Return a function that builds a model around a stub generator; the classifier itself is the default member."""
+    """Return a function that builds a model around a stub generator; the classifier itself is the only judge."""
 
-    def build(*members, prototypes=True, size=3.0, **stub):
+    def build(*judges, prototypes=True, size=3.0, **stub):
         rows = np.flatnonzero(CLASSIFIER.predict(X) == Y) if prototypes else []
         real = Prototypes(INFO.scaler.transform(X[rows]).astype(np.float32), Y[rows])
         weights = log_weight_grid(0.5, 2.0)
-        return build_model(
-            INFO, members or [CLASSIFIER], real, selector=CLASSIFIER, log_weights=weights, size=size, **stub
-        )
+        judges = judges or (CLASSIFIER,)
+        return build_model(INFO, [CLASSIFIER], real, judges=judges, log_weights=weights, size=size, **stub)
 
     return build
 
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Return the numbers of rows of all searches from now on."""
+    plain, sizes = module.search_gates, []
+
+    def search_gates(ensemble, projection, starts, **options):
+        sizes.append(len(starts.x))
+        return plain(ensemble, projection, starts, **options)
+
+    monkeypatch.setattr(module, "search_gates", search_gates)
+    return sizes
+
+
+@pytest.fixture
+def fruitless(monkeypatch):
+    """Let the search find nothing."""
+    monkeypatch.setattr(module, "search_gates", lambda *args, **options: [torch.zeros_like(args[2].x)])
 
 def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
     built = Request(
@@ -103,56 +111,75 @@ def test_residuals_are_scaled_as_the_operating_point_says(model):
     np.testing.assert_allclose(scaled.counterfactual - QUERIES, 1.3 * (plain.counterfactual - QUERIES), atol=1e-5)
 
 
-def test_negligible_changes_are_dropped_unless_they_are_needed(model):
+def test_negligible_changes_are_dropped(model):
     answers = search(model(last_feature=0.05))
     assert valid(answers).all() and not changed(answers)[..., 3].any()
-    # Reacts to tiny changes of feature 0, which it takes for feature 1.
-    sensitive = sp.wrap(lambda x: mean_proba(np.roll(1000 * (x - QUERIES), 1, axis=2)), n_classes=3)
-    needed = search(model(size=0.05, feature=0), classifier=sensitive)
-    assert (needed.status == "generated").all() and (changed(needed).sum((1, 2)) == 12).all()
 
 
-def test_other_sparsity_weights_are_tried_for_queries_without_an_answer(model):
+def test_a_believed_answer_is_not_searched(model, searched):
+    assert (search(model()).status == "generated").all() and not searched
+
+
+def test_other_sparsity_weights_are_tried_where_the_answer_is_not_believed(model, searched):
     built, hard = model(size=1.4), QUERIES.copy()
     hard[:2, :, 1] -= 0.9
     answers = search(built, request(queries=hard))
     first, *later = built.generator.calls
     assert first == (6, 0.0) and later and all(n < 6 for n, _ in later)
-    distances = [abs(log_weight) for _, log_weight in built.generator.calls]
-    assert distances == sorted(distances)  # the nearest first
-    assert (answers.status == "generated").all() and valid(answers).all()
-
-
-def test_of_several_prototypes_the_best_is_taken(model):
-    built = model(uses_prototype=True)
-    answers = search(built)
-    x, target = torch.tensor(INFO.scaler.transform(QUERIES), dtype=torch.float32), torch.ones(6, dtype=torch.int64)
-    nearest = built.prototypes.nearest(x, target.numpy(), NEAREST)
-    residuals = [drop_negligible(torch.tensor(built.prototypes.series[rows]) - x) for rows in nearest.T]
-    best = torch.stack([score_residuals(built, x, delta, target, 48) for delta in residuals]).argmax(0)
-    assert best.any()  # the nearest is not always the best
-    expected = INFO.scaler.add_delta(QUERIES, torch.stack(residuals)[best, torch.arange(6)].numpy())
-    np.testing.assert_allclose(answers.counterfactual, expected, atol=1e-5)
-    assert (answers.status == "generated").all()
+    weights = [log_weight for _, log_weight in later]
+    assert weights == sorted(weights, reverse=True)  # the sparsest first
+    assert (answers.status == "generated").all() and valid(answers).all() and not searched
 
 
 # What comes after the generator.
 
 
-def test_where_the_generator_fails_a_refinement_answers(model):
-    for built in (model(**USELESS), model(uses_prototype=True, prototypes=False)):
-        answers = search(built)
-        assert (answers.status == "refined").all() and valid(answers).all()
+@each_generator
+def test_what_is_not_believed_is_refined_and_the_rest_is_not(model, searched, stub):
+    answers = search(model(**stub))
+    good = stub == GENERATORS["good"]
+    assert valid(answers).all()
+    if good:
+        refined = answers.status == "refined"
+        assert sum(searched) % max(1, refined.sum()) == 0 and refined.sum() < 6
+    else:
+        assert (answers.status == "refined").all() and searched
+        assert not changed(answers)[..., 3].all()  # it learns what is needed
 
 
-@pytest.mark.parametrize("member", [Indifferent(), Contrary()], ids=["indifferent", "contrary"])
-def test_where_the_ensemble_misleads_a_real_series_answers(model, member):
-    answers = search(model(member, **USELESS))
+def test_a_valid_answer_that_is_not_believed_is_searched_and_kept_where_nothing_is_better(model, searched):
+    built = model(Never())
+    target = torch.ones(6, dtype=torch.int64)
+
+    def belief(answers):
+        x = torch.tensor(INFO.scaler.transform(answers.counterfactual), dtype=torch.float32)
+        return built.ensemble.believe(x, target)
+
+    answers = search(built)
+    assert searched and valid(answers).all() and not belief(answers).believed.any()
+    generated = search(replace(built, searches=False))
+    assert (belief(answers).least_margin >= belief(generated).least_margin - 1e-6).all()
+
+
+def test_without_a_search_a_real_series_answers(model, searched):
+    answers = search(model(**USELESS, searches=False))
+    assert (answers.status == "neighbour").all() and valid(answers).all() and not searched
+
+
+@pytest.mark.usefixtures("fruitless")
+def test_where_the_search_finds_nothing_a_real_series_answers(model):
+    built = model(**USELESS)
+    answers = search(built)
     assert (answers.status == "neighbour").all() and valid(answers).all()
+    x = torch.tensor(INFO.scaler.transform(QUERIES), dtype=torch.float32)
+    nearest = built.prototypes.nearest(x, np.ones(6, dtype=np.int64), 1)[:, 0]
+    expected = INFO.scaler.inverse(built.prototypes.series[nearest])
+    np.testing.assert_allclose(answers.counterfactual, expected, atol=1e-5)
 
 
+@pytest.mark.usefixtures("fruitless")
 def test_where_nothing_is_found_the_best_attempt_and_a_reason_are_returned(model):
-    answers = search(model(Indifferent(), prototypes=False, size=0.3))
+    answers = search(model(prototypes=False, size=0.3))
     assert (answers.status == "not_found").all() and not valid(answers).any()
     p = CLASSIFIER.predict_proba(answers.counterfactual)[:, 1]
     reached = [float(re.search(r"; p\(brisk\) reached (\d\.\d\d)$", reason).group(1)) for reason in answers.reason]
@@ -163,38 +190,51 @@ def test_where_nothing_is_found_the_best_attempt_and_a_reason_are_returned(model
 def test_the_user_s_classifier_decides_what_is_valid(model):
     black_box = sp.wrap(lambda x: mean_proba(x[..., [0, 3, 2, 1]]), n_classes=3)  # its class 1 is feature 3
     answers = search(model(), classifier=black_box)  # the ensemble is wrong about it
-    assert set(answers.status) <= {"neighbour", "not_found"}
     assert np.array_equal(answers.status != "not_found", valid(answers, black_box))
+
+
+def test_many_queries_are_searched_in_parts_with_the_same_result(model, monkeypatch):
+    built = model(generates=False)
+    whole = search(built)
+    monkeypatch.setattr(module, "SEARCH_BATCH", 4)
+    parts = search(built)
+    assert np.array_equal(parts.status, whole.status)
+    np.testing.assert_allclose(parts.counterfactual, whole.counterfactual, atol=1e-3)
+
+
+def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):
+    searching = Search(request(), model(), CLASSIFIER, DEFAULT)
+    series = QUERIES[1:3].copy()
+    series[:, 4, 2] += 1.5
+    delta = searching.residual(np.array([1, 2]), series)
+    assert (delta != 0).nonzero()[:, 1:].tolist() == [[4, 2]] * 2
+    np.testing.assert_allclose(delta[:, 4, 2], 1.5 / INFO.scaler.scale[2], rtol=1e-5)
 
 
 # Several answers.
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_several_answers_differ_and_those_with_the_fewest_changes_come_first(model, n):
+def test_several_answers_differ_and_of_the_believed_those_with_the_fewest_changes_come_first(model, n):
     answers = search(model(), request(n=n))
-    assert len(answers.status) == 6 * n and valid(answers).all()
-    assert all(len(np.unique(own, axis=0)) == n for own in answers.counterfactual.reshape(6, n, -1))
+    status, found = answers.status.reshape(6, n), valid(answers).reshape(6, n)
+    assert len(answers.status) == 6 * n and found[:, :2].all() and np.array_equal(status != "not_found", found)
     counts = changed(answers).sum((1, 2)).reshape(6, n)
-    assert (np.diff(counts, axis=1) >= 0).all()
+    for row in range(6):
+        own = answers.counterfactual.reshape(6, n, -1)[row][found[row]]
+        assert len(np.unique(own, axis=0)) == len(own)
+        assert (np.diff(counts[row][found[row]]) >= 0).all()
 
 
 def test_more_answers_than_there_are_end_with_a_reason(model):
     answers = search(model(), request(n=60, queries=QUERIES[:2]))
-    status, found = answers.status.reshape(2, 60), valid(answers).reshape(2, 60)
-    assert np.array_equal(status != "not_found", found) and found[:, 0].all() and not found[:, -1].any()
+    found = valid(answers).reshape(2, 60)
+    assert np.array_equal(answers.status.reshape(2, 60) != "not_found", found)
+    assert found[:, 0].all() and not found[:, -1].any()
     assert not (~found[:, :-1] & found[:, 1:]).any()  # the found ones come first
     for row in range(2):
         missing = answers.reason.reshape(2, 60)[row][~found[row]]
         assert (missing == f"only {found[row].sum()} different answers were found").all()
-    assert {"generated", "refined", "neighbour"} <= set(status.ravel())
-
-
-def test_a_second_refinement_changes_entries_that_no_earlier_answer_changed(model):
-    answers = search(model(uses_weight=False, prototypes=False), request(n=2))
-    assert all(sorted(own) == ["generated", "refined"] for own in answers.status.reshape(6, 2))
-    first, second = changed(answers).reshape(6, 2, -1).transpose(1, 0, 2)
-    assert first.any(1).all() and second.any(1).all() and not (first & second).any()
 
 
 # Limits.
@@ -232,7 +272,7 @@ def test_the_reason_names_the_constraints(model):
 
 @each_generator
 @pytest.mark.parametrize("sparsity", [0.03, 0.1, 0.25])
-def test_the_cap_holds_and_the_reason_says_what_would_have_been_enough(model, stub, sparsity):
+def test_the_cap_holds_and_the_reason_names_it(model, stub, sparsity):
     answers = search(model(**stub), request(sparsity=sparsity))
     assert (changed(answers).sum((1, 2)) <= int(48 * sparsity)).all()
     assert np.array_equal(answers.status != "not_found", valid(answers))
@@ -240,83 +280,9 @@ def test_the_cap_holds_and_the_reason_says_what_would_have_been_enough(model, st
         assert f"at most {int(48 * sparsity)} of 48 entries changed" in reason
     if sparsity == 0.03:  # one entry cannot lift a mean that far
         assert (answers.status == "not_found").all()
-        needed = [float(re.search(r"\((0\.\d\d) of them were enough", reason).group(1)) for reason in answers.reason]
-        assert min(needed) > 0.03 and max(needed) <= 1.0
-        if stub == GENERATORS["good"]:  # pruned to what is needed
-            assert (np.array(needed) <= changed(search(model(**stub))).mean((1, 2))).all()
 
 
 def test_the_queries_are_not_modified(model):
     before = QUERIES.copy()
     search(model(**USELESS), request(n=2, sparsity=0.5))
     assert np.array_equal(before, QUERIES)
-
-
-# Refinement.
-
-Z = torch.tensor(INFO.scaler.transform(QUERIES), dtype=torch.float32)
-TARGET = torch.ones(6, dtype=torch.int64)
-ALL, NOTHING = torch.ones_like(Z, dtype=torch.bool), torch.zeros_like(Z)
-
-
-def ensemble(*sharpness):
-    members = [sp.wrap(MeanModule(sharpness=s), n_classes=3) for s in sharpness or (10.0,)]
-    return Ensemble(members=members, selector=CLASSIFIER, scaler=INFO.scaler, device=torch.device("cpu"))
-
-
-def refined(start=NOTHING, free=ALL, *, rows=slice(None), of=None, **constraints):
-    projection = Projection(sp.Constraints(**constraints).bind(INFO), INFO.scaler)
-    return refine(of or ensemble(), projection, Z[rows], start[rows], TARGET[rows], free[rows])
-
-
-def agreement(delta, of=None):
-    return (of or ensemble()).agreement(Z + delta, TARGET)
-
-
-def test_refinement_convinces_all_members():
-    both = ensemble(10.0, 4.0)
-    delta = refined(of=both)
-    assert (agreement(NOTHING, both) < 0.2).all() and (agreement(delta, both) > 0.5).all()
-    assert not delta.requires_grad and delta.shape == Z.shape
-
-
-def test_only_free_entries_change():
-    free = ALL.clone()
-    free[:, :3] = False
-    free[0, :, 1] = False
-    delta = refined(torch.randn(Z.shape, generator=torch.Generator().manual_seed(0)), free)
-    assert (delta[~free] == 0).all() and (delta[free] != 0).any()
-
-
-def test_what_the_start_changes_elsewhere_does_not_count():
-    free = torch.zeros_like(ALL)
-    free[:, 2:10, 1] = True
-    start = torch.where(free, 0.0, 9.0 * torch.tensor([0.0, 1.0, 0.0, 0.0]))  # would convince, but is not free
-    delta = refined(start, free)
-    assert (agreement(delta) > 0.5).all() and (delta[~free] == 0).all()
-
-
-def test_refinement_searches_within_the_constraints():
-    delta = refined(immutable=["f3"], direction={"f1": "up"})
-    assert (delta[..., 3] == 0).all() and (delta[..., 1] >= 0).all()
-    assert (agreement(delta) > 0.5).all()
-
-
-def test_each_query_is_refined_by_itself():
-    torch.testing.assert_close(refined()[2:3], refined(rows=slice(2, 3)), atol=1e-5, rtol=0)
-
-
-def test_a_start_that_convinces_becomes_smaller_and_keeps_convincing():
-    start = torch.zeros_like(Z)
-    start[..., 1] = 8.0
-    start[..., 3] = 1.0  # without any effect
-    delta = refined(start)
-    assert (agreement(delta) > 0.9).all()
-    assert (delta[..., 3].abs() < 0.5).all() and (delta[..., 1] < 8.0).all()
-    assert (start[..., 1] == 8.0).all()  # not modified
-
-
-def test_no_gradients_remain_in_the_members():
-    built = ensemble()
-    refined(of=built)
-    assert all(p.grad is None and p.requires_grad for member in built.members for p in member.module.parameters())

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import sparcets as sp
 from sparcets.explainers.sparcets.sizing import ModelSizes, configured_sizes, default_sizes
 
-SMALL = {"hidden": 16, "layers": 4, "batch_size": 32, "auxiliaries": 4, "auxiliary_steps": 800}
-LARGE = {"hidden": 32, "layers": 6, "batch_size": 128, "auxiliaries": 8, "auxiliary_steps": 1500}
+SMALL = {"hidden": 16, "layers": 4, "batch_size": 32}
+LARGE = {"hidden": 32, "layers": 6, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,6 @@ def test_the_default_settings_leave_the_sizes_to_the_data(n_series, on_gpu):
         ("generator.hidden=7", "hidden", 7),
         ("generator.layers=1", "layers", 1),
         ("train.batch_size=5", "batch_size", 5),
-        ("auxiliaries=0", "auxiliaries", 0),
     ],
 )
 @pytest.mark.parametrize("on_gpu", [False, True])
@@ -66,10 +65,4 @@ def test_a_setting_replaces_its_own_size_and_no_other(setting, name, value, on_g
 
 def test_all_settings_together():
     sizes = configured_sizes(sp.ExplainerConfig.tiny(), 5000, 12, on_gpu=True)
-    assert sizes == ModelSizes(hidden=8, layers=2, batch_size=32, steps=3000, auxiliaries=1, auxiliary_steps=8 * 25)
-
-
-@pytest.mark.parametrize(("epochs", "steps"), [(1, 25), (4, 100), (32, 800), (400, 800)])
-def test_auxiliary_classifiers_train_no_longer_than_a_short_training_of_the_generator(epochs, steps):
-    config = sp.ExplainerConfig().override(f"train.epochs={epochs}")
-    assert configured_sizes(config, 500, 12, on_gpu=False).auxiliary_steps == steps
+    assert sizes == ModelSizes(hidden=8, layers=2, batch_size=32, steps=3000)

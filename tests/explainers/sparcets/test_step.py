@@ -16,7 +16,6 @@ from sparcets.training.projection import Projection
 
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
 BATCH = {"query": torch.arange(6), "target": torch.tensor([0, 1, 2, 0, 1, 2]), "real": torch.arange(6, 12)}
-with_and_without_prototype = pytest.mark.parametrize("uses_prototype", [False, True], ids=["residuals", "prototype"])
 
 
 @pytest.fixture(autouse=True)
@@ -36,11 +35,12 @@ class RecordingObjective(Objective):
 
 
 def member(sharpness=10.0):
-    return sp.wrap(MeanModule(sharpness=sharpness), n_classes=3).log_proba
+    classifier = sp.wrap(MeanModule(sharpness=sharpness), n_classes=3)
+    return lambda raw: classifier.log_proba(raw)[None]
 
 
 def build(
-    weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, uses_prototype=False, lr=0.01
+    weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, lr=0.01
 ):
     X, _ = make_series(12, n_steps=6)
     info = SeriesInfo.from_series(X, ("a", "b", "c"))
@@ -52,7 +52,6 @@ def build(
         hidden=5,
         layers=2,
         gate="window",
-        uses_prototype=uses_prototype,
     )
     return ExplainerStep(
         generator,
@@ -80,10 +79,9 @@ def changed(network, before):
     return {name for name, value in network.named_parameters() if not torch.equal(value, before[name])}
 
 
-@with_and_without_prototype
 @pytest.mark.parametrize("term", list(NONE))
-def test_every_term_trains_the_generator(term, uses_prototype):
-    step = build({term: 1.0}, uses_prototype=uses_prototype)
+def test_every_term_trains_the_generator(term):
+    step = build({term: 1.0})
     before, critic = weights_of(step.generator), weights_of(step.discriminator)
     values = step.update(BATCH)
     assert {"target_embedding.weight", "feature_gate.2.weight"} <= changed(step.generator, before)
@@ -101,7 +99,7 @@ def test_all_members_enter_the_loss_and_none_is_trained():
     def recorded(module):
         def log_proba(raw):
             inputs.append((module, raw))
-            return sp.wrap(module, n_classes=3).log_proba(raw)
+            return sp.wrap(module, n_classes=3).log_proba(raw)[None]
 
         return log_proba
 
@@ -109,8 +107,8 @@ def test_all_members_enter_the_loss_and_none_is_trained():
     values = dict(zip(step.names, step.update(BATCH).tolist(), strict=True))
     assert [m for m, _ in inputs] == modules and torch.equal(inputs[0][1], inputs[1][1])
     log_proba = torch.stack([sp.wrap(m, n_classes=3).log_proba(raw) for m, raw in inputs])
-    explained, auxiliary = -log_proba[:, torch.arange(6), BATCH["target"]].mean(1)
-    expected = EXPLAINED_WEIGHT * explained + (1 - EXPLAINED_WEIGHT) * auxiliary
+    explained, other = -log_proba[:, torch.arange(6), BATCH["target"]].mean(1)
+    expected = EXPLAINED_WEIGHT * explained + (1 - EXPLAINED_WEIGHT) * other
     assert values["classification"] == pytest.approx(expected.item(), rel=1e-5)
     # "valid" is by the explained classifier, the first member.
     assert values["valid"] == pytest.approx((log_proba[0].argmax(1) == BATCH["target"]).float().mean().item())
@@ -119,7 +117,7 @@ def test_all_members_enter_the_loss_and_none_is_trained():
 
 def recording_members(n, inputs):
     """Return members that append their inputs to a list."""
-    return [lambda x: inputs.append(x) or torch.zeros(len(x), 3)] * n
+    return [lambda x: inputs.append(x) or torch.zeros(1, len(x), 3)] * n
 
 
 def test_the_size_of_the_noise_is_uniform_up_to_the_largest_and_relative_to_the_series():
@@ -154,6 +152,22 @@ def test_every_member_gets_a_noise_and_a_shift_of_its_own():
         steps = (torch.arange(40) + shift[:, None]).clamp(0, 39)  # the ends fill the gap
         assert torch.equal(series, steps[:, :, None].expand(-1, -1, 4))
     assert not torch.equal(first, second)
+
+
+def test_on_a_cpu_the_explained_classifier_and_two_others_in_turn_are_asked():
+    asked = []
+
+    def named(name, heads=1):
+        return lambda raw: asked.append(name) or torch.zeros(heads, len(raw), 3)
+
+    step = build({"classification": 1.0}, members=[named("explained"), *(named(k, 2) for k in range(5))])
+    shapes = {tuple(step.log_proba(torch.zeros(4, 6, 4)).shape) for _ in range(5)}
+    assert shapes == {(1 + 2 * 2, 4, 3)}
+    first, second, third = asked[::3], asked[1::3], asked[2::3]
+    assert first == ["explained"] * 5 and sorted(second + third) == sorted([0, 1, 2, 3, 4] * 2)
+    asked.clear()
+    build({"classification": 1.0}, members=[named("explained"), named(0), named(1)]).log_proba(torch.zeros(4, 6, 4))
+    assert asked == ["explained", 0, 1]
 
 
 def test_training_convinces_the_ensemble():
@@ -200,22 +214,6 @@ def test_at_the_start_of_the_ramp_sparsity_trains_nothing():
     step.update_schedule(0.5)
     step.update(BATCH)
     assert changed(step.generator, before)
-
-
-def test_prototypes_are_made_sparse_by_the_gates_residuals_by_their_size():
-    for uses_prototype in (False, True):
-        step = build({"sparsity": 1.0}, uses_prototype=uses_prototype)
-        step.update(BATCH)
-        assert (step.objective.candidate.openness is not None) == uses_prototype
-    step = build({"sparsity": 1.0}, uses_prototype=True, lr=0.05)
-    share = [float(step.update(BATCH)[-1]) for _ in range(60)]
-    assert share[0] > 0.8 and share[-1] < 0.1  # with no other term, all gates shut
-
-
-def test_the_prototypes_are_the_real_series_of_the_batch():
-    step = build({"classification": 1.0}, uses_prototype=True)
-    assert step.update({**BATCH, "real": BATCH["query"]})[-1] == 0  # the query as its prototype changes nothing
-    assert step.update(BATCH)[-1] > 0
 
 
 # Schedule and average.

@@ -21,10 +21,10 @@ MAX_SERIES = 2000  # series that a classifier of a family learns from; more gain
 STUMPS = 1200  # random thresholds on the features, which let a linear head follow trees
 STUMP_WIDTH = 0.25  # of a smooth threshold, in standard deviations of its feature
 SOFT_TREES, SOFT_DEPTH = 30, 9  # trees that an answer is optimised against
-GROUPS = 3  # linear heads of a judge, each on a third of the features: they must agree by majority
+GROUPS, GROUP_SHARE = 3, 0.67  # linear heads of a judge, each on a part of the features: a majority must agree
 SHARP_TREES = 100  # trees of a judge
 BATCH = 128  # series per pass while features of training series are computed
-FEATURES = {
+FEATURES: Mapping[str, Any] = {
     "convolutions": RandomConvolutions,
     "quantiles": IntervalQuantiles,
     "intervals": IntervalStatistics,
@@ -122,10 +122,10 @@ class FamilyClassifier(nn.Module):
         if family != "convolutions":
             forest = Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
             return cls(family, features, forest=forest)
-        shuffled = generator(seed, "groups").permutation(values.shape[1])
+        rng, n_inputs = generator(seed, "groups"), int(GROUP_SHARE * values.shape[1])
         ridges = []
-        for group in np.array_split(shuffled, GROUPS):
-            inputs = torch.as_tensor(np.sort(group), device=X.device)
+        for _ in range(GROUPS):
+            inputs = torch.as_tensor(np.sort(rng.permutation(values.shape[1])[:n_inputs]), device=X.device)
             ridges.append((inputs, RidgeHead.fit(values[:, inputs], y, n_classes)))
         return cls(family, features, ridges=ridges)
 
@@ -133,6 +133,11 @@ class FamilyClassifier(nn.Module):
     def accuracy(self) -> float:
         """Of the best head on the training series, by leave-one-out or out of bag."""
         return max(float(head.accuracy) for head in self._heads())
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads."""
+        return len(list(self._heads()))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) of standardised series, bounded, with gradients."""
@@ -150,7 +155,7 @@ class FamilyClassifier(nn.Module):
         if self.forest is not None:
             by_tree = self.forest.votes(values)  # (B, trees, K)
             size = max(1, by_tree.shape[1] // 5)
-            outputs += [part.mean(1) for part in by_tree.split(size, dim=1)]  # five small forests
+            outputs += [part.mean(1) for part in torch.split(by_tree, size, dim=1)]  # five small forests
         return torch.stack(outputs)
 
     def _linear(self, values: Tensor) -> Iterator[Tensor]:
@@ -192,9 +197,11 @@ def choose_series(y: IntArray, seed: int) -> IntArray:
 
 def _draw_features(family: str, X: Tensor, seed: int, *, spectrum: bool) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
-    drawn = FEATURES[family].draw(X, spawn(seed, family), **({"spectrum": spectrum} if family == "quantiles" else {}))
+    drawn: nn.Module = FEATURES[family].draw(
+        X, spawn(seed, family), **({"spectrum": spectrum} if family == "quantiles" else {})
+    )
     with torch.no_grad():
-        return drawn, torch.cat([drawn(part) for part in X.split(BATCH)])
+        return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
 
 
 def _ridge_on_all(values: Tensor, y: IntArray, n_classes: int) -> tuple[Tensor, RidgeHead]:

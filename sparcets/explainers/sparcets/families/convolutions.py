@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sparcets.seeding import generator
 
 LENGTH, RAISED = 9, 3  # of a kernel: nine weights, three of them 2, the others -1
-DILATIONS = 4
+DILATIONS = 6
 BIASES = 2  # per kernel and dilation
 WIDTH = 0.15  # of the smooth count, in standard deviations of the kernel's outputs
 MAX_MIXED = 9  # channels that one kernel adds up, at most

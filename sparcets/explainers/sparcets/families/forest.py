@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
-from sklearn.ensemble import ExtraTreesClassifier
 from torch import Tensor, nn
 
 from sparcets.arrays import IntArray
@@ -71,7 +72,7 @@ class Forest(nn.Module):
             splits = inner[start : start + size]
             self.register_buffer(f"splits_{i}", splits.nonzero()[:, 0], persistent=False)
             self.register_buffer(f"leaves_{i}", (~splits).nonzero()[:, 0], persistent=False)
-            self.register_buffer(f"nodes_{i}", torch.arange(start, start + size), persistent=False)
+            self.register_buffer(f"nodes_{i}", torch.arange(start, start + size, device=level.device), persistent=False)
 
     @classmethod
     def fit(
@@ -97,6 +98,8 @@ class Forest(nn.Module):
         >>> forest.log_proba(inputs[[0, 39]]).argmax(1).tolist(), forest.votes(inputs[[0, 39]]).shape
         ([0, 1], torch.Size([2, 9, 2]))
         """
+        from sklearn.ensemble import ExtraTreesClassifier
+
         leaf = 1 if max_depth is None else (5 if len(y) >= FEW_SERIES else 2)
         grown = ExtraTreesClassifier(
             n_trees,
@@ -150,11 +153,10 @@ class Forest(nn.Module):
         return self.value[final]
 
 
-def _level_order(trees: list) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def _level_order(trees: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
     """Return the nodes of all trees as columns, level by level, in the order that :class:`Forest` expects."""
-    columns: dict[str, list[np.ndarray]] = {  # type: ignore[type-arg]
-        name: [] for name in ("inner", "level", "feature", "threshold", "value", "tree")
-    }
+    names = ("inner", "level", "feature", "threshold", "value", "tree")
+    columns: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in names}
     number, node, level = np.arange(len(trees)), np.zeros(len(trees), dtype=np.int64), 0
     offsets = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
     left, right, feature, threshold = (

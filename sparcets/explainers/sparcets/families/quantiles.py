@@ -60,7 +60,7 @@ class IntervalQuantiles(nn.Module):
         rng = generator(seed, "interval quantiles")
         T, n_features = X.shape[1:]
         lengths = [T, T - 1, T - 2] + ([T // 2 + 1] if spectrum else [])
-        found = [(view, *span) for view, length in enumerate(lengths) for span in _spans(length)]
+        found = [(view, *span) for view, length in enumerate(lengths) if length > 0 for span in _spans(length)]
         n_values = sum(min(VALUES, max(1, (end - start) // 2)) for _, start, end in found)
         n_channels = max(1, min(n_features, MAX_FEATURES // max(1, n_values)))
         channels = [np.sort(rng.permutation(n_features)[:n_channels]) for _ in found]

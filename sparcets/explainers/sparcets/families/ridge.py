@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -71,13 +73,13 @@ class RidgeHead(nn.Module):
         )
         temperature = min(TEMPERATURES, key=lambda factor: _log_loss(factor * left_out, y))
         weight = temperature * to_weight(rotated / (values + penalty)[:, None])
-        as_tensor = {"dtype": torch.float32, "device": inputs.device}
+        accuracy = np.mean(left_out.argmax(1) == y)
         return cls(
             shift=shift,
             scale=scale,
-            weight=torch.tensor(weight, **as_tensor),
-            bias=torch.tensor(temperature * mean, **as_tensor),
-            accuracy=torch.tensor((left_out.argmax(1) == y).mean(), **as_tensor),
+            weight=torch.as_tensor(weight, dtype=torch.float32, device=inputs.device),
+            bias=torch.as_tensor(temperature * mean, dtype=torch.float32, device=inputs.device),
+            accuracy=torch.as_tensor(accuracy, dtype=torch.float32, device=inputs.device),
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -85,7 +87,7 @@ class RidgeHead(nn.Module):
         return ((inputs - self.shift) * self.scale) @ self.weight + self.bias
 
 
-def _decompose(Z: FloatArray):  # type: ignore[no-untyped-def]
+def _decompose(Z: FloatArray) -> tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return eigenvalues, left singular vectors, and the map from rotated targets to the weights of the inputs."""
     n, d = Z.shape
     if n <= d:

@@ -1,0 +1,121 @@
+"""FamilyClassifier: members and judges of each family, their accuracy, their votes, and their arrays."""
+
+import numpy as np
+import pytest
+import torch
+
+from sparcets.explainers.sparcets.families import classifier as module
+from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier, Stumps, choose_series
+from sparcets.testing.data import make_series
+
+X, Y = make_series(60, n_steps=14)
+NEW, TRUTH = make_series(48, n_steps=14, seed=1)
+X, NEW = torch.tensor(X), torch.tensor(NEW)
+ROLES = {"member": FamilyClassifier.fit_member, "judge": FamilyClassifier.fit_judge}
+
+
+def fit(role, family, *, y=Y, seed=0, n_classes=3):
+    return ROLES[role](family, X, y, n_classes, seed)
+
+
+@pytest.fixture(scope="module", params=[(role, family) for role in ROLES for family in FEATURES], ids="-".join)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted(kind):
+    return fit(*kind)
+
+
+def test_separable_classes_are_separated(fitted):
+    assert fitted.accuracy > 0.85
+    for head in fitted(NEW):
+        assert (head.argmax(1).numpy() == TRUTH).mean() > 0.85
+    assert (fitted.votes(NEW).mean(0).argmax(1).numpy() == TRUTH).mean() > 0.9
+
+
+def test_on_random_labels_the_accuracy_is_that_of_chance(kind):
+    y = np.random.default_rng(0).permutation(Y)
+    assert fit(*kind, y=y).accuracy < 0.65  # the best of several heads on sixty series of three classes
+
+
+def test_log_probabilities_and_votes_of_a_class_add_up(fitted):
+    log_proba, votes = fitted(NEW), fitted.votes(NEW)
+    assert log_proba.shape[1:] == votes.shape[1:] == (48, 3)
+    torch.testing.assert_close(log_proba.exp().sum(2), torch.ones(log_proba.shape[:2]), atol=1e-3, rtol=0)
+    torch.testing.assert_close(votes.sum(2), torch.ones(votes.shape[:2]), atol=1e-4, rtol=0)
+    assert torch.isfinite(fitted(1e4 * NEW)).all()
+
+
+def test_members_have_a_linear_head_and_trees_and_judges_several_voters(fitted, kind):
+    role, family = kind
+    n_heads, n_voters = len(fitted(NEW)), len(fitted.votes(NEW))
+    if role == "member":
+        assert n_heads == (1 if family == "convolutions" else 2)
+    else:
+        assert n_voters > 2 and n_voters % 2  # an odd number, so that there is a majority
+        assert n_heads == (n_voters if family == "convolutions" else 1)
+
+
+def test_gradients_reach_the_series(fitted):
+    x = NEW[:4].clone().requires_grad_(True)
+    for head in fitted(x):
+        (gradient,) = torch.autograd.grad(head[:, 1].sum(), x, retain_graph=True)
+        assert torch.isfinite(gradient).all() and (gradient != 0).flatten(1).any(1).all()
+    assert not fitted.votes(x).requires_grad
+
+
+def test_arrays_and_back_bit_for_bit(fitted):
+    arrays = fitted.to_arrays()
+    again = FamilyClassifier.from_arrays(fitted.family, arrays)
+    assert again.family == fitted.family and again.accuracy == fitted.accuracy
+    assert torch.equal(again(NEW), fitted(NEW)) and torch.equal(again.votes(NEW), fitted.votes(NEW))
+    restored = again.to_arrays()
+    assert restored.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert restored[name].dtype == array.dtype and np.array_equal(restored[name], array), name
+
+
+def test_one_seed_gives_the_same_classifier_and_another_does_not(fitted, kind):
+    assert torch.equal(fit(*kind)(NEW), fitted(NEW))
+    assert not torch.equal(fit(*kind, seed=1)(NEW), fitted(NEW))
+
+
+def test_a_class_without_series_is_never_predicted(kind):
+    made = fit(*kind, y=np.where(Y == 2, 0, Y), n_classes=4)
+    assert made(NEW).shape[2] == 4
+    assert set(made.votes(NEW).mean(0).argmax(1).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("family", FEATURES)
+def test_features_are_computed_in_batches(family, monkeypatch):
+    whole = fit("member", family)
+    monkeypatch.setattr(module, "BATCH", 7)
+    torch.testing.assert_close(fit("member", family)(NEW), whole(NEW), atol=1e-4, rtol=0)
+
+
+def test_the_accuracy_is_that_of_the_best_head():
+    made = fit("member", "intervals")
+    made.forest.accuracy.fill_(0.25)
+    made.ridges[0].accuracy.fill_(0.75)
+    assert made.accuracy == 0.75
+    made.forest.accuracy.fill_(1.0)
+    assert made.accuracy == 1.0
+
+
+def test_stumps_are_thresholds_drawn_from_the_features():
+    features = torch.randn(30, 5, generator=torch.Generator().manual_seed(0))
+    stumps = Stumps.draw(features, seed=0)
+    values = stumps(features)
+    assert values.shape == (30, len(stumps.feature)) and (values >= 0).all() and (values <= 1).all()
+    assert all(t in features[:, f] for f, t in zip(stumps.feature[:50], stumps.threshold[:50], strict=True))
+    above = features[:, stumps.feature] > stumps.threshold
+    assert torch.equal(values > 0.5, above)
+
+
+def test_no_more_series_than_a_limit_are_chosen(monkeypatch):
+    assert sorted(choose_series(Y, seed=0)) == list(range(60))
+    monkeypatch.setattr(module, "MAX_SERIES", 20)
+    one, same, other = (choose_series(Y, seed=seed) for seed in (0, 0, 1))
+    assert len(set(one.tolist())) == 20 and np.array_equal(one, same) and not np.array_equal(one, other)

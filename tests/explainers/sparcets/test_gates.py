@@ -1,0 +1,155 @@
+"""The search over gates: constraints, independence of the rows, and fewer changes as their price rises."""
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier
+from sparcets.explainers.sparcets.gates import Starts, prices, search_gates
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.projection import Projection
+
+X, Y = make_series(48, n_steps=12)
+X = 3 * X + 5  # units of its own
+INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
+Z = torch.tensor(INFO.scaler.transform(X), dtype=torch.float32)
+QUERIES, REAL = Z[Y != 1][:6], Z[Y == 1][:6]
+TARGET = torch.ones(6, dtype=torch.int64)
+
+
+@pytest.fixture(scope="module")
+def ensemble(build_ensemble):
+    """Return an ensemble of all families but the neural one, around a module."""
+    families = [FamilyClassifier.fit_member(family, Z, Y, 3, seed=0) for family in FEATURES]
+    return build_ensemble(INFO, [MeanModule(sharpness=2.0)], families=families)
+
+
+@pytest.fixture(scope="module")
+def alone(build_ensemble):
+    """Return the explained classifier without any families, as for ``believed_by="model"``."""
+    return build_ensemble(INFO, [MeanModule(sharpness=2.0)])
+
+
+def starts(change=None, *, x=QUERIES, deviates=True):
+    change = REAL - QUERIES if change is None else change
+    return Starts(x=x, change=change, target=TARGET[: len(x)], deviates=torch.full((len(x),), deviates))
+
+
+def search(of, given, **constraints):
+    return search_gates(of, Projection(sp.Constraints(**constraints).bind(INFO), INFO.scaler), given)
+
+
+@pytest.fixture(scope="module")
+def candidates(ensemble):
+    return search(ensemble, starts())
+
+
+def convinced(of, delta):
+    """Return the share of heads and queries that predict the target."""
+    with torch.no_grad():
+        return (of.log_proba(QUERIES + delta).argmax(2) == 1).float().mean().item()
+
+
+def test_there_is_a_candidate_per_price_and_the_prices_rise(candidates):
+    assert len(candidates) == len(prices()) and prices() == sorted(set(prices()))
+    for delta in candidates:
+        assert delta.shape == QUERIES.shape and torch.isfinite(delta).all() and not delta.requires_grad
+
+
+def test_candidates_convince_the_ensemble_and_the_first_ones_most(ensemble, candidates):
+    assert convinced(ensemble, torch.zeros_like(QUERIES)) < 0.2
+    assert convinced(ensemble, candidates[0]) > 0.8
+
+
+def test_the_higher_the_price_the_fewer_the_changes_on_average(candidates):
+    changes = np.array([(delta != 0).float().mean().item() for delta in candidates])
+    half = len(changes) // 2
+    assert changes[-1] < changes[0] and changes[half:].mean() < changes[:half].mean()
+    assert (changes > 0).any()
+
+
+def test_a_classifier_without_families_is_convinced_by_fewer_changes(alone, candidates):
+    by_model = search(alone, starts())
+    assert all(convinced(alone, delta) > 0.9 for delta in by_model[:3])
+    assert (by_model[-1] != 0).sum() < (candidates[-1] != 0).sum()
+
+
+def test_the_explained_classifier_can_be_convinced_alone(ensemble, alone):
+    projection = Projection(sp.Constraints().bind(INFO), INFO.scaler)
+    alike = search_gates(ensemble, projection, starts(), explained_alone=True)
+    for one, other in zip(alike, search(alone, starts()), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_rows_are_independent_of_each_other(ensemble, candidates):
+    x, change = QUERIES.clone(), REAL - QUERIES
+    x[1:], change[1:] = 2 * x[1:].flip(0), torch.randn(5, 12, 4, generator=torch.Generator().manual_seed(0))
+    others = starts(change, x=x)
+    for one, other in zip(candidates, search(ensemble, others), strict=True):
+        torch.testing.assert_close(one[0], other[0], atol=1e-5, rtol=0)
+        assert not torch.allclose(one[1:], other[1:])
+
+
+def test_the_same_search_gives_the_same_candidates_and_leaves_no_trace(ensemble, candidates):
+    state = torch.get_rng_state()
+    again = search(ensemble, starts())
+    assert all(torch.equal(one, other) for one, other in zip(candidates, again, strict=True))
+    assert torch.equal(state, torch.get_rng_state())
+    module = ensemble.explained.module
+    assert all(p.grad is None and p.requires_grad for p in module.parameters())
+
+
+LIMITS = {
+    "immutable": {"immutable": ["f3"]},
+    "frozen": {"frozen": [(0, 3)]},
+    "ranges": {"ranges": {"f1": (4.0, 8.0)}},
+    "direction": {"direction": {"f1": "up", "f0": "down"}},
+    "max_step": {"max_step": {"f1": 1.0}},
+    "together": {"immutable": ["f3"], "frozen": [(0, 3)], "ranges": {"f1": (4.0, 8.0)}, "direction": {"f0": "down"}},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_candidate_obeys_the_constraints(alone, name):
+    limits = LIMITS[name]
+    query = INFO.scaler.inverse(QUERIES.numpy())
+    found = search(alone, starts(), **limits)
+    assert any((delta != 0).any() for delta in found)
+    for delta in found:
+        series, delta = INFO.scaler.inverse((QUERIES + delta).numpy()), delta.numpy()
+        if "immutable" in limits:
+            assert not delta[..., 3].any()
+        if "frozen" in limits:
+            assert not delta[:, :3].any()
+        if "direction" in limits:
+            assert (delta[..., 0] <= 0).all() and (name != "direction" or (delta[..., 1] >= 0).all())
+        if "ranges" in limits:
+            moved = series[..., 1][delta[..., 1] != 0]
+            assert (moved >= 4.0 - 1e-4).all() and (moved <= 8.0 + 1e-4).all()
+        if "max_step" in limits:
+            steps, own = (np.abs(np.diff(values[..., 1], axis=1)) for values in (series, query))
+            assert (steps <= np.maximum(1.0, own) + 1e-4).all()
+
+
+def test_without_deviation_a_candidate_is_a_part_of_its_start(ensemble):
+    change = REAL - QUERIES
+    for delta in search(ensemble, starts(deviates=False)):
+        share = delta / change
+        assert (share >= 0).all() and (share <= 1 + 1e-6).all()
+    nothing = torch.zeros_like(QUERIES)
+    assert not any(delta.any() for delta in search(ensemble, starts(nothing, deviates=False)))
+    assert any(delta.any() for delta in search(ensemble, starts(nothing)))
+
+
+@pytest.mark.parametrize("n_steps", [1, 3, 30])
+def test_series_of_any_length(build_ensemble, n_steps):
+    series, y = make_series(24, n_steps=max(n_steps, 3))
+    series = series[:, :n_steps]
+    info = SeriesInfo.from_series(series, ("a", "b", "c"))
+    x = torch.tensor(info.scaler.transform(series), dtype=torch.float32)
+    given = Starts(x=x[:2], change=x[2:4] - x[:2], target=torch.tensor([0, 1]), deviates=torch.ones(2, dtype=bool))
+    projection = Projection(sp.Constraints().bind(info), info.scaler)
+    assert all(d.shape == (2, n_steps, 4) for d in search_gates(build_ensemble(info, [MeanModule()]), projection, given))
