@@ -36,6 +36,7 @@ from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded
 from sparcets.training.loop import shuffled, train
+from sparcets.training.threads import threads_for
 from sparcets.validation import check_labels, check_lengths, check_series
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class TorchClassifier(DifferentiableClassifier):
         """
         self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
         try:
-            self._train(X, y, lengths, progress)
+            with threads_for(self.config.batch_size * X[0].size):
+                self._train(X, y, lengths, progress)
         except BaseException:
             self._network = None  # an interrupted fit leaves it unfitted
             raise

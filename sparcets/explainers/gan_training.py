@@ -24,6 +24,7 @@ from sparcets.training.gan_step import GanStep
 from sparcets.training.loop import train
 from sparcets.training.losses import LossTerm
 from sparcets.training.pairing import Pairing
+from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
 FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
@@ -58,7 +59,8 @@ class GanTraining:
     def run(self, title: str, progress: bool | None) -> None:
         """Run all steps, as one CUDA graph each if on a GPU, with a progress bar."""
         device = self.step.x.device
-        with progress_bar(title, self.epochs, show=progress) as bar:
+        n_entries = self.pairing.batch_size * self.step.x[0].numel()
+        with threads_for(n_entries), progress_bar(title, self.epochs, show=progress) as bar:
             bar.advance(self.start)
             train(
                 CapturedStep(self.step, device),

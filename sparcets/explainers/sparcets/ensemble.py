@@ -8,6 +8,7 @@ chooses between answers. Evaluation uses classifiers of its own, so that none is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,6 +32,9 @@ from sparcets.training.device import resolve_device
 
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
 NETWORK_STEPS = 400
+# Classifiers per family where it is not one: convolutions differ most from seed to seed.
+MEMBERS = {"convolutions": 2}
+JUDGES = {"convolutions": 3}
 MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
@@ -154,21 +158,29 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         )
         return [net] if np.mean(net.predict_unchecked(X) == y) > chance else []
 
-    with progress_bar("fitting models of other kinds", 2 * len(names) + 1, show=job.progress) as bar:
+    others = [name for name in names if name != NEURAL]
+    n_fits = sum(MEMBERS.get(name, 1) + JUDGES.get(name, 1) for name in others)
+    with progress_bar("fitting models of other kinds", n_fits + 1, show=job.progress) as bar:
 
         def fit(role: str, family: str) -> FamilyClassifier:
             some = choose_series(y, spawn(seed, f"{role} {family}"))
-            make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
+            make = FamilyClassifier.fit_member if role.startswith("member") else FamilyClassifier.fit_judge
             made = make(family, x[torch.as_tensor(some, device=device)], y[some], K, spawn(seed, f"{role} {family}"))
             bar.advance(1, family)
             return made
 
-        others = [name for name in names if name != NEURAL]
-        members, judges = (
-            [made for name in others if (made := fit(role, name)).accuracy > chance] for role in ("member", "judge")
-        )
-        networks = network("member", MEMBER, config.noise)
-        selector = Selector(networks=network("judge", JUDGE, 0.0), judges=judges)
+        def fit_all() -> tuple[list[FamilyClassifier], list[FamilyClassifier]]:
+            members = [fit(f"member {i}", name) for name in others for i in range(MEMBERS.get(name, 1))]
+            useful = {one.family for one in members if one.accuracy > chance}
+            judges = [fit(f"judge {i}", n) for n in others if n in useful for i in range(JUDGES.get(n, 1))]
+            return [one for one in members if one.family in useful], judges
+
+        # Families are fitted in closed form on one core, while the networks are trained on another.
+        with ThreadPoolExecutor(1) as worker:
+            fitted = worker.submit(fit_all)
+            networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
+            members, judges = fitted.result()
+        selector = Selector(networks=judging, judges=judges)
         explained = classifier
         if not isinstance(explained, DifferentiableClassifier):
             bar.advance(0, "surrogate")

@@ -263,7 +263,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             return
         began = time.perf_counter()
         explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), info)
-        believed = self._ask(explanation).believed.cpu().numpy()
+        believed = self._ask(explanation).convincing.cpu().numpy()
         left = np.flatnonzero((explanation.status != "unchanged") & ~(explanation.valid & believed))
         bar.advance(len(explanation) - len(left))
         if len(left):  # those that one pass does not answer

@@ -11,7 +11,7 @@ from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
-BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe, and of one that is valid at least
+BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe with a lead, and of one that is valid
 
 
 class FoundAnswers:
@@ -80,7 +80,7 @@ class FoundAnswers:
         scaler, device = request.info.scaler, self.ensemble.device
         x = torch.as_tensor(scaler.transform(admitted[valid]).astype(np.float32), device=device)
         belief = self.ensemble.believe(x, torch.as_tensor(target[valid], device=device))
-        believed, margin = belief.believed.cpu().numpy(), belief.least_margin.cpu().numpy()
+        believed, margin = belief.convincing.cpu().numpy(), belief.least_margin.cpu().numpy()
         share = (admitted[valid] != request.X[rows[valid]]).mean((1, 2))
         rank[valid] = np.where(believed, BELIEVED + 1 - share, VALID + 0.99 * (margin + 1) / 2)
         return rank

@@ -20,6 +20,8 @@ from sparcets.explainers.sparcets.generator import gate_openness, hard_concrete_
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 
+ROWS = (12, 48)  # rows searched at a time, for large and for small series
+ENTRIES = 2**14  # of all rows together, within these limits
 STEPS, WARM_UP = 160, 20  # all steps, and those at the lowest price
 EVERY = 14  # steps between two candidates
 PRICE = (0.5, 24.0)  # of opening all gates, at first and at last
@@ -27,7 +29,7 @@ KNOTS = 8  # of a gate over time, linear in between
 LR, LR_VALUE = 0.3, 0.1
 BETAS = (0.8, 0.95)
 INITIAL_LOGIT = 1.5
-DEVIATION = 0.1  # weight of the squared deviation from the start
+DEVIATION = 0.3  # weight of the squared deviation from the start
 SMALLEST_GATE = 0.3  # gates below it are shut
 MAX_LOSS = 6.0  # of one head: bounds what a hopeless one contributes
 EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier; the others share the rest
@@ -54,6 +56,11 @@ class Starts:
     target: Tensor
     deviates: Tensor
 
+    def part(self, first: int, size: int) -> Starts:
+        """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
+        rows = torch.arange(first, first + size, device=self.x.device).clamp(max=len(self.x) - 1)
+        return Starts(self.x[rows], self.change[rows], self.target[rows], self.deviates[rows])
+
 
 def search_gates(
     ensemble: Ensemble, projection: Projection, starts: Starts, *, explained_alone: bool = False
@@ -71,6 +78,18 @@ def search_gates(
     explained_alone
         Whether the explained classifier alone is to be convinced.
     """
+    # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
+    # amplifies. So an answer does not depend on the queries that it is searched with.
+    n, T, n_features = starts.x.shape
+    size = min(max(ENTRIES // (T * n_features), ROWS[0]), ROWS[1])
+    parts = [
+        _search_rows(ensemble, projection, starts.part(first, size), explained_alone) for first in range(0, n, size)
+    ]
+    return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
+
+
+def _search_rows(ensemble: Ensemble, projection: Projection, starts: Starts, explained_alone: bool) -> list[Tensor]:
+    """Search all rows at once; see :func:`search_gates`."""
     x, target = starts.x, starts.target
     B, T, n_features = x.shape
     knots = min(KNOTS, T)

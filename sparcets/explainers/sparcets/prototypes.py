@@ -13,7 +13,8 @@ from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import FitJob
 from sparcets.seeding import generator
 
-PER_CLASS = 200  # prototypes kept per class
+PER_CLASS = 200  # prototypes kept per class, at least
+MAX_ENTRIES = 2**23  # of all prototypes together: the more there are, the nearer is the nearest
 NEAREST = 5  # prototypes tried per query
 SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
 
@@ -36,7 +37,9 @@ class Prototypes:
         """Return some series of each class, at random."""
         rng = generator(seed, SEED)
         right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X) == job.y))
-        rows = np.sort(np.concatenate([right[job.y[right] == k][:PER_CLASS] for k in range(job.info.n_classes)]))
+        K = job.info.n_classes
+        kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
+        rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
         return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows])
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 
 NEURAL = "neural"
+MIN_MARGIN = 0.1  # lead of the target over every other class that an answer should have in every family
 BATCH = 256  # series per pass
 
 
@@ -37,6 +38,11 @@ class Belief:
         return (self.support > 0.5).all(1)
 
     @property
+    def convincing(self) -> Tensor:
+        """Whether it is believed with a lead (batch,), so that it is believed by other judges too."""
+        return self.believed & (self.margin >= MIN_MARGIN).all(1)
+
+    @property
     def least_margin(self) -> Tensor:
         """The margin of the least convinced family (batch,); 0 without families."""
         return self.margin.amin(1) if self.margin.shape[1] else self.margin.new_zeros(len(self.margin))
@@ -51,7 +57,7 @@ class Selector:
     networks
         Classifiers of the neural family; may be empty.
     judges
-        One classifier of each other family.
+        Classifiers of the other families, those of one family next to each other.
     """
 
     networks: Sequence[TorchClassifier]
@@ -60,7 +66,7 @@ class Selector:
     @property
     def families(self) -> tuple[str, ...]:
         """Names of the families, in the order of the columns of a belief."""
-        return ((NEURAL,) if self.networks else ()) + tuple(judge.family for judge in self.judges)
+        return ((NEURAL,) if self.networks else ()) + tuple(dict.fromkeys(judge.family for judge in self.judges))
 
     @torch.no_grad()
     def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
@@ -81,7 +87,9 @@ class Selector:
         if self.networks:
             votes = [net.log_proba(raw.to(net.device)).to(x.device).float().exp() for net in self.networks]
             columns.append(_agreement(torch.stack(votes), target))
-        columns += [_agreement(judge.votes(x), target) for judge in self.judges]
+        for name in dict.fromkeys(judge.family for judge in self.judges):
+            votes = [judge.votes(x) for judge in self.judges if judge.family == name]
+            columns.append(_agreement(torch.cat(votes), target))
         if not columns:
             return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0))
         support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.explainers.sparcets import gates as module
 from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier
 from sparcets.explainers.sparcets.gates import Starts, prices, search_gates
 from sparcets.explanation.series_info import SeriesInfo
@@ -93,13 +94,23 @@ def test_rows_are_independent_of_each_other(ensemble, candidates):
         assert not torch.allclose(one[1:], other[1:])
 
 
+@pytest.mark.parametrize("rows", [slice(2, 3), slice(1, 6)])
+def test_the_number_of_rows_does_not_matter(ensemble, candidates, rows, monkeypatch):
+    some = starts((REAL - QUERIES)[rows], x=QUERIES[rows])
+    for one, other in zip(candidates, search(ensemble, some), strict=True):
+        torch.testing.assert_close(one[rows], other, atol=1e-6, rtol=0)
+    monkeypatch.setattr(module, "ROWS", (4, 4))  # in two parts
+    for one, other in zip(candidates, search(ensemble, starts()), strict=True):
+        torch.testing.assert_close(one, other, atol=0.05, rtol=0)  # other sums, amplified
+
+
 def test_the_same_search_gives_the_same_candidates_and_leaves_no_trace(ensemble, candidates):
     state = torch.get_rng_state()
     again = search(ensemble, starts())
     assert all(torch.equal(one, other) for one, other in zip(candidates, again, strict=True))
     assert torch.equal(state, torch.get_rng_state())
-    module = ensemble.explained.module
-    assert all(p.grad is None and p.requires_grad for p in module.parameters())
+    explained = ensemble.explained.module
+    assert all(p.grad is None and p.requires_grad for p in explained.parameters())
 
 
 LIMITS = {
@@ -146,10 +157,12 @@ def test_without_deviation_a_candidate_is_a_part_of_its_start(ensemble):
 
 @pytest.mark.parametrize("n_steps", [1, 3, 30])
 def test_series_of_any_length(build_ensemble, n_steps):
-    series, y = make_series(24, n_steps=max(n_steps, 3))
+    series, _ = make_series(24, n_steps=max(n_steps, 3))
     series = series[:, :n_steps]
     info = SeriesInfo.from_series(series, ("a", "b", "c"))
     x = torch.tensor(info.scaler.transform(series), dtype=torch.float32)
     given = Starts(x=x[:2], change=x[2:4] - x[:2], target=torch.tensor([0, 1]), deviates=torch.ones(2, dtype=bool))
     projection = Projection(sp.Constraints().bind(info), info.scaler)
-    assert all(d.shape == (2, n_steps, 4) for d in search_gates(build_ensemble(info, [MeanModule()]), projection, given))
+    assert all(
+        d.shape == (2, n_steps, 4) for d in search_gates(build_ensemble(info, [MeanModule()]), projection, given)
+    )

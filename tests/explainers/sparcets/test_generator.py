@@ -163,9 +163,7 @@ def test_logits_of_features_and_entries_are_added():
     generator.entry_gate.forward = lambda h: torch.full((1, 30, F, 1), 1.0)
     generator.feature_gate.forward = lambda pooled: torch.tensor([-1.0, 4.0, -9.0, -1.5, 0.0]).reshape(1, F, 1)
     logits = torch.tensor([0.0, 5.0, -8.0, -0.5, 1.0])
-    torch.testing.assert_close(
-        generator(x, *condition(n=1)), hard_concrete(logits, training=False).expand(1, 30, F)
-    )
+    torch.testing.assert_close(generator(x, *condition(n=1)), hard_concrete(logits, training=False).expand(1, 30, F))
 
 
 def test_gates_are_mostly_open_at_first():

@@ -8,9 +8,8 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.sparcets.operating_point import (
-    CHANGE_PENALTY,
+    NEARLY,
     RESIDUAL_SCALES,
-    SCALE_PENALTY,
     OperatingPoint,
     best_point,
     log_weight_grid,
@@ -74,16 +73,16 @@ def test_the_sparsity_weights_are_evenly_spaced_in_their_logarithm():
 
 
 def test_the_score_of_a_point_by_hand():
-    assert point(0.9, 0.7, 0.2).score == pytest.approx(0.7 - CHANGE_PENALTY * 0.2)
-    assert point(0.6, 0.7, 0.0).score == pytest.approx(0.6)
-    assert point(0.9, 0.7, 0.2, scale=1.6).score == pytest.approx(0.7 - CHANGE_PENALTY * 0.2 - SCALE_PENALTY * 0.6)
+    assert point(0.9, 0.7, 0.2).score == 0.7 and point(0.6, 0.7, 0.0, scale=1.6).score == 0.6
 
 
-def test_the_best_point_has_the_highest_score_and_among_equals_the_fewest_changes():
-    loose, tight, best = point(1.0, 1.0, 0.5), point(0.6, 0.6, 0.05), point(1.0, 0.98, 0.2, scale=1.3)
-    assert best_point([loose, best, tight]) is best
-    same, sparser = point(1.0, 1.0, 0.2), point(1.0 - CHANGE_PENALTY * 0.1, 1.0, 0.1)  # of equal score
-    assert best_point([same, sparser]) is sparser and best_point([sparser, same]) is sparser
+def test_the_default_changes_least_of_the_points_that_are_nearly_the_best():
+    loose, nearly, poor = point(1.0, 1.0, 0.5), point(1.0, NEARLY + 0.01, 0.2), point(1.0, NEARLY - 0.01, 0.1)
+    for points in ([loose, nearly, poor], [poor, nearly, loose]):
+        assert best_point(points) is nearly
+    scaled = point(1.0, 1.0, 0.2, scale=1.3)
+    assert best_point([scaled, nearly]) is nearly and best_point([nearly, scaled]) is nearly  # of equal changes
+    assert best_point([point(0.0, 0.0, 0.3), point(0.0, 0.0, 0.1)]).changed == 0.1
 
 
 def test_points_in_words_and_as_columns():

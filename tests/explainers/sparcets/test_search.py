@@ -66,6 +66,7 @@ def fruitless(monkeypatch):
     """Let the search find nothing."""
     monkeypatch.setattr(module, "search_gates", lambda *args, **options: [torch.zeros_like(args[2].x)])
 
+
 def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
     built = Request(
         X=queries,

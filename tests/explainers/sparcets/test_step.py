@@ -39,9 +39,7 @@ def member(sharpness=10.0):
     return lambda raw: classifier.log_proba(raw)[None]
 
 
-def build(
-    weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, lr=0.01
-):
+def build(weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, lr=0.01):
     X, _ = make_series(12, n_steps=6)
     info = SeriesInfo.from_series(X, ("a", "b", "c"))
     generator = GatedGenerator(

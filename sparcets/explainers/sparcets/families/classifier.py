@@ -21,7 +21,6 @@ MAX_SERIES = 2000  # series that a classifier of a family learns from; more gain
 STUMPS = 1200  # random thresholds on the features, which let a linear head follow trees
 STUMP_WIDTH = 0.25  # of a smooth threshold, in standard deviations of its feature
 SOFT_TREES, SOFT_DEPTH = 30, 9  # trees that an answer is optimised against
-GROUPS, GROUP_SHARE = 3, 0.67  # linear heads of a judge, each on a part of the features: a majority must agree
 SHARP_TREES = 100  # trees of a judge
 BATCH = 128  # series per pass while features of training series are computed
 FEATURES: Mapping[str, Any] = {
@@ -117,17 +116,13 @@ class FamilyClassifier(nn.Module):
 
     @classmethod
     def fit_judge(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
-        """Fit one that answers are chosen by: several linear heads, or sharp trees; see :meth:`fit_member`."""
+        """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
         features, values = _draw_features(family, X, seed, spectrum=True)
-        if family != "convolutions":
-            forest = Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
-            return cls(family, features, forest=forest)
-        rng, n_inputs = generator(seed, "groups"), int(GROUP_SHARE * values.shape[1])
-        ridges = []
-        for _ in range(GROUPS):
-            inputs = torch.as_tensor(np.sort(rng.permutation(values.shape[1])[:n_inputs]), device=X.device)
-            ridges.append((inputs, RidgeHead.fit(values[:, inputs], y, n_classes)))
-        return cls(family, features, ridges=ridges)
+        if family == "convolutions":
+            return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
+        return cls(
+            family, features, forest=Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
+        )
 
     @property
     def accuracy(self) -> float:

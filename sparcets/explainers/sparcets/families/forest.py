@@ -35,7 +35,7 @@ class Forest(nn.Module):
     tree
         Index of its tree (nodes,).
     accuracy
-        Out of bag, a tensor without dimensions.
+        Out of bag, a tensor without dimensions; 1 where every tree has learnt from all series.
     """
 
     inner: Tensor
@@ -107,8 +107,8 @@ class Forest(nn.Module):
             max_features=MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
             max_depth=max_depth,
             min_samples_leaf=leaf,
-            bootstrap=True,
-            oob_score=n_trees >= 10,
+            bootstrap=max_depth is not None,  # sharp trees learn from all series, and have no measure of their own
+            oob_score=max_depth is not None,
             random_state=seed % 2**32,
         ).fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])

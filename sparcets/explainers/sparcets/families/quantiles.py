@@ -11,7 +11,7 @@ from sparcets.seeding import generator
 PARTS = (1, 2, 4, 8)  # a series is cut into so many parts, and again shifted by half a part
 SHORTEST = 3  # steps
 VALUES = 6  # sorted values kept per interval, at most
-MAX_FEATURES = 5000
+MAX_FEATURES = 8000
 
 
 class IntervalQuantiles(nn.Module):
