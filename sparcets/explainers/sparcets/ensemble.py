@@ -7,6 +7,7 @@ chooses between answers. Evaluation uses classifiers of its own, so that none is
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 
+log = logging.getLogger(__name__)
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
 NETWORK_STEPS = 400
 # Classifiers per family where it is not one: convolutions differ most from seed to seed.
@@ -194,12 +196,20 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
                 progress=job.progress,
             )
         bar.advance()
+    if device.type == "cuda" and explained.device.type == "cpu":
+        log.warning(
+            "%s lives on the CPU, the rest of the fit on %s: every step waits for it. Move the model to the GPU before "
+            "wrapping it (model.to('cuda')), or fit on the CPU with device='cpu'.",
+            classifier.name,
+            device,
+        )
+    measured = choose_series(y, spawn(seed, "accuracy"))
     ensemble = Ensemble(
         explained=explained,
         networks=networks,
         families=members,
         levels=torch.zeros(0, K, device=device),
-        explained_accuracy=float(np.mean(explained.predict_unchecked(X) == y)),
+        explained_accuracy=float(np.mean(explained.predict_unchecked(X[measured]) == y[measured])),
         selector=selector,
         scaler=job.info.scaler,
         device=device,

@@ -1,6 +1,7 @@
 """The ensemble: log-probabilities of all members, the levels they aim at, and the training of all families."""
 
 from dataclasses import replace
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -180,14 +181,16 @@ def built(fit_job, short):
 
 def test_members_and_selector_are_of_all_families_and_nothing_alike(built):
     assert built.explained is EXPLAINED and not built.double and built.explained_accuracy == 1.0
-    assert [family.family for family in built.families] == [judge.family for judge in built.selector.judges]
-    assert tuple(family.family for family in built.families) == OTHERS
+    members, judges = built.families, built.selector.judges
+    assert tuple(dict.fromkeys(one.family for one in members)) == tuple(dict.fromkeys(one.family for one in judges))
+    assert tuple(dict.fromkeys(one.family for one in members)) == OTHERS
+    assert [name for name in built.selector.families if name != "neural"] == list(OTHERS)
     assert [net.architecture for net in built.networks] in ([], [module.MEMBER])  # three steps may teach it nothing
-    for member, judge in zip(built.families, built.selector.judges, strict=True):
-        one, other = member.to_arrays(), judge.to_arrays()
-        shared = [name for name in one if name in other and name.startswith("features.") and one[name].size > 3]
-        alike = [name for name in shared if np.array_equal(one[name], other[name])]
-        assert member.family == "quantiles" or not alike  # whose intervals are no matter of chance
+    for a, b in combinations([*members, *judges], 2):
+        if a.family == b.family and a.family != "quantiles":  # whose intervals are no matter of chance
+            one, other = a.to_arrays(), b.to_arrays()
+            drawn = {"convolutions": "features.mixing", "intervals": "features.start"}[a.family]
+            assert not np.array_equal(one[drawn], other[drawn])
 
 
 def test_networks_are_of_two_architectures_one_trained_with_noise(fit_job):
@@ -216,8 +219,8 @@ def test_families_that_are_no_better_than_chance_are_left_out(fit_job, monkeypat
         FamilyClassifier, "accuracy", property(lambda s: chance if s.family == "intervals" else plain.fget(s))
     )
     built = train_ensemble(fit_job(X, Y, NAMES), ROWS, EXPLAINED, config, seed=0)
-    assert [family.family for family in built.families] == ["convolutions"]
-    assert built.selector.families == ("convolutions",) and len(built.levels) == 2
+    assert {family.family for family in built.families} == {"convolutions"}
+    assert built.selector.families == ("convolutions",) and len(built.levels) == 1 + len(built.families)
 
 
 def test_levels_are_the_median_probabilities_of_real_series_within_bounds(built):

@@ -29,10 +29,13 @@ def test_they_are_series_that_are_labelled_and_predicted_as_their_class(fit_job)
 
 def test_a_limited_number_per_class_is_drawn_by_the_seed(fit_job, monkeypatch):
     monkeypatch.setattr(module, "PER_CLASS", 3)
+    monkeypatch.setattr(module, "MAX_ENTRIES", 0)
     job = fit_job(X, Y)
     one, same, other = (Prototypes.choose(job, CLASSIFIER, seed=seed) for seed in (0, 0, 1))
     assert np.bincount(one.classes).tolist() == [3, 3, 3]
     assert np.array_equal(one.series, same.series) and not np.array_equal(one.series, other.series)
+    monkeypatch.setattr(module, "MAX_ENTRIES", 3 * 5 * X[0].size)  # more of short series
+    assert np.bincount(Prototypes.choose(job, CLASSIFIER, seed=0).classes).tolist() == [5, 5, 5]
 
 
 def test_the_nearest_by_brute_force_and_minus_one_if_there_are_no_more():

@@ -8,7 +8,7 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.sparcets import selector as module
-from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
+from sparcets.explainers.sparcets.selector import MIN_MARGIN, NEURAL, Belief, Selector
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -66,6 +66,23 @@ def test_what_is_believed(support, margin, believed):
     belief = Belief(support=torch.tensor([support]), margin=torch.tensor([margin]))
     assert belief.believed.tolist() == [believed]
     assert belief.least_margin.tolist() == pytest.approx([min(margin, default=0.0)])
+
+
+def test_convincing_is_believed_with_a_lead_in_every_family():
+    enough, barely = MIN_MARGIN + 1e-3, MIN_MARGIN - 1e-3
+    margin = torch.tensor([[enough, 0.9], [0.9, barely], [0.9, 0.9]])
+    belief = Belief(support=torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, 0.4]]), margin=margin)
+    assert belief.believed.tolist() == [True, True, False] and belief.convincing.tolist() == [True, False, False]
+    assert Belief(support=torch.zeros(2, 0), margin=torch.zeros(2, 0)).convincing.all()
+
+
+def test_several_judges_of_a_family_vote_together():
+    again = StubJudge("three", [0.0, 1.0, 0.0], [0.0, 1.0, 0.0])
+    selector = Selector(networks=[], judges=[THREE, again, ONE])
+    assert selector.families == ("three", "one")
+    belief = selector.ask(X[:2], RAW[:2], torch.tensor([0, 1]))
+    np.testing.assert_allclose(belief.support[:, 0], [2 / 5, 3 / 5])
+    np.testing.assert_allclose(belief.margin[:, 0], [1.5 / 5 - 3.1 / 5, 3.1 / 5 - 1.5 / 5], atol=1e-6)
 
 
 def test_without_families_nothing_is_asked():

@@ -14,14 +14,16 @@ LARGE = {"hidden": 32, "layers": 6, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
-    ("n_series", "steps"), [(0, 500), (3, 500), (4, 501), (40, 510), (1_000, 750), (9_999, 2999), (10_000, 3000)]
+    ("n_series", "steps"), [(0, 500), (3, 500), (4, 501), (40, 510), (1_000, 750), (1_580, 895)]
 )
 def test_on_a_cpu_the_network_is_small_and_four_series_add_a_step(n_series, steps):
     assert default_sizes(n_series, 12, on_gpu=False) == ModelSizes(**SMALL, steps=steps)
 
 
-def test_no_training_is_longer_than_3000_steps():
-    assert default_sizes(10**7, 12, on_gpu=False).steps == default_sizes(10**7, 12, on_gpu=True).steps == 3000
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_length_of_a_training_is_limited(on_gpu):
+    assert default_sizes(10**6, 12, on_gpu=on_gpu) == default_sizes(10**7, 12, on_gpu=on_gpu)
+    assert default_sizes(10**7, 12, on_gpu=on_gpu).steps <= 3000
 
 
 def test_on_a_gpu_many_series_get_a_large_network():

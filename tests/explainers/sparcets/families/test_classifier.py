@@ -35,9 +35,10 @@ def test_separable_classes_are_separated(fitted):
     assert (fitted.votes(NEW).mean(0).argmax(1).numpy() == TRUTH).mean() > 0.9
 
 
-def test_on_random_labels_the_accuracy_is_that_of_chance(kind):
+@pytest.mark.parametrize("family", FEATURES)
+def test_on_random_labels_the_accuracy_of_a_member_is_that_of_chance(family):
     y = np.random.default_rng(0).permutation(Y)
-    assert fit(*kind, y=y).accuracy < 0.65  # the best of several heads on sixty series of three classes
+    assert fit("member", family, y=y).accuracy < 0.65  # the best of several heads on sixty series of three classes
 
 
 def test_log_probabilities_and_votes_of_a_class_add_up(fitted):
@@ -48,14 +49,14 @@ def test_log_probabilities_and_votes_of_a_class_add_up(fitted):
     assert torch.isfinite(fitted(1e4 * NEW)).all()
 
 
-def test_members_have_a_linear_head_and_trees_and_judges_several_voters(fitted, kind):
+def test_convolutions_have_a_linear_head_and_the_other_families_trees(fitted, kind):
     role, family = kind
     n_heads, n_voters = len(fitted(NEW)), len(fitted.votes(NEW))
-    if role == "member":
-        assert n_heads == (1 if family == "convolutions" else 2)
-    else:
-        assert n_voters > 2 and n_voters % 2  # an odd number, so that there is a majority
-        assert n_heads == (n_voters if family == "convolutions" else 1)
+    assert n_heads == fitted.n_heads == (2 if role == "member" and family != "convolutions" else 1)
+    assert (fitted.forest is None) == (family == "convolutions")
+    if role == "judge":
+        assert n_voters % 2  # an odd number, so that there is a majority
+        assert n_voters == 1 if family == "convolutions" else n_voters > 2
 
 
 def test_gradients_reach_the_series(fitted):
