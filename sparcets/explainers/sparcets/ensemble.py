@@ -155,10 +155,11 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     def network(role: str, architecture: str, noise: float) -> list[TorchClassifier]:
         if NEURAL not in names:
             return []
+        some = choose_series(y, spawn(seed, role))
         net = train_network(
-            X, y, job.info.class_names, architecture, noise=noise, seed=spawn(seed, role), config=config
+            X[some], y[some], job.info.class_names, architecture, noise=noise, seed=spawn(seed, role), config=config
         )
-        return [net] if np.mean(net.predict_unchecked(X) == y) > chance else []
+        return [net] if np.mean(net.predict_unchecked(X[some]) == y[some]) > chance else []
 
     others = [name for name in names if name != NEURAL]
     n_fits = sum(MEMBERS.get(name, 1) + JUDGES.get(name, 1) for name in others)
