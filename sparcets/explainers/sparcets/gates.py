@@ -19,6 +19,7 @@ from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
 from sparcets.explainers.sparcets.generator import gate_openness, hard_concrete_noise, stretch
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
+from sparcets.training.threads import threads_for
 
 ROWS = (12, 48)  # rows searched at a time, for large and for small series
 ENTRIES = 2**14  # of all rows together, within these limits
@@ -82,9 +83,10 @@ def search_gates(
     # amplifies. So an answer does not depend on the queries that it is searched with.
     n, T, n_features = starts.x.shape
     size = min(max(ENTRIES // (T * n_features), ROWS[0]), ROWS[1])
-    parts = [
-        _search_rows(ensemble, projection, starts.part(first, size), explained_alone) for first in range(0, n, size)
-    ]
+    with threads_for(size * T * n_features):
+        parts = [
+            _search_rows(ensemble, projection, starts.part(first, size), explained_alone) for first in range(0, n, size)
+        ]
     return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
 
 

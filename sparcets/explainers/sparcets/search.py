@@ -23,7 +23,6 @@ from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 from sparcets.training.projection import Projection
-from sparcets.training.threads import threads_for
 
 PROTOTYPES = 2  # real series that the search starts from, per query
 TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
@@ -102,8 +101,7 @@ class Search:
             target=self.target[rows].repeat(k),
             deviates=torch.tensor(deviates, device=self.x.device).repeat_interleave(len(rows)),
         )
-        with threads_for(starts.x.numel()):
-            candidates = search_gates(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
+        candidates = search_gates(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
         for candidate in candidates:
             for part in torch.split(candidate, len(rows)):
                 self._offer(rows, part, "refined", negligible=True)

@@ -120,7 +120,7 @@ def test_the_default_answer_is_that_of_the_best_operating_point(fitted):
     assert accepted.sum() >= 8
     e = fitted.explain(QUERIES, target=1)
     x = torch.tensor(scaler.transform(expected), dtype=torch.float32)
-    accepted &= fitted._model.ensemble.believe(x, torch.ones(18, dtype=torch.int64)).believed.numpy()
+    accepted &= fitted._model.ensemble.believe(x, torch.ones(18, dtype=torch.int64)).convincing.numpy()
     assert accepted.any()
     np.testing.assert_allclose(e.counterfactual[accepted], expected[accepted], atol=1e-5)
 

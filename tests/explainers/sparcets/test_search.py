@@ -203,6 +203,27 @@ def test_many_queries_are_searched_in_parts_with_the_same_result(model, monkeypa
     np.testing.assert_allclose(parts.counterfactual, whole.counterfactual, atol=1e-3)
 
 
+def test_the_number_of_threads_does_not_depend_on_the_number_of_queries(model, monkeypatch):
+    threads, before = set(), torch.get_num_threads()
+
+    class Recorded(MeanModule):
+        def forward(self, x):
+            if x.requires_grad:  # in the search, not in a prediction
+                threads.add(torch.get_num_threads())
+            return super().forward(x)
+
+    built = model(generates=False)
+    built = replace(built, ensemble=replace(built.ensemble, explained=sp.wrap(Recorded(), n_classes=3)))
+    monkeypatch.setattr("sparcets.training.threads.SMALL", 8 * QUERIES[0].size)  # between one query and six
+    torch.set_num_threads(2)
+    try:
+        for n in (1, 6):
+            search(built, request(queries=QUERIES[:n]))
+    finally:
+        torch.set_num_threads(before)
+    assert len(threads) == 1
+
+
 def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):
     searching = Search(request(), model(), CLASSIFIER, DEFAULT)
     series = QUERIES[1:3].copy()

@@ -13,9 +13,7 @@ SMALL = {"hidden": 16, "layers": 4, "batch_size": 32}
 LARGE = {"hidden": 32, "layers": 6, "batch_size": 128}
 
 
-@pytest.mark.parametrize(
-    ("n_series", "steps"), [(0, 500), (3, 500), (4, 501), (40, 510), (1_000, 750), (1_580, 895)]
-)
+@pytest.mark.parametrize(("n_series", "steps"), [(0, 500), (3, 500), (4, 501), (40, 510), (1_000, 750), (1_580, 895)])
 def test_on_a_cpu_the_network_is_small_and_four_series_add_a_step(n_series, steps):
     assert default_sizes(n_series, 12, on_gpu=False) == ModelSizes(**SMALL, steps=steps)
 
