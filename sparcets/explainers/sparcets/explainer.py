@@ -325,7 +325,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         """Return a line where models of other kinds are clearly more accurate than the classifier."""
         ensemble = self._fitted_model().ensemble
         own = ensemble.explained_accuracy
-        better = [f"{one.family} ({one.accuracy:.2f})" for one in ensemble.families if one.accuracy > own + CLEARLY]
+        best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
+        better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
         if not better:
             return []
         return [

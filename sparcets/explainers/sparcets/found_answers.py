@@ -37,7 +37,6 @@ class FoundAnswers:
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
         self.status = np.full((B, n), "not_found", dtype="<U9")
         self.proba = np.full((B, n, request.info.n_classes), np.nan)
-        self.uncapped_changes = np.full(B, -1, dtype=np.int64)  # of a believed answer without the cap
 
     def missing(self) -> IntArray:
         """Return the queries that lack a valid answer."""
@@ -133,8 +132,6 @@ class FoundAnswers:
         if request.at_most is not None:
             entries = max(1, int(request.mutable_entries()[row]))
             limits.append(f"at most {int(request.at_most[row])} of {entries} entries changed")
-            if self.uncapped_changes[row] > request.at_most[row]:
-                limits[-1] += f" ({self.uncapped_changes[row] / entries:.2f} of them were enough without that limit)"
         limits += request.constraints.active_kinds()
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
         reached = max(float(self.rank[row].max()) / 0.99, 0.0)

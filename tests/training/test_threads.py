@@ -1,0 +1,27 @@
+"""threads_for: small work runs on one thread, and the number of threads is given back."""
+
+import pytest
+import torch
+
+from sparcets.training.threads import SMALL, threads_for
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("n_entries", "expected"), [(1, 1), (SMALL - 1, 1), (SMALL, 2)])
+def test_small_work_runs_on_one_thread(two_threads, n_entries, expected):
+    with threads_for(n_entries):
+        assert torch.get_num_threads() == expected
+    assert torch.get_num_threads() == 2
+
+
+def test_threads_are_given_back_after_an_error(two_threads):
+    with pytest.raises(RuntimeError), threads_for(1):
+        raise RuntimeError
+    assert torch.get_num_threads() == 2
