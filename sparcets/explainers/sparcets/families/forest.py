@@ -94,9 +94,9 @@ class Forest(nn.Module):
         Examples
         --------
         >>> inputs = torch.arange(40.0)[:, None]
-        >>> forest = Forest.fit(inputs, (np.arange(40) > 20).astype(int), 2, n_trees=9, max_depth=4, seed=0)
+        >>> forest = Forest.fit(inputs, (np.arange(40) > 20).astype(int), 2, n_trees=40, max_depth=4, seed=0)
         >>> forest.log_proba(inputs[[0, 39]]).argmax(1).tolist(), forest.votes(inputs[[0, 39]]).shape
-        ([0, 1], torch.Size([2, 9, 2]))
+        ([0, 1], torch.Size([2, 40, 2]))
         """
         from sklearn.ensemble import ExtraTreesClassifier
 
