@@ -21,8 +21,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
 
-ROWS = {"cpu": (12, 48), "cuda": (768, 768)}  # rows searched at a time, for large and for small series
-ENTRIES = 2**14  # of all rows together, within these limits
+ROWS = {"cpu": 12, "cuda": 768}  # rows searched at a time; more are faster for many queries, and slower for one
 STEPS, WARM_UP = 160, 20  # all steps, and those at the lowest price
 EVERY = 14  # steps between two candidates
 PRICE = (0.5, 24.0)  # of opening all gates, at first and at last
@@ -82,8 +81,7 @@ def search_gates(
     # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
     # amplifies. So an answer does not depend on the queries that it is searched with.
     n, T, n_features = starts.x.shape
-    fewest, most = ROWS[starts.x.device.type]
-    size = min(max(ENTRIES // (T * n_features), fewest), most)
+    size = ROWS[starts.x.device.type]
     with threads_for(size * T * n_features):
         parts = [
             _search_rows(ensemble, projection, starts.part(first, size), explained_alone) for first in range(0, n, size)

@@ -100,7 +100,7 @@ def test_the_number_of_rows_does_not_matter(ensemble, candidates, rows, monkeypa
     some = starts((REAL - QUERIES)[rows], x=QUERIES[rows])
     for one, other in zip(candidates, search(ensemble, some), strict=True):
         torch.testing.assert_close(one[rows], other, atol=1e-6, rtol=0)
-    monkeypatch.setattr(module, "ROWS", {"cpu": (4, 4)})  # in two parts
+    monkeypatch.setattr(module, "ROWS", {"cpu": 4})  # in two parts
     for one, other in zip(candidates, search(ensemble, starts()), strict=True):
         torch.testing.assert_close(one, other, atol=0.05, rtol=0)  # other sums, amplified
 
