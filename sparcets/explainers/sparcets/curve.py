@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets.gates import prices
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint, measure_point
 from sparcets.explainers.sparcets.prune import keep_first, rank_changes
-from sparcets.explainers.sparcets.search import Search
+from sparcets.explainers.sparcets.search import SEARCH_BATCH, Search
 from sparcets.explanation.result import Explanation
 
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
@@ -71,28 +71,18 @@ def measure_curve(
     model, classifier, point
         The fitted model, the explained classifier, and the operating point of the generator.
     """
+    if len(request) > SEARCH_BATCH:
+        every = np.arange(len(request))
+        parts = [every[start : start + SEARCH_BATCH] for start in range(0, len(every), SEARCH_BATCH)]
+        curves = [measure_curve(request.select(part), answers[part], model, classifier, point) for part in parts]
+        return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
     search = Search(request, model, classifier, point)
     rows = np.arange(len(request))
     answer = search.residual(rows, answers.counterfactual)
     rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
     tried = [keep_first(answer, rank, (share * n_changes).ceil().long()) for share in SHARES]
-    for part in (rows[start : start + 64] for start in range(0, len(rows), 64)):
-        candidates = [one for candidate in search.refine_rows(part) for one in torch.split(candidate, len(part))]
-        if len(part) == len(rows):
-            tried += candidates
-        else:
-            tried += _scatter(candidates, part, answer)
+    tried += [part for candidate in search.refine_rows(rows) for part in torch.split(candidate, len(rows))]
     return _measure(search, tried, classifier)
-
-
-def _scatter(candidates: list[torch.Tensor], rows: IntArray, like: torch.Tensor) -> list[torch.Tensor]:
-    """Return residuals of some rows as residuals of all; the others change nothing, and are left out of the curve."""
-    whole = []
-    for candidate in candidates:
-        full = torch.zeros_like(like)
-        full[torch.as_tensor(rows, device=like.device)] = candidate
-        whole.append(full)
-    return whole
 
 
 def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) -> dict[str, FloatArray]:
@@ -103,9 +93,8 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
     for delta in tried:
         made = request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
         changed = (made != request.X).sum((1, 2))
-        x = torch.as_tensor(request.info.scaler.transform(made).astype(np.float32), device=search.x.device)
-        support = ensemble.believe(x, search.target).support
-        least = support.amin(1) if support.shape[1] else torch.full((len(x),), torch.nan)
+        support = ensemble.believe(ensemble.standardise(made), search.target).support
+        least = support.amin(1) if support.shape[1] else torch.full((len(made),), torch.nan)
         valid = classifier.proba_unchecked(made, request.lengths).argmax(1) == request.target
         point = {"share": changed / entries, "support": least.cpu().double().numpy(), "valid": valid.astype(np.float64)}
         for name, column in point.items():

@@ -88,6 +88,10 @@ class Ensemble:
         )
         return scale, center
 
+    def standardise(self, X: FloatArray) -> Tensor:
+        """Return series in the data's own units (batch, time, features) as standardised ones, on the device."""
+        return torch.as_tensor(self.scaler.transform(X).astype(np.float32), device=self.device)
+
     def to_raw(self, x: Tensor) -> Tensor:
         """Return standardised series in the data's own units."""
         scale, center = self.scale_and_center

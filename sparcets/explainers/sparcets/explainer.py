@@ -247,7 +247,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
-        x = torch.as_tensor(job.info.scaler.transform(job.X[rows]).astype(np.float32), device=model.device)
+        x = model.ensemble.standardise(job.X[rows])
         delta = model.propose(x, torch.as_tensor(target, device=model.device), model.log_sparsity_weights[0])
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
@@ -285,9 +285,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        model, scaler = self._fitted_model(), self._fitted().scaler
-        x = torch.as_tensor(scaler.transform(answers.counterfactual).astype(np.float32), device=model.device)
-        return model.ensemble.believe(x, torch.as_tensor(answers.target, device=model.device))
+        ensemble = self._fitted_model().ensemble
+        target = torch.as_tensor(answers.target, device=ensemble.device)
+        return ensemble.believe(ensemble.standardise(answers.counterfactual), target)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())

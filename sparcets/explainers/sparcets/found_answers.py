@@ -76,9 +76,8 @@ class FoundAnswers:
         rank = np.asarray(0.99 * own, dtype=np.float64)
         if not len(valid):
             return rank
-        scaler, device = request.info.scaler, self.ensemble.device
-        x = torch.as_tensor(scaler.transform(admitted[valid]).astype(np.float32), device=device)
-        belief = self.ensemble.believe(x, torch.as_tensor(target[valid], device=device))
+        wanted = torch.as_tensor(target[valid], device=self.ensemble.device)
+        belief = self.ensemble.believe(self.ensemble.standardise(admitted[valid]), wanted)
         believed, margin = belief.convincing.cpu().numpy(), belief.least_margin.cpu().numpy()
         share = (admitted[valid] != request.X[rows[valid]]).mean((1, 2))
         rank[valid] = np.where(believed, BELIEVED + 1 - share, VALID + 0.99 * (margin + 1) / 2)

@@ -18,6 +18,7 @@ from torch import Tensor
 from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
 from sparcets.explainers.sparcets.generator import gate_openness, hard_concrete_noise, stretch
 from sparcets.explainers.sparcets.prune import drop_negligible
+from sparcets.training.losses import EXPLAINED_WEIGHT
 from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
 
@@ -32,7 +33,6 @@ INITIAL_LOGIT = 1.5
 DEVIATION = 0.3  # weight of the squared deviation from the start
 SMALLEST_GATE = 0.3  # gates below it are shut
 MAX_LOSS = 6.0  # of one head: bounds what a hopeless one contributes
-EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier; the others share the rest
 ASKED = 2  # members asked per step
 URGENCY = 0.2  # how fast the weight of a head grows that is not convinced
 

@@ -80,8 +80,7 @@ def measure_trade_off(
     model: FittedModel, classifier: Classifier, X: FloatArray, target: IntArray, n_mutable: int
 ) -> list[OperatingPoint]:
     """Measure every sparsity weight and scale of the generator on held-out series in the data's own units."""
-    scaler = model.ensemble.scaler
-    x = torch.as_tensor(scaler.transform(X).astype(np.float32), device=model.device)
+    x = model.ensemble.standardise(X)
     targets = torch.as_tensor(target, device=model.device)
     points = []
     for weight in model.log_sparsity_weights:

@@ -60,8 +60,7 @@ class Search:
         self.found = FoundAnswers(request, classifier, model.ensemble)
         self.target = torch.as_tensor(request.target, device=model.device)
         self.projection = Projection(request.constraints, request.info.scaler).to(model.device)
-        standardised = request.info.scaler.transform(request.X).astype(np.float32)
-        self.x = torch.as_tensor(standardised, device=model.device)  # (batch, time, features)
+        self.x = model.ensemble.standardise(request.X)  # (batch, time, features)
 
     @cached_property
     def nearest(self) -> IntArray:
@@ -165,7 +164,7 @@ class Search:
 
     def residual(self, rows: IntArray, series: FloatArray) -> Tensor:
         """Return series in the data's own units as standardised residuals, exactly 0 where nothing changes."""
-        made = torch.as_tensor(self.request.info.scaler.transform(series).astype(np.float32), device=self.x.device)
+        made = self.model.ensemble.standardise(series)
         changed = torch.as_tensor(series != self.request.X[rows], device=self.x.device)
         return torch.where(changed, made - self.x[rows], 0.0)
 
