@@ -64,12 +64,15 @@ class Projection(nn.Module):
             delta = torch.where(wrong, 0.0, delta)
         if len(self.limited):
             delta = self._limit_steps(query, delta)
-        for i in range(self.n_groups):
-            members = self.get_buffer(f"group_{i}")
+        for members in self.groups():
             of_group = delta.index_select(2, members)
             together = (of_group != 0).all(-1, keepdim=True)
             delta = delta.index_copy(2, members, torch.where(together, of_group, 0.0))
         return delta
+
+    def groups(self) -> list[Tensor]:
+        """Return the features (members,) of each group that may change together only."""
+        return [self.get_buffer(f"group_{i}") for i in range(self.n_groups)]
 
     def _limit_steps(self, query: Tensor, delta: Tensor) -> Tensor:
         q, d = query.index_select(2, self.limited), delta.index_select(2, self.limited)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,13 +12,13 @@ import torch
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Request
-from sparcets.explainers.sparcets.gates import prices
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint, measure_point
 from sparcets.explainers.sparcets.prune import keep_first, rank_changes
 from sparcets.explainers.sparcets.search import SEARCH_BATCH, Search
 from sparcets.explanation.result import Explanation
 
+CAPS = (0.1, 0.2, 0.4, 1.0)  # largest shares of the entries at which the search is measured
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
 NO_POINT = OperatingPoint(0.0, 1.0, 0.0, 0.0, 0.0)  # where the search alone answers, the generator's is not used
 
@@ -25,7 +26,7 @@ NO_POINT = OperatingPoint(0.0, 1.0, 0.0, 0.0, 0.0)  # where the search alone ans
 def measure_search(
     model: FittedModel, classifier: Classifier, request: Request, n_mutable: int
 ) -> list[OperatingPoint]:
-    """Measure the search on held-out series, at every price of a change.
+    """Measure the search on held-out series, at several caps.
 
     Parameters
     ----------
@@ -38,22 +39,19 @@ def measure_search(
     """
     if not len(request):
         return [NO_POINT]
-    search = Search(request, model, classifier, NO_POINT)
-    rows = np.arange(len(request))
-    candidates = search.refine_rows(rows)
-    return [
-        measure_point(
-            model,
-            classifier,
-            request.X,
-            search.x,
-            candidate[: len(rows)],
-            search.target,
-            n_mutable,
-            weight=math.log(price),
+    points = []
+    for cap in CAPS:
+        at_most = np.floor(cap * request.mutable_entries() + 1e-9).astype(np.int64)
+        search = Search(replace(request, at_most=at_most), model, classifier, NO_POINT)
+        rows = np.arange(len(request))
+        search.refine_rows(rows)
+        delta = search.residual(rows, search.found.series[:, 0])
+        points.append(
+            measure_point(
+                model, classifier, request.X, search.x, delta, search.target, n_mutable, weight=-math.log(cap)
+            )
         )
-        for candidate, price in zip(candidates, prices(), strict=True)
-    ]
+    return points
 
 
 def measure_curve(
@@ -71,9 +69,10 @@ def measure_curve(
     model, classifier, point
         The fitted model, the explained classifier, and the operating point of the generator.
     """
-    if len(request) > SEARCH_BATCH:
+    size = SEARCH_BATCH[model.device.type]
+    if len(request) > size:
         every = np.arange(len(request))
-        parts = [every[start : start + SEARCH_BATCH] for start in range(0, len(every), SEARCH_BATCH)]
+        parts = [every[start : start + size] for start in range(0, len(every), size)]
         curves = [measure_curve(request.select(part), answers[part], model, classifier, point) for part in parts]
         return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
     search = Search(request, model, classifier, point)

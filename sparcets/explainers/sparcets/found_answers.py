@@ -11,14 +11,16 @@ from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
-BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe with a lead, and of one that is valid
+# Ranks of an answer that all families believe with a lead, of one that they believe without, and of a valid one.
+CONVINCING, BELIEVED, VALID = 3.0, 2.0, 1.0
 
 
 class FoundAnswers:
     """The ``n`` best distinct answers per query; the user's classifier decides what is valid, the selector the rest.
 
-    Of the answers that are believed, the one with the fewest changes is best. Where none is believed, it is the valid
-    one that convinces the least convinced family most; where none is valid, the one nearest to it.
+    Of the answers that are believed with a lead, the one with the fewest changes is best; where there is none, of those
+    that are believed. Where none is believed, it is the valid one that convinces the least convinced family most; where
+    none is valid, the one nearest to it.
 
     Parameters
     ----------
@@ -43,15 +45,18 @@ class FoundAnswers:
         return np.flatnonzero((self.rank < VALID).any(1))
 
     def unconvincing(self) -> IntArray:
-        """Return the queries that lack a believed answer."""
+        """Return the queries that lack an answer that is believed with a lead."""
         return np.flatnonzero(self.is_unconvincing())
 
     def is_unconvincing(self) -> BoolArray:
-        """Mark the queries that lack a believed answer (batch,)."""
-        return np.asarray((self.rank < BELIEVED).any(1))
+        """Mark the queries that lack an answer that is believed with a lead (batch,)."""
+        return np.asarray((self.rank < CONVINCING).any(1))
 
     def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
-        """Take proposals (rows, time, features) in the data's own units that are better than what was found."""
+        """Take proposals (rows, time, features) in the data's own units that are better than what was found.
+
+        A query may occur in several rows, which are asked about in one pass.
+        """
         if not len(rows):
             return
         request = self.request
@@ -60,10 +65,13 @@ class FoundAnswers:
         proba = self.classifier.proba_unchecked(admitted, lengths)
         rank = self._rank(rows, admitted, proba)
         if request.n == 1:
-            better = rank > self.rank[rows, 0]
-            row = rows[better]
-            self.rank[row, 0], self.series[row, 0], self.proba[row, 0] = rank[better], admitted[better], proba[better]
-            self.status[row, 0] = np.where(rank[better] >= VALID, status, "not_found")
+            # The best proposal of each query; of equal ones, the first.
+            order = np.lexsort((np.arange(len(rows)), -rank, rows))
+            best = order[np.unique(rows[order], return_index=True)[1]]
+            best = best[rank[best] > self.rank[rows[best], 0]]
+            row = rows[best]
+            self.rank[row, 0], self.series[row, 0], self.proba[row, 0] = rank[best], admitted[best], proba[best]
+            self.status[row, 0] = np.where(rank[best] >= VALID, status, "not_found")
             return
         for i, row in enumerate(rows):
             self._insert(int(row), admitted[i], proba[i], float(rank[i]), status)
@@ -78,9 +86,10 @@ class FoundAnswers:
             return rank
         wanted = torch.as_tensor(target[valid], device=self.ensemble.device)
         belief = self.ensemble.believe(self.ensemble.standardise(admitted[valid]), wanted)
-        believed, margin = belief.convincing.cpu().numpy(), belief.least_margin.cpu().numpy()
-        share = (admitted[valid] != request.X[rows[valid]]).mean((1, 2))
-        rank[valid] = np.where(believed, BELIEVED + 1 - share, VALID + 0.99 * (margin + 1) / 2)
+        tier = np.where(belief.convincing.cpu().numpy(), CONVINCING, BELIEVED)
+        kept = 0.99 * (1 - (admitted[valid] != request.X[rows[valid]]).mean((1, 2)))
+        margin = 0.99 * (belief.least_margin.cpu().numpy() + 1) / 2
+        rank[valid] = np.where(belief.believed.cpu().numpy(), tier + kept, VALID + margin)
         return rank
 
     def _insert(self, row: int, series: FloatArray, proba: FloatArray, rank: float, status: str) -> None:

@@ -16,17 +16,19 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.found_answers import FoundAnswers
-from sparcets.explainers.sparcets.gates import Starts, search_gates
 from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
+from sparcets.explainers.sparcets.pieces import Starts, search_pieces
 from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 from sparcets.training.projection import Projection
 
-PROTOTYPES = 2  # real series that the search starts from, per query
+# The search starts from real series, by their rank among the nearest, and may deviate from them or not; where no answer
+# is believed, once more from others.
+ATTEMPTS = (((0, True), (1, True), (0, False)), ((2, True), (3, True), (4, True)))
 TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
-SEARCH_BATCH = 64  # queries searched at a time, which bounds the memory
+SEARCH_BATCH = {"cpu": 64, "cuda": 1024}  # queries searched at a time, which bounds the memory
 
 
 def answer(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
@@ -84,26 +86,27 @@ class Search:
 
     def refine(self) -> None:
         """Offer what the search finds, from real series and from the generator's residual."""
-        rows = self.found.unconvincing()
-        if self.model.searches:
-            for part in np.split(rows, range(SEARCH_BATCH, len(rows), SEARCH_BATCH)):
-                if len(part):
-                    self.refine_rows(part)
+        for attempt in range(len(ATTEMPTS)):
+            rows = self.found.unconvincing()
+            size = SEARCH_BATCH[self.x.device.type]
+            for part in np.split(rows, range(size, len(rows), size)):
+                if len(part) and self.model.searches:
+                    self.refine_rows(part, attempt=attempt)
 
-    def refine_rows(self, rows: IntArray, *, explained_alone: bool = False) -> list[Tensor]:
+    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> list[Tensor]:
         """Search for some queries, offer all candidates, and return them (starts * rows, time, features)."""
-        changes, deviates = self._starts(rows)
-        k = len(changes)
+        changes, deviates = self._starts(rows, attempt)
+        k, device = len(changes), self.x.device
+        at_most = self.request.at_most if self.request.at_most is not None else self.request.mutable_entries()
         starts = Starts(
             x=self.x[rows].repeat(k, 1, 1),
             change=torch.cat(changes),
             target=self.target[rows].repeat(k),
-            deviates=torch.tensor(deviates, device=self.x.device).repeat_interleave(len(rows)),
+            deviates=torch.tensor(deviates, device=device).repeat_interleave(len(rows)),
+            at_most=torch.as_tensor(at_most[rows], device=device).repeat(k),
         )
-        candidates = search_gates(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
-        for candidate in candidates:
-            for part in torch.split(candidate, len(rows)):
-                self._offer(rows, part, "refined", negligible=True)
+        candidates = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
+        self._offer(rows, torch.cat(candidates), "refined", negligible=True)
         return candidates
 
     def trim(self) -> None:
@@ -113,8 +116,8 @@ class Search:
             return
         delta = self.residual(rows, self.found.series[rows, 0])
         rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
-        for share in TRIMMED:
-            self._offer(rows, keep_first(delta, rank, (share * n_changes).long()), "refined", negligible=True)
+        trimmed = [keep_first(delta, rank, (share * n_changes).long()) for share in TRIMMED]
+        self._offer(rows, torch.cat(trimmed), "refined", negligible=True)
 
     def flip(self) -> None:
         """Offer what convinces the explained classifier alone to the queries that still lack a valid answer."""
@@ -133,21 +136,21 @@ class Search:
             change = self.model.prototypes.select(self.nearest[rows, rank], self.x[rows]) - self.x[rows]
             self._offer(rows, self._project(rows, change), "neighbour", negligible=True)
 
-    def _starts(self, rows: IntArray) -> tuple[list[Tensor], list[bool]]:
+    def _starts(self, rows: IntArray, attempt: int) -> tuple[list[Tensor], list[bool]]:
         """Return changes to start from (rows, time, features), and whether the search may deviate from each."""
         x = self.x[rows]
-        real = [self.model.prototypes.select(self.nearest[rows, k], x) - x for k in range(PROTOTYPES)]
-        changes, deviates = [*real, real[0]], [True] * PROTOTYPES + [False]
-        if self.model.generator is not None:
+        ranks, deviates = zip(*ATTEMPTS[attempt], strict=True)
+        changes = [self.model.prototypes.select(self.nearest[rows, rank], x) - x for rank in ranks]
+        if self.model.generator is not None and attempt == 0:
             changes[-1] = self.point.residual_scale * self._propose(rows, self.model.log_sparsity_weights[0])
-            deviates[-1] = True
-        return changes, deviates
+        return changes, list(deviates)
 
     def _propose(self, rows: IntArray, log_weight: float) -> Tensor:
         return self.model.propose(self.x[rows], self.target[rows], log_weight)
 
     def _offer(self, rows: IntArray, delta: Tensor, status: str, *, negligible: bool = False) -> None:
-        """Offer residuals (rows, time, features) within constraints and cap."""
+        """Offer residuals (n * rows, time, features) within constraints and cap, n for each of the rows."""
+        rows = np.tile(rows, len(delta) // max(1, len(rows)))
         if not negligible:
             delta = self._project(rows, drop_negligible(delta))
         if self.request.at_most is not None:

@@ -106,7 +106,7 @@ class FamilyClassifier(nn.Module):
         seed
             Same seed, same classifier.
         """
-        features, values = _draw_features(family, X, seed, spectrum=False)
+        features, values = _draw_features(family, X, seed, sharp=False)
         if family == "convolutions":
             return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
         stumps = Stumps.draw(values, seed)
@@ -117,7 +117,7 @@ class FamilyClassifier(nn.Module):
     @classmethod
     def fit_judge(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = _draw_features(family, X, seed, spectrum=True)
+        features, values = _draw_features(family, X, seed, sharp=True)
         if family == "convolutions":
             return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
         return cls(
@@ -190,11 +190,9 @@ def choose_series(y: IntArray, seed: int) -> IntArray:
     return generator(seed, "series of a family").permutation(len(y))[:MAX_SERIES]
 
 
-def _draw_features(family: str, X: Tensor, seed: int, *, spectrum: bool) -> tuple[nn.Module, Tensor]:
+def _draw_features(family: str, X: Tensor, seed: int, *, sharp: bool) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
-    drawn: nn.Module = FEATURES[family].draw(
-        X, spawn(seed, family), **({"spectrum": spectrum} if family == "quantiles" else {})
-    )
+    drawn: nn.Module = FEATURES[family].draw(X, spawn(seed, family), sharp=sharp)
     with torch.no_grad():
         return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,8 @@ from sparcets.seeding import generator
 
 LENGTH, RAISED = 9, 3  # of a kernel: nine weights, three of them 2, the others -1
 DILATIONS = 6
-BIASES = 2  # per kernel and dilation
-WIDTH = 0.15  # of the smooth count, in standard deviations of the kernel's outputs
+BIASES, SHARP_BIASES = 2, 3  # per kernel and dilation, of smooth and of sharp counts
+WIDTH, SHARP_WIDTH = 0.15, 0.001  # of the count, in standard deviations of the kernel's outputs
 MAX_MIXED = 9  # channels that one kernel adds up, at most
 SAMPLE = 100  # series whose outputs the biases are drawn from
 
@@ -43,15 +44,17 @@ class RandomConvolutions(nn.Module):
         for name, tensor in {"dilation": dilation, "mixing": mixing, "bias": bias, "width": width}.items():
             self.register_buffer(name, tensor)
         raised = list(combinations(range(LENGTH), RAISED))
-        kernels = torch.full((len(raised), 1, LENGTH), -1.0)
+        kernels = torch.full((len(raised), LENGTH), -1.0)
         for row, positions in enumerate(raised):
-            kernels[row, 0, list(positions)] = 2.0
+            kernels[row, list(positions)] = 2.0
         self.register_buffer("kernels", kernels, persistent=False)
         self.steps = [int(d) for d in dilation]
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int) -> RandomConvolutions:
+    def draw(cls, X: Tensor, seed: int, *, sharp: bool = False) -> RandomConvolutions:
         """Draw channels and biases; ``X`` (batch, time, features) are training series.
+
+        Sharp counts, as MiniRocket's, have no gradient to follow; they see what smooth ones are blind to.
 
         Examples
         --------
@@ -70,35 +73,92 @@ class RandomConvolutions(nn.Module):
             for kernel in range(n_kernels):
                 n = int(2 ** rng.uniform(0, np.log2(min(n_features, MAX_MIXED) + 1)))
                 matrix[rng.choice(n_features, n, replace=False), kernel] = n**-0.5
-        empty = torch.zeros(len(dilations), n_kernels)
+        empty, n_biases = torch.zeros(len(dilations), n_kernels), SHARP_BIASES if sharp else BIASES
         drawn = cls(
             dilation=torch.tensor(dilations),
             mixing=torch.tensor(mixing),
-            bias=empty[:, :, None].repeat(1, 1, BIASES),
+            bias=empty[:, :, None].repeat(1, 1, n_biases),
             width=empty.clone(),
         ).to(X.device)
         sample = X[torch.as_tensor(rng.permutation(len(X))[:SAMPLE], device=X.device)]
         for i in range(len(dilations)):
-            outputs = drawn._convolve(sample, i).flatten(0, 1)  # (series * time, kernels)
-            levels = np.sort(rng.uniform(0.1, 0.9, (n_kernels, BIASES)))
+            outputs = convolve(drawn.mixing[i].T @ sample.transpose(1, 2), drawn.kernels, drawn.steps[i])
+            outputs = outputs.transpose(1, 2).flatten(0, 1)  # (series * time, kernels)
+            levels = np.sort(rng.uniform(0.1, 0.9, (n_kernels, n_biases)))
             ordered = outputs.sort(0).values
             rows = torch.as_tensor((levels * (len(ordered) - 1)).astype(np.int64), device=X.device)
             drawn.bias[i] = ordered.gather(0, rows.T).T
-            drawn.width[i] = WIDTH * outputs.std(0) + 1e-6
+            drawn.width[i] = (SHARP_WIDTH if sharp else WIDTH) * outputs.std(0) + 1e-6
         return drawn
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return features (batch, dilations * kernels * biases)."""
-        shares = []
-        for i in range(len(self.steps)):
-            z = self._convolve(x, i) / self.width[i]
-            level = self.bias[i] / self.width[i, :, None]
-            shares += [torch.sigmoid(z - level[:, b]).mean(1) for b in range(level.shape[1])]
+        """Return features (batch, dilations * biases * kernels)."""
+        series = x.transpose(1, 2)
+        shares = [
+            SmoothCount.apply(
+                series,
+                (self.mixing[i] / self.width[i]).T,
+                self.kernels,
+                self.steps[i],
+                self.bias[i] / self.width[i, :, None],
+            )
+            for i in range(len(self.steps))
+        ]
         return torch.cat(shares, dim=1)
 
-    def _convolve(self, x: Tensor, i: int) -> Tensor:
-        """Return the outputs (batch, time, kernels) of the i-th dilation."""
-        reach = self.steps[i] * (LENGTH // 2)
-        mixed = (x @ self.mixing[i]).transpose(1, 2)
-        outputs = F.conv1d(F.pad(mixed, (reach, reach)), self.kernels, groups=len(self.kernels), dilation=self.steps[i])
-        return outputs.transpose(1, 2)
+
+class SmoothCount(torch.autograd.Function):
+    """Shares of steps at which convolutions exceed their biases, with a backward pass as fast as the forward pass.
+
+    PyTorch's own gradient of a convolution of single channels takes several times as long on a CPU.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, series: Tensor, mixing: Tensor, kernels: Tensor, dilation: int, bias: Tensor) -> Tensor:
+        """Return shares (batch, biases * kernels).
+
+        Parameters
+        ----------
+        ctx
+            Holds what the backward pass needs.
+        series
+            Channels (batch, features, time).
+        mixing, kernels, dilation
+            Weights of the channels (kernels, features), and of the steps (kernels, LENGTH).
+        bias
+            Thresholds (kernels, biases).
+        """
+        z = convolve(mixing @ series, kernels, dilation)
+        counts = [torch.sigmoid(z - level[:, None]) for level in bias.T]
+        if ctx.needs_input_grad[0]:
+            slopes = [(count - count.square()).div_(z.shape[2]) for count in counts]
+            ctx.save_for_backward(mixing, kernels, *slopes)
+            ctx.dilation = dilation
+        return torch.cat([count.mean(2) for count in counts], dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of the series (batch, features, time)."""
+        mixing, kernels, *slopes = ctx.saved_tensors
+        of_z = torch.zeros_like(slopes[0])
+        for slope, gradient in zip(slopes, gradients[0].chunk(len(slopes), dim=1), strict=True):
+            of_z.addcmul_(slope, gradient[:, :, None])
+        # The transpose of a convolution that keeps the length is the one by the reversed kernel.
+        return mixing.T @ convolve(of_z, kernels.flip(1), ctx.dilation), None, None, None, None
+
+
+def convolve(z: Tensor, kernels: Tensor, dilation: int) -> Tensor:
+    """Return channels (batch, channels, time), each convolved with its own kernel (channels, LENGTH), of equal length.
+
+    >>> convolve(torch.eye(1, 5)[None], torch.arange(9.0)[None], 2)
+    tensor([[[4., 0., 3., 0., 2.]]])
+    """
+    T, reach = z.shape[2], dilation * (LENGTH // 2)
+    padded = F.pad(z, (reach, reach))
+    if z.is_cuda:
+        return F.conv1d(padded, kernels[:, None], groups=len(kernels), dilation=dilation)
+    # On a CPU, nine multiplications of whole tensors are several times faster than the convolution.
+    total = padded[:, :, :T] * kernels[:, :1]
+    for tap in range(1, LENGTH):
+        total.addcmul_(padded[:, :, tap * dilation : tap * dilation + T], kernels[:, tap, None])
+    return total

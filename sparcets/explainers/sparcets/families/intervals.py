@@ -33,8 +33,10 @@ class IntervalStatistics(nn.Module):
             self.register_buffer(name, tensor)
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int) -> IntervalStatistics:
+    def draw(cls, X: Tensor, seed: int, *, sharp: bool = False) -> IntervalStatistics:
         """Draw intervals, short ones as often as long ones; ``X`` (batch, time, features) are training series.
+
+        ``sharp`` makes no difference here; see :class:`RandomConvolutions` and :class:`IntervalQuantiles`.
 
         Examples
         --------

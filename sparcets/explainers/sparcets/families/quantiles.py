@@ -12,6 +12,9 @@ PARTS = (1, 2, 4, 8)  # a series is cut into so many parts, and again shifted by
 SHORTEST = 3  # steps
 VALUES = 6  # sorted values kept per interval, at most
 MAX_FEATURES = 8000
+# Intervals of equal length are sorted together: the places of their values (intervals * channels, length) in the
+# flattened views, and the ranks to keep, for each length; and the order of the columns by interval.
+Layout = tuple[list[tuple[Tensor, Tensor]], Tensor]
 
 
 class IntervalQuantiles(nn.Module):
@@ -37,19 +40,15 @@ class IntervalQuantiles(nn.Module):
         super().__init__()
         for name, tensor in {"view": view, "start": start, "end": end, "channels": channels}.items():
             self.register_buffer(name, tensor)
-        self.intervals = list(zip(view.tolist(), start.tolist(), end.tolist(), strict=True))
         self.n_views = int(view.max()) + 1
-        for i, (_, first, last) in enumerate(self.intervals):
-            length = last - first
-            k = min(VALUES, max(1, length // 2))
-            kept = ((np.arange(k) + 0.5) / k * (length - 1)).round().astype(np.int64)
-            self.register_buffer(f"kept_{i}", torch.as_tensor(kept), persistent=False)
+        self._laid_out: tuple[tuple[int, torch.device], Layout] | None = None
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, spectrum: bool = False) -> IntervalQuantiles:
+    def draw(cls, X: Tensor, seed: int, *, sharp: bool = False) -> IntervalQuantiles:
         """Lay out the intervals; ``X`` (batch, time, features) are training series.
 
         With many channels, each interval is taken of a random subset of them, which bounds the number of features.
+        The sharp ones include the spectrum.
 
         Examples
         --------
@@ -59,7 +58,7 @@ class IntervalQuantiles(nn.Module):
         """
         rng = generator(seed, "interval quantiles")
         T, n_features = X.shape[1:]
-        lengths = [T, T - 1, T - 2] + ([T // 2 + 1] if spectrum else [])
+        lengths = [T, T - 1, T - 2] + ([T // 2 + 1] if sharp else [])
         found = [(view, *span) for view, length in enumerate(lengths) if length > 0 for span in _spans(length)]
         n_values = sum(min(VALUES, max(1, (end - start) // 2)) for _, start, end in found)
         n_channels = max(1, min(n_features, MAX_FEATURES // max(1, n_values)))
@@ -77,13 +76,34 @@ class IntervalQuantiles(nn.Module):
             views.append(views[-1].diff(dim=2))
         if self.n_views > 3:
             views.append(torch.fft.rfft(series, dim=2, norm="ortho").abs())
-        every = self.channels.shape[1] == x.shape[2]
-        values = []
-        for i, (view, start, end) in enumerate(self.intervals):
-            part = views[view] if every else views[view][:, self.channels[i]]
-            ordered = part[:, :, start:end].sort(dim=2).values
-            values.append(ordered[:, :, self.get_buffer(f"kept_{i}")].flatten(1))
-        return torch.cat(values, dim=1)
+        values = torch.cat(views, dim=2).flatten(1)
+        # A sorted value is one of the values: sorting finds its place, and its gradient needs no more than that.
+        with torch.no_grad():
+            groups, columns = self._layout(x.shape[1], x.device)
+            places = []
+            for spans, kept in groups:
+                order = values[:, spans].argsort(dim=2)[:, :, kept]  # (B, spans, kept)
+                places.append(spans.expand(len(x), -1, -1).gather(2, order).flatten(1))
+        return values.gather(1, torch.cat(places, dim=1)[:, columns])
+
+    def _layout(self, T: int, device: torch.device) -> Layout:
+        """Return where the values of the intervals lie, kept from pass to pass."""
+        if self._laid_out is None or self._laid_out[0] != (T, device):
+            lengths = np.array([T, T - 1, T - 2, T // 2 + 1][: self.n_views]).clip(0)
+            offset = np.concatenate([[0], np.cumsum(lengths)])
+            start = self.start.cpu().numpy() + offset[self.view.cpu().numpy()]
+            length, channels = (self.end - self.start).cpu().numpy(), self.channels.cpu().numpy()
+            groups, interval = [], []
+            for n in np.unique(length):
+                own = np.flatnonzero(length == n)
+                first = (channels[own] * offset[-1] + start[own, None]).reshape(-1, 1)
+                k = min(VALUES, max(1, int(n) // 2))
+                kept = ((np.arange(k) + 0.5) / k * (n - 1)).round().astype(np.int64)
+                groups.append((torch.as_tensor(first + np.arange(n)).to(device), torch.as_tensor(kept).to(device)))
+                interval.append(np.repeat(own, channels.shape[1] * k))
+            columns = np.argsort(np.concatenate(interval), kind="stable")
+            self._laid_out = (T, device), (groups, torch.as_tensor(columns).to(device))
+        return self._laid_out[1]
 
 
 def _spans(length: int) -> list[tuple[int, int]]:

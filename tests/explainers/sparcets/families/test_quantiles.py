@@ -21,6 +21,10 @@ def of(view, start, end, *channels):
     return IntervalQuantiles(**{name: torch.tensor(column) for name, column in columns.items()})
 
 
+def intervals(module):
+    return list(zip(module.view.tolist(), module.start.tolist(), module.end.tolist(), strict=True))
+
+
 @pytest.mark.parametrize("view", range(4))
 def test_the_sorted_values_of_an_interval_by_hand(view):
     ordered = np.sort(views(X)[view][:, 1:6], axis=1)  # five steps: two values, a quarter of the way from either end
@@ -37,11 +41,11 @@ def test_a_short_interval_keeps_its_median_and_a_long_one_a_limited_number():
     assert kept[0] + kept[-1] == pytest.approx(99, abs=1)  # and as far from one end as from the other
 
 
-@pytest.mark.parametrize("spectrum", [False, True])
-def test_all_intervals_together(spectrum):
-    module = IntervalQuantiles.draw(X, seed=0, spectrum=spectrum)
-    assert set(module.view.tolist()) == set(range(4 if spectrum else 3))
-    alone = [of(v, s, e, 0, 1, 2)(X) for v, s, e in module.intervals]
+@pytest.mark.parametrize("sharp", [False, True])
+def test_all_intervals_together(sharp):
+    module = IntervalQuantiles.draw(X, seed=0, sharp=sharp)
+    assert set(module.view.tolist()) == set(range(4 if sharp else 3))
+    alone = [of(*interval, 0, 1, 2)(X) for interval in intervals(module)]
     torch.testing.assert_close(module(X), torch.cat(alone, dim=1))
     for view, end in zip(module.view.tolist(), module.end.tolist(), strict=True):
         assert end <= views(X)[view].shape[1]
@@ -55,17 +59,17 @@ def test_with_many_channels_each_interval_is_of_some_of_them():
     n_channels = module.channels.shape[1]
     assert n_channels < 300 and all(len(set(row)) == n_channels for row in module.channels.tolist())
     assert len(module.channels.unique()) > n_channels  # others for other intervals
-    first = of(*module.intervals[0], *module.channels[0].tolist())(series)
+    first = of(*intervals(module)[0], *module.channels[0].tolist())(series)
     torch.testing.assert_close(features[:, : first.shape[1]], first)
     other = IntervalQuantiles.draw(series, seed=1)
     assert not torch.equal(other.channels, module.channels)
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 50])
-@pytest.mark.parametrize("spectrum", [False, True])
-def test_series_of_any_length(n_steps, spectrum):
+@pytest.mark.parametrize("sharp", [False, True])
+def test_series_of_any_length(n_steps, sharp):
     series = torch.randn(3, n_steps, 2, generator=torch.Generator().manual_seed(0))
-    features = IntervalQuantiles.draw(series, seed=0, spectrum=spectrum)(series)
+    features = IntervalQuantiles.draw(series, seed=0, sharp=sharp)(series)
     assert len(features) == 3 and features.shape[1] > 0 and torch.isfinite(features).all()
 
 

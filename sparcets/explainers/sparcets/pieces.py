@@ -1,0 +1,232 @@
+"""The search: which pieces of a change convince the whole ensemble.
+
+A start is a change that is known to be enough, or nearly: the difference to a real series of the target class, or the
+residual of the generator. It is cut into pieces where it crosses zero, so that a piece can be left out without a jump
+in the series. In every round, the gradients of the members say what each piece contributes, and the pieces that
+contribute most per entry are kept: fewer after a round that convinced the members, more after one that did not. The
+values may deviate from the start, smoothly and where members are to be convinced. What the rounds hold are the
+candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
+from sparcets.explainers.sparcets.prune import drop_negligible
+from sparcets.training.projection import Projection
+from sparcets.training.threads import threads_for
+
+ROWS = {"cpu": 12, "cuda": 3072}  # rows searched at a time; more are faster for many queries, and slower for one
+FIRST = (0.0, -0.4, -0.8)  # logarithm of the share of entries kept in the first rounds
+STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
+LADDER = (-0.6, -0.3, -0.15, 0.2, 0.4)  # further shares tried at last, relative to the last one
+PARTS = 16  # pieces of a feature, at most
+MEMORY = 0.7  # weight of the earlier rounds in what a piece contributes
+MAX_WEIGHT = 5.0  # of a head that is far from convinced
+ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
+FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
+SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
+RATE, DECAY, INERTIA = 0.2, 0.06, 0.7  # of the deviations, per round
+CONVINCED_RATE = 0.5  # of it where the members are convinced already
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Where the search of some queries begins; several rows may belong to one query.
+
+    Attributes
+    ----------
+    x, change
+        Queries and changes to start from (rows, time, features), standardised.
+    target
+        Target classes (rows,).
+    deviates
+        Whether the values may deviate from the start (rows,); if not, only parts of it are taken.
+    at_most
+        Largest number of entries to change (rows,).
+    """
+
+    x: Tensor
+    change: Tensor
+    target: Tensor
+    deviates: Tensor
+    at_most: Tensor
+
+    def part(self, first: int, size: int) -> Starts:
+        """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
+        rows = torch.arange(first, first + size, device=self.x.device).clamp(max=len(self.x) - 1)
+        return Starts(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def search_pieces(
+    ensemble: Ensemble, projection: Projection, starts: Starts, *, explained_alone: bool = False
+) -> list[Tensor]:
+    """Return candidate residuals (rows, time, features), one tensor per round and one per step of the ladder.
+
+    Parameters
+    ----------
+    ensemble
+        The classifiers to be convinced.
+    projection
+        The constraints.
+    starts
+        Queries and changes to start from.
+    explained_alone
+        Whether the explained classifier alone is to be convinced.
+    """
+    # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
+    # amplifies. So an answer does not depend on the queries that it is searched with.
+    n, T, n_features = starts.x.shape
+    size = ROWS[starts.x.device.type]
+    with threads_for(size * T * n_features):
+        parts = [
+            list(_search_rows(ensemble, projection, starts.part(first, size), explained_alone))
+            for first in range(0, n, size)
+        ]
+    return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
+
+
+def _search_rows(ensemble: Ensemble, projection: Projection, starts: Starts, explained_alone: bool) -> Iterator[Tensor]:
+    """Search all rows at once; see :func:`search_pieces`."""
+    x = starts.x
+    pieces = Pieces(starts.change, projection(x, starts.change) != 0, projection)
+    rate = RATE * starts.deviates[:, None, None].to(x.dtype)
+    deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
+    most = (starts.at_most / pieces.n_entries.clamp(min=1)).clamp(max=1).log()  # -inf where nothing may change
+    kept = torch.zeros_like(most)
+    weight = torch.zeros(0, device=x.device)
+    mask = torch.ones_like(x)
+    for step in (*FIRST[1:], *STEPS):
+        delta = (mask * (starts.change + deviation)).requires_grad_()
+        gradient, convinced, weight = _ask(ensemble, projection, starts, delta, weight, explained_alone)
+        pieces.credit(gradient * (starts.change + deviation))
+        velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
+        needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
+        deviation = (deviation + rate * needed * velocity) * (1 - DECAY)
+        if step < 0:
+            kept = torch.full_like(kept, step)
+        else:
+            kept = torch.where(convinced, kept - step, kept + step)
+        kept = torch.minimum(kept, most)
+        mask = pieces.keep(kept)
+        yield projection(x, drop_negligible(mask * (starts.change + deviation)))
+    for step in LADDER:
+        mask = pieces.keep(torch.minimum(kept + step, most))
+        yield projection(x, drop_negligible(mask * (starts.change + deviation)))
+
+
+def _ask(
+    ensemble: Ensemble, projection: Projection, starts: Starts, delta: Tensor, weight: Tensor, explained_alone: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
+
+    A head counts the more the less it is convinced, since the least convinced family decides.
+    """
+    members, heads = ensemble.members(), ensemble.heads()
+    if explained_alone:
+        members, heads = members[:1], heads[:1]
+    wanted = _log_odds(ensemble.levels[: heads[-1].stop, starts.target].log())  # (heads, rows)
+    raw = ensemble.to_raw(starts.x + projection(starts.x, delta))
+    odds = torch.cat([_log_odds(target_log_proba(member(raw), starts.target)) for member in members])
+    missing = odds.detach() - wanted
+    now = (1 / F.softplus(missing)).clamp(max=MAX_WEIGHT)
+    weight = (now + weight) / 2 if len(weight) else now
+    # The losses of the rows share nothing, so the gradient of their sum is each row's own.
+    (gradient,) = torch.autograd.grad((weight * odds).sum(), delta)
+    enough = odds.detach() >= wanted.clamp(max=ENOUGH)
+    n_left = (~enough[1:]).sum(0)
+    convinced = enough[0] & (n_left <= (1 if len(odds) > FEW_HEADS else 0))
+    return gradient, convinced, weight
+
+
+def _log_odds(log_proba: Tensor) -> Tensor:
+    log_proba = log_proba.clamp(max=-1e-6)
+    return log_proba - torch.log1p(-log_proba.exp())
+
+
+def _smooth_direction(gradient: Tensor, mask: Tensor) -> Tensor:
+    """Return a gradient (rows, time, features) smoothed over time at several scales, of unit size in each row."""
+    T = gradient.shape[1]
+    total = torch.zeros_like(gradient)
+    for parts in SPREADS:
+        length = max(3, T // parts) | 1
+        smooth = gradient.transpose(1, 2)
+        for _ in range(2):
+            smooth = F.avg_pool1d(smooth, length, 1, length // 2, count_include_pad=False)
+        smooth = smooth.transpose(1, 2) * mask
+        total = total + smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
+    return total / len(SPREADS)
+
+
+class Pieces:
+    """The pieces of a change, and what each has contributed so far.
+
+    Parameters
+    ----------
+    change
+        Changes (rows, time, features), standardised.
+    editable
+        Which entries may change (rows, time, features).
+    projection
+        The constraints: features that change together only are cut alike.
+    """
+
+    def __init__(self, change: Tensor, editable: Tensor, projection: Projection) -> None:
+        self.groups = projection.groups()
+        for members in self.groups:
+            first = change.index_select(2, members[:1])
+            change = change.index_copy(2, members, first.expand(-1, -1, len(members)))
+        self.piece = cut_pieces(change)  # (rows, time, features)
+        self.editable = editable
+        self.size = self._sum(editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
+        self.n_entries = editable.sum((1, 2))
+        self.credits = torch.zeros_like(self.size)
+
+    def credit(self, gain: Tensor) -> None:
+        """Add what the entries (rows, time, features) contribute, to first order."""
+        of_piece = self._sum(torch.where(self.editable, gain, 0.0)) / self.size
+        self.credits = MEMORY * self.credits + of_piece / of_piece.abs().mean((1, 2), keepdim=True).clamp(min=1e-12)
+
+    def keep(self, log_share: Tensor) -> Tensor:
+        """Return masks (rows, time, features) of the best pieces, with shares (rows,) of the editable entries."""
+        credits = self.credits.gather(1, self.piece)
+        for members in self.groups:
+            shared = credits.index_select(2, members).mean(2, keepdim=True)
+            credits = credits.index_copy(2, members, shared.expand(-1, -1, len(members)))
+        credits = torch.where(self.editable, credits, -torch.inf).flatten(1)
+        rank = credits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+        n = (log_share.exp() * self.n_entries + 1e-3).floor()
+        return (rank < n[:, None]).to(log_share.dtype).reshape(self.piece.shape)
+
+    def _sum(self, values: Tensor) -> Tensor:
+        """Return sums over each piece (rows, pieces, features)."""
+        B, T, n_features = values.shape
+        return values.new_zeros(B, min(PARTS, T), n_features).scatter_add_(1, self.piece, values)
+
+
+def cut_pieces(change: Tensor) -> Tensor:
+    """Return the piece that every entry of changes (rows, time, features) belongs to, counted in each feature.
+
+    Pieces end where the change, smoothed a little, crosses zero; none is shorter than a sixteenth of the series.
+
+    >>> change = torch.tensor([1.0, 2, 1, -1, -2, -1, 1, 1]).reshape(1, 8, 1)
+    >>> cut_pieces(change).flatten().tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    """
+    T = change.shape[1]
+    length, shortest = max(3, T // 20) | 1, max(2, -(-T // PARTS))
+    smooth = F.avg_pool1d(change.transpose(1, 2), length, 1, length // 2, count_include_pad=False).transpose(1, 2)
+    crosses = (smooth[:, 1:] > 0) != (smooth[:, :-1] > 0)
+    piece = torch.zeros(change.shape, dtype=torch.int64, device=change.device)
+    last = torch.zeros_like(piece[:, 0])
+    for t in range(shortest, T - shortest + 1):
+        starts = crosses[:, t - 1] & (t - last >= shortest)
+        last = torch.where(starts, t, last)
+        piece[:, t] = starts
+    return piece.cumsum(1).clamp(max=PARTS - 1)
