@@ -34,9 +34,6 @@ from sparcets.training.device import resolve_device
 log = logging.getLogger(__name__)
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
 NETWORK_STEPS = 400
-# Classifiers per family where it is not one: convolutions differ most from seed to seed.
-MEMBERS = {"convolutions": 2}
-JUDGES = {"convolutions": 3}
 MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
@@ -166,21 +163,18 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         return [net] if np.mean(net.predict_unchecked(X[some]) == y[some]) > chance else []
 
     others = [name for name in names if name != NEURAL]
-    n_fits = sum(MEMBERS.get(name, 1) + JUDGES.get(name, 1) for name in others)
-    with progress_bar("fitting models of other kinds", n_fits + 1, show=job.progress) as bar:
+    with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
 
         def fit(role: str, family: str) -> FamilyClassifier:
             some = choose_series(y, spawn(seed, f"{role} {family}"))
-            make = FamilyClassifier.fit_member if role.startswith("member") else FamilyClassifier.fit_judge
+            make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
             made = make(family, x[torch.as_tensor(some, device=device)], y[some], K, spawn(seed, f"{role} {family}"))
             bar.advance(1, family)
             return made
 
         def fit_all() -> tuple[list[FamilyClassifier], list[FamilyClassifier]]:
-            members = [fit(f"member {i}", name) for name in others for i in range(MEMBERS.get(name, 1))]
-            useful = {one.family for one in members if one.accuracy > chance}
-            judges = [fit(f"judge {i}", n) for n in others if n in useful for i in range(JUDGES.get(n, 1))]
-            return [one for one in members if one.family in useful], judges
+            members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
+            return members, [fit("judge", one.family) for one in members]
 
         # Families are fitted in closed form on one core, while the networks are trained on another.
         with ThreadPoolExecutor(1) as worker:

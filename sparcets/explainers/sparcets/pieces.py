@@ -23,11 +23,11 @@ from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
 
 ROWS = {"cpu": 12, "cuda": 3072}  # rows searched at a time; more are faster for many queries, and slower for one
-FIRST = (0.0, -0.4, -0.8)  # logarithm of the share of entries kept in the first rounds
+FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
 STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
-LADDER = (-0.6, -0.3, -0.15, 0.2, 0.4)  # further shares tried at last, relative to the last one
-PARTS = 16  # pieces of a feature, at most
-MEMORY = 0.7  # weight of the earlier rounds in what a piece contributes
+LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one
+PARTS = 14  # pieces of a feature, at most
+MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
 MAX_WEIGHT = 5.0  # of a head that is far from convinced
 ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
@@ -213,7 +213,7 @@ class Pieces:
 def cut_pieces(change: Tensor) -> Tensor:
     """Return the piece that every entry of changes (rows, time, features) belongs to, counted in each feature.
 
-    Pieces end where the change, smoothed a little, crosses zero; none is shorter than a sixteenth of the series.
+    Pieces end where the change, smoothed a little, crosses zero; none is shorter than a fourteenth of the series.
 
     >>> change = torch.tensor([1.0, 2, 1, -1, -2, -1, 1, 1]).reshape(1, 8, 1)
     >>> cut_pieces(change).flatten().tolist()

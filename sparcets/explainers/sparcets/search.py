@@ -26,8 +26,8 @@ from sparcets.training.projection import Projection
 
 # The search starts from real series, by their rank among the nearest, and may deviate from them or not; where no answer
 # is believed, once more from others.
-ATTEMPTS = (((0, True), (1, True), (0, False)), ((2, True), (3, True), (4, True)))
-TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
+ATTEMPTS = (((0, True), (1, True), (0, False), (1, False)), ((2, True), (3, True), (4, True)))
+TRIMMED = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
 SEARCH_BATCH = {"cpu": 64, "cuda": 1024}  # queries searched at a time, which bounds the memory
 
 

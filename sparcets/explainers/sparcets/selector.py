@@ -12,7 +12,9 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 
 NEURAL = "neural"
-MIN_MARGIN = 0.1  # lead of the target over every other class that an answer should have in every family
+# Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
+# doubt: a small lead says less there than the same one among the votes of trees.
+LEAD, LEADS = 0.1, {"convolutions": 0.3}
 BATCH = 256  # series per pass
 
 
@@ -27,10 +29,13 @@ class Belief:
     margin
         Probability of the target minus that of the next class, averaged over each family's classifiers (batch,
         families).
+    lead
+        Margin that each family should have (families,).
     """
 
     support: Tensor
     margin: Tensor
+    lead: Tensor
 
     @property
     def believed(self) -> Tensor:
@@ -40,7 +45,7 @@ class Belief:
     @property
     def convincing(self) -> Tensor:
         """Whether it is believed with a lead (batch,), so that it is believed by other judges too."""
-        return self.believed & (self.margin >= MIN_MARGIN).all(1)
+        return self.believed & (self.margin >= self.lead).all(1)
 
     @property
     def least_margin(self) -> Tensor:
@@ -82,7 +87,8 @@ class Selector:
         if len(x) > BATCH:
             parts = [slice(start, start + BATCH) for start in range(0, len(x), BATCH)]
             beliefs = [self.ask(x[part], raw[part], target[part]) for part in parts]
-            return Belief(torch.cat([b.support for b in beliefs]), torch.cat([b.margin for b in beliefs]))
+            support, margin = (torch.cat([getattr(b, name) for b in beliefs]) for name in ("support", "margin"))
+            return Belief(support, margin, beliefs[0].lead)
         columns = []
         if self.networks:
             votes = [net.log_proba(raw.to(net.device)).to(x.device).float().exp() for net in self.networks]
@@ -91,9 +97,9 @@ class Selector:
             votes = [judge.votes(x) for judge in self.judges if judge.family == name]
             columns.append(_agreement(torch.cat(votes), target))
         if not columns:
-            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0))
+            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), x.new_zeros(0))
         support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))
-        return Belief(support, margin)
+        return Belief(support, margin, x.new_tensor([LEADS.get(name, LEAD) for name in self.families]))
 
 
 def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -71,7 +71,7 @@ class FamilyClassifier(nn.Module):
     stumps
         Thresholds between the features and the linear heads, or None.
     ridges
-        Linear heads, with the inputs of each; for a judge several, each on a part of the inputs.
+        Linear heads, with the inputs of each.
     forest
         Trees on the features, or None.
     """
@@ -108,10 +108,10 @@ class FamilyClassifier(nn.Module):
         """
         features, values = _draw_features(family, X, seed, sharp=False)
         if family == "convolutions":
-            return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
+            return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         stumps = Stumps.draw(values, seed)
         forest = Forest.fit(values, y, n_classes, n_trees=SOFT_TREES, max_depth=SOFT_DEPTH, seed=seed)
-        ridge = _ridge_on_all(stumps(values), y, n_classes)
+        ridge = (torch.arange(STUMPS, device=values.device), RidgeHead.fit(stumps(values), y, n_classes))
         return cls(family, features, stumps=stumps, ridges=[ridge], forest=forest)
 
     @classmethod
@@ -119,7 +119,7 @@ class FamilyClassifier(nn.Module):
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
         features, values = _draw_features(family, X, seed, sharp=True)
         if family == "convolutions":
-            return cls(family, features, ridges=[_ridge_on_all(values, y, n_classes)])
+            return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         return cls(
             family, features, forest=Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
         )
@@ -197,5 +197,9 @@ def _draw_features(family: str, X: Tensor, seed: int, *, sharp: bool) -> tuple[n
         return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
 
 
-def _ridge_on_all(values: Tensor, y: IntArray, n_classes: int) -> tuple[Tensor, RidgeHead]:
-    return torch.arange(values.shape[1], device=values.device), RidgeHead.fit(values, y, n_classes)
+def _ridges(
+    features: nn.Module, values: Tensor, y: IntArray, n_classes: int
+) -> list[tuple[Tensor, RidgeHead]]:
+    """Return a linear head for each set of convolutions, and the columns of the features that it sees."""
+    assert isinstance(features, RandomConvolutions)
+    return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]

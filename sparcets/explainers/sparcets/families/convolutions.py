@@ -15,6 +15,7 @@ from sparcets.seeding import generator
 LENGTH, RAISED = 9, 3  # of a kernel: nine weights, three of them 2, the others -1
 DILATIONS = 6
 BIASES, SHARP_BIASES = 2, 3  # per kernel and dilation, of smooth and of sharp counts
+SETS, SHARP_SETS = 2, 3  # independent sets of kernels, each for a head of its own: they differ much from draw to draw
 WIDTH, SHARP_WIDTH = 0.15, 0.001  # of the count, in standard deviations of the kernel's outputs
 MAX_MIXED = 9  # channels that one kernel adds up, at most
 SAMPLE = 100  # series whose outputs the biases are drawn from
@@ -47,7 +48,8 @@ class RandomConvolutions(nn.Module):
         kernels = torch.full((len(raised), LENGTH), -1.0)
         for row, positions in enumerate(raised):
             kernels[row, list(positions)] = 2.0
-        self.register_buffer("kernels", kernels, persistent=False)
+        self.n_sets = mixing.shape[2] // len(raised)
+        self.register_buffer("kernels", kernels.repeat(self.n_sets, 1), persistent=False)
         self.steps = [int(d) for d in dilation]
 
     @classmethod
@@ -61,13 +63,13 @@ class RandomConvolutions(nn.Module):
         >>> X = torch.randn(20, 30, 2, generator=torch.Generator().manual_seed(0))
         >>> features = RandomConvolutions.draw(X, seed=0)(X)
         >>> features.shape, bool(((features >= 0) & (features <= 1)).all())
-        (torch.Size([20, 504]), True)
+        (torch.Size([20, 1008]), True)
         """
         rng = generator(seed, "random convolutions")
         T, n_features = X.shape[1:]
         largest = max(1, (T - 1) // (LENGTH - 1))
         dilations = sorted({int(d) for d in np.geomspace(1, largest, DILATIONS)})
-        n_kernels = len(list(combinations(range(LENGTH), RAISED)))
+        n_kernels = (SHARP_SETS if sharp else SETS) * len(list(combinations(range(LENGTH), RAISED)))
         mixing = np.zeros((len(dilations), n_features, n_kernels), dtype=np.float32)
         for matrix in mixing:
             for kernel in range(n_kernels):
@@ -90,6 +92,12 @@ class RandomConvolutions(nn.Module):
             drawn.bias[i] = ordered.gather(0, rows.T).T
             drawn.width[i] = (SHARP_WIDTH if sharp else WIDTH) * outputs.std(0) + 1e-6
         return drawn
+
+    def columns(self) -> list[Tensor]:
+        """Return the columns of the features that belong to each set of kernels."""
+        n_dilations, n_kernels, n_biases = self.bias.shape
+        column = torch.arange(n_dilations * n_biases * n_kernels, device=self.bias.device).reshape(-1, n_kernels)
+        return [part.flatten() for part in column.chunk(self.n_sets, dim=1)]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features (batch, dilations * biases * kernels)."""

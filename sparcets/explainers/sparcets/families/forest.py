@@ -46,6 +46,10 @@ class Forest(nn.Module):
     value: Tensor
     tree: Tensor
     accuracy: Tensor
+    split_feature: Tensor
+    split_threshold: Tensor
+    split_width: Tensor
+    leaf_value: Tensor
 
     def __init__(
         self,
@@ -73,6 +77,10 @@ class Forest(nn.Module):
             self.register_buffer(f"splits_{i}", splits.nonzero()[:, 0], persistent=False)
             self.register_buffer(f"leaves_{i}", (~splits).nonzero()[:, 0], persistent=False)
             self.register_buffer(f"nodes_{i}", torch.arange(start, start + size, device=level.device), persistent=False)
+        at_split = {"feature": feature, "threshold": threshold, "width": width}
+        for name, tensor in at_split.items():
+            self.register_buffer(f"split_{name}", tensor[inner], persistent=False)
+        self.register_buffer("leaf_value", value[~inner], persistent=False)
 
     @classmethod
     def fit(
@@ -121,16 +129,16 @@ class Forest(nn.Module):
 
     def log_proba(self, inputs: Tensor) -> Tensor:
         """Return log-probabilities (batch, classes), bounded, with gradients through smooth splits."""
-        reach = inputs.new_ones(len(inputs), self.n_trees)
-        total: Tensor = inputs.new_zeros(len(inputs), self.value.shape[1])
-        for i in range(self.n_levels):
-            splits, leaves, nodes = (self.get_buffer(f"{name}_{i}") for name in ("splits", "leaves", "nodes"))
-            total = total + reach[:, leaves] @ self.value[nodes[leaves]]
-            if len(splits):
-                here = nodes[splits]
-                right = torch.sigmoid((inputs[:, self.feature[here]] - self.threshold[here]) / self.width[here])
-                reach = reach[:, splits]
-                reach = torch.cat([reach * (1 - right), reach * right], dim=1)
+        # The splits of all levels in one pass; then down the levels, what reaches the nodes.
+        right = torch.sigmoid((inputs[:, self.split_feature] - self.split_threshold) / self.split_width)
+        sizes = [len(self.get_buffer(f"splits_{i}")) for i in range(self.n_levels)]
+        goes = zip((1 - right).split(sizes, dim=1), right.split(sizes, dim=1), strict=True)
+        reach, ends = inputs.new_ones(len(inputs), self.n_trees), []
+        for i, (left, right) in enumerate(goes):
+            ends.append(reach[:, self.get_buffer(f"leaves_{i}")])
+            reach = reach[:, self.get_buffer(f"splits_{i}")]
+            reach = torch.cat([reach * left, reach * right], dim=1)
+        total = torch.cat(ends, dim=1) @ self.leaf_value
         return (total / self.n_trees).clamp_min(FLOOR).log()
 
     @torch.no_grad()
