@@ -11,6 +11,7 @@ candidates.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 
 import torch
@@ -20,9 +21,9 @@ from torch import Tensor
 from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
-from sparcets.training.threads import threads_for
+from sparcets.training.threads import one_thread_each
 
-ROWS = {"cpu": 12, "cuda": 3072}  # rows searched at a time; more are faster for many queries, and slower for one
+ROWS = {"cpu": 8, "cuda": 4096}  # rows searched at a time; more are faster for many queries, and slower for one
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
 STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
 LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one
@@ -82,37 +83,29 @@ def search_pieces(
     """
     # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
     # amplifies. So an answer does not depend on the queries that it is searched with.
-    n, T, n_features = starts.x.shape
-    size = ROWS[starts.x.device.type]
-    with threads_for(size * T * n_features):
-        parts = [
-            list(_search_rows(ensemble, projection, starts.part(first, size), explained_alone))
-            for first in range(0, n, size)
-        ]
+    n, size = len(starts.x), ROWS[starts.x.device.type]
+    with one_thread_each(n_workers=1) as worker:
+        members = _Members(ensemble, projection, worker, explained_alone=explained_alone)
+        parts = [list(_search_rows(members, starts.part(first, size))) for first in range(0, n, size)]
     return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
 
 
-def _search_rows(ensemble: Ensemble, projection: Projection, starts: Starts, explained_alone: bool) -> Iterator[Tensor]:
+def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
     """Search all rows at once; see :func:`search_pieces`."""
-    x = starts.x
+    x, projection = starts.x, members.projection
     pieces = Pieces(starts.change, projection(x, starts.change) != 0, projection)
     rate = RATE * starts.deviates[:, None, None].to(x.dtype)
     deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
     most = (starts.at_most / pieces.n_entries.clamp(min=1)).clamp(max=1).log()  # -inf where nothing may change
-    kept = torch.zeros_like(most)
-    weight = torch.zeros(0, device=x.device)
-    mask = torch.ones_like(x)
+    kept, mask = torch.zeros_like(most), torch.ones_like(x)
+    weight = None
     for step in (*FIRST[1:], *STEPS):
-        delta = (mask * (starts.change + deviation)).requires_grad_()
-        gradient, convinced, weight = _ask(ensemble, projection, starts, delta, weight, explained_alone)
+        gradient, convinced, weight = members.ask(starts, mask * (starts.change + deviation), weight)
         pieces.credit(gradient * (starts.change + deviation))
         velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
         needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
         deviation = (deviation + rate * needed * velocity) * (1 - DECAY)
-        if step < 0:
-            kept = torch.full_like(kept, step)
-        else:
-            kept = torch.where(convinced, kept - step, kept + step)
+        kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
         kept = torch.minimum(kept, most)
         mask = pieces.keep(kept)
         yield projection(x, drop_negligible(mask * (starts.change + deviation)))
@@ -121,28 +114,50 @@ def _search_rows(ensemble: Ensemble, projection: Projection, starts: Starts, exp
         yield projection(x, drop_negligible(mask * (starts.change + deviation)))
 
 
-def _ask(
-    ensemble: Ensemble, projection: Projection, starts: Starts, delta: Tensor, weight: Tensor, explained_alone: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
+class _Members:
+    """The classifiers to be convinced; see :func:`search_pieces`."""
 
-    A head counts the more the less it is convinced, since the least convinced family decides.
-    """
-    members, heads = ensemble.members(), ensemble.heads()
-    if explained_alone:
-        members, heads = members[:1], heads[:1]
-    wanted = _log_odds(ensemble.levels[: heads[-1].stop, starts.target].log())  # (heads, rows)
-    raw = ensemble.to_raw(starts.x + projection(starts.x, delta))
-    odds = torch.cat([_log_odds(target_log_proba(member(raw), starts.target)) for member in members])
-    missing = odds.detach() - wanted
-    now = (1 / F.softplus(missing)).clamp(max=MAX_WEIGHT)
-    weight = (now + weight) / 2 if len(weight) else now
-    # The losses of the rows share nothing, so the gradient of their sum is each row's own.
-    (gradient,) = torch.autograd.grad((weight * odds).sum(), delta)
-    enough = odds.detach() >= wanted.clamp(max=ENOUGH)
-    n_left = (~enough[1:]).sum(0)
-    convinced = enough[0] & (n_left <= (1 if len(odds) > FEW_HEADS else 0))
-    return gradient, convinced, weight
+    def __init__(self, ensemble: Ensemble, projection: Projection, worker: Executor, *, explained_alone: bool) -> None:
+        self.ensemble, self.projection, self.worker = ensemble, projection, worker
+        n = 1 if explained_alone else None
+        self.members, self.heads = ensemble.members()[:n], ensemble.heads()[:n]
+        self.levels = ensemble.levels[: self.heads[-1].stop].log()  # (heads, classes)
+
+    def ask(self, starts: Starts, delta: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
+
+        A head counts the more the less it is convinced, since the least convinced family decides.
+
+        Parameters
+        ----------
+        starts, delta
+            The queries, and the changes of them (rows, time, features).
+        weight
+            Weights of the heads (heads, rows) in the round before.
+        """
+        wanted = _log_odds(self.levels[:, starts.target])  # (heads, rows)
+
+        def ask_some(some: slice) -> tuple[Tensor, Tensor, Tensor]:
+            heads = slice(self.heads[some][0].start, self.heads[some][-1].stop)
+            change = delta.clone().requires_grad_()
+            raw = self.ensemble.to_raw(starts.x + self.projection(starts.x, change))
+            log_proba = [target_log_proba(member(raw), starts.target) for member in self.members[some]]
+            odds = _log_odds(torch.cat(log_proba))
+            now = (1 / F.softplus(odds.detach() - wanted[heads])).clamp(max=MAX_WEIGHT)
+            now = now if weight is None else (now + weight[heads]) / 2
+            # The losses of the rows share nothing, so the gradient of their sum is each row's own.
+            (gradient,) = torch.autograd.grad((now * odds).sum(), change)
+            return gradient, odds.detach(), now
+
+        # Networks here, the other families on another core; only one thread calls the user's model.
+        n_networks = 1 + len(self.ensemble.networks)
+        parts = [slice(n_networks)] + ([slice(n_networks, None)] if len(self.members) > n_networks else [])
+        others = [self.worker.submit(ask_some, part) for part in parts[1:]]
+        gradient, odds, now = zip(*(ask_some(parts[0]), *(other.result() for other in others)), strict=True)
+        enough = torch.cat(odds) >= wanted.clamp(max=ENOUGH)
+        n_left = (~enough[1:]).sum(0)
+        convinced = enough[0] & (n_left <= (1 if len(enough) > FEW_HEADS else 0))
+        return sum(gradient[1:], gradient[0]), convinced, torch.cat(now)
 
 
 def _log_odds(log_proba: Tensor) -> Tensor:
@@ -195,12 +210,12 @@ class Pieces:
 
     def keep(self, log_share: Tensor) -> Tensor:
         """Return masks (rows, time, features) of the best pieces, with shares (rows,) of the editable entries."""
-        credits = self.credits.gather(1, self.piece)
+        score = self.credits.gather(1, self.piece)
         for members in self.groups:
-            shared = credits.index_select(2, members).mean(2, keepdim=True)
-            credits = credits.index_copy(2, members, shared.expand(-1, -1, len(members)))
-        credits = torch.where(self.editable, credits, -torch.inf).flatten(1)
-        rank = credits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+            shared = score.index_select(2, members).mean(2, keepdim=True)
+            score = score.index_copy(2, members, shared.expand(-1, -1, len(members)))
+        score = torch.where(self.editable, score, -torch.inf).flatten(1)
+        rank = score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
         n = (log_share.exp() * self.n_entries + 1e-3).floor()
         return (rank < n[:, None]).to(log_share.dtype).reshape(self.piece.shape)
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from sparcets.explainers.sparcets.gates import Starts, prices, search_gates
 
 import sparcets as sp
 from sparcets.explainers.sparcets import gates as module
 from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier
-from sparcets.explainers.sparcets.gates import Starts, prices, search_gates
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule

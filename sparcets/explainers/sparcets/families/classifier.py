@@ -197,9 +197,7 @@ def _draw_features(family: str, X: Tensor, seed: int, *, sharp: bool) -> tuple[n
         return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
 
 
-def _ridges(
-    features: nn.Module, values: Tensor, y: IntArray, n_classes: int
-) -> list[tuple[Tensor, RidgeHead]]:
+def _ridges(features: nn.Module, values: Tensor, y: IntArray, n_classes: int) -> list[tuple[Tensor, RidgeHead]]:
     """Return a linear head for each set of convolutions, and the columns of the features that it sees."""
     assert isinstance(features, RandomConvolutions)
     return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]

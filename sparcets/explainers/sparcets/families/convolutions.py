@@ -103,7 +103,7 @@ class RandomConvolutions(nn.Module):
         """Return features (batch, dilations * biases * kernels)."""
         series = x.transpose(1, 2)
         shares = [
-            SmoothCount.apply(
+            SmoothCount.apply(  # type: ignore[no-untyped-call]
                 series,
                 (self.mixing[i] / self.width[i]).T,
                 self.kernels,

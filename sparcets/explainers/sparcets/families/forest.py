@@ -132,7 +132,7 @@ class Forest(nn.Module):
         # The splits of all levels in one pass; then down the levels, what reaches the nodes.
         right = torch.sigmoid((inputs[:, self.split_feature] - self.split_threshold) / self.split_width)
         sizes = [len(self.get_buffer(f"splits_{i}")) for i in range(self.n_levels)]
-        goes = zip((1 - right).split(sizes, dim=1), right.split(sizes, dim=1), strict=True)
+        goes = zip(torch.split(1 - right, sizes, dim=1), torch.split(right, sizes, dim=1), strict=True)
         reach, ends = inputs.new_ones(len(inputs), self.n_trees), []
         for i, (left, right) in enumerate(goes):
             ends.append(reach[:, self.get_buffer(f"leaves_{i}")])
