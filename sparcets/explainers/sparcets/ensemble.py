@@ -121,6 +121,10 @@ class Ensemble:
         raw = self.to_raw(x)
         return torch.cat([member(raw) for member in self.members()])
 
+    def explained_log_proba(self, x: Tensor) -> Tensor:
+        """Return log-probabilities (batch, classes) of standardised series by the explained classifier."""
+        return self.members()[0](self.to_raw(x))[0]
+
     def believe(self, x: Tensor, target: Tensor) -> Belief:
         """Return what the selector says of standardised series."""
         return self.selector.ask(x, self.to_raw(x), target)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
+from sparcets.explainers.sparcets.selector import Belief
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
 # Ranks of an answer that all families believe with a lead, of one that they believe without, and of a valid one.
@@ -80,17 +82,12 @@ class FoundAnswers:
         """Return how good proposals are (rows,)."""
         request, target = self.request, self.request.target[rows]
         own = proba[np.arange(len(rows)), target]
-        valid = np.flatnonzero(proba.argmax(1) == target)
-        rank = np.asarray(0.99 * own, dtype=np.float64)
-        if not len(valid):
-            return rank
+        valid = proba.argmax(1) == target
         wanted = torch.as_tensor(target[valid], device=self.ensemble.device)
         belief = self.ensemble.believe(self.ensemble.standardise(admitted[valid]), wanted)
-        tier = np.where(belief.convincing.cpu().numpy(), CONVINCING, BELIEVED)
-        kept = 0.99 * (1 - (admitted[valid] != request.X[rows[valid]]).mean((1, 2)))
-        margin = 0.99 * (belief.least_margin.cpu().numpy() + 1) / 2
-        rank[valid] = np.where(belief.believed.cpu().numpy(), tier + kept, VALID + margin)
-        return rank
+        share = (admitted != request.X[rows]).mean((1, 2))
+        on_device = [torch.as_tensor(values, device=self.ensemble.device) for values in (own, valid, share)]
+        return rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
 
     def _insert(self, row: int, series: FloatArray, proba: FloatArray, rank: float, status: str) -> None:
         """Put one answer in the place of the worst, or of one that changes nearly the same entries."""
@@ -144,3 +141,22 @@ class FoundAnswers:
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
         reached = max(float(self.rank[row].max()) / 0.99, 0.0)
         return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"
+
+
+def rank_answers(proba: Tensor, valid: Tensor, belief: Belief, share: Tensor) -> Tensor:
+    """Return how good answers are (answers,); larger is better.
+
+    Parameters
+    ----------
+    proba, valid
+        Probability of the target by the explained classifier, and whether it is the prediction (answers,).
+    belief
+        What the families say of the valid ones.
+    share
+        Share of entries changed (answers,).
+    """
+    rank = 0.99 * proba.double()
+    tier = torch.where(belief.convincing, CONVINCING, BELIEVED)
+    margin = VALID + 0.99 * (belief.least_margin.double() + 1) / 2
+    rank[valid] = torch.where(belief.believed, tier + 0.99 * (1 - share[valid].double()), margin)
+    return rank

@@ -23,7 +23,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 from sparcets.training.threads import one_thread_each
 
-ROWS = {"cpu": 8, "cuda": 4096}  # rows searched at a time; more are faster for many queries, and slower for one
+ROWS = {"cpu": 8, "cuda": 1024}  # rows searched at a time; more are faster for many queries, and slower for one
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
 STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
 LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one
@@ -93,7 +93,7 @@ def search_pieces(
 def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
     """Search all rows at once; see :func:`search_pieces`."""
     x, projection = starts.x, members.projection
-    pieces = Pieces(starts.change, projection(x, starts.change) != 0, projection)
+    pieces = Pieces(starts.change, projection)
     rate = RATE * starts.deviates[:, None, None].to(x.dtype)
     deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
     most = (starts.at_most / pieces.n_entries.clamp(min=1)).clamp(max=1).log()  # -inf where nothing may change
@@ -186,21 +186,19 @@ class Pieces:
     ----------
     change
         Changes (rows, time, features), standardised.
-    editable
-        Which entries may change (rows, time, features).
     projection
-        The constraints: features that change together only are cut alike.
+        The constraints: which entries may change; features that change together only are cut alike.
     """
 
-    def __init__(self, change: Tensor, editable: Tensor, projection: Projection) -> None:
+    def __init__(self, change: Tensor, projection: Projection) -> None:
         self.groups = projection.groups()
         for members in self.groups:
             first = change.index_select(2, members[:1])
             change = change.index_copy(2, members, first.expand(-1, -1, len(members)))
         self.piece = cut_pieces(change)  # (rows, time, features)
-        self.editable = editable
-        self.size = self._sum(editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
-        self.n_entries = editable.sum((1, 2))
+        self.editable = projection.editable.expand_as(change)
+        self.size = self._sum(self.editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
+        self.n_entries = self.editable.sum((1, 2))
         self.credits = torch.zeros_like(self.size)
 
     def credit(self, gain: Tensor) -> None:

@@ -15,19 +15,21 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
-from sparcets.explainers.sparcets.found_answers import FoundAnswers
+from sparcets.explainers.sparcets.found_answers import FoundAnswers, rank_answers
 from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.pieces import Starts, search_pieces
 from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
+from sparcets.explainers.sparcets.selector import BATCH
 from sparcets.training.projection import Projection
 
 # The search starts from real series, by their rank among the nearest, and may deviate from them or not; where no answer
 # is believed, once more from others.
 ATTEMPTS = (((0, True), (1, True), (0, False), (1, False)), ((2, True), (3, True), (4, True)))
 TRIMMED = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
+OFFERED = 4  # candidates of a search that are checked exactly, per answer
 SEARCH_BATCH = {"cpu": 64, "cuda": 1024}  # queries searched at a time, which bounds the memory
 
 
@@ -106,8 +108,31 @@ class Search:
             at_most=torch.as_tensor(at_most[rows], device=device).repeat(k),
         )
         candidates = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
-        self._offer(rows, torch.cat(candidates), "refined", negligible=True)
+        every = torch.cat(candidates).reshape(-1, *self.x[rows].shape)  # (candidates, rows, time, features)
+        best = self._choose(rows, every)
+        self._offer(rows, every[best, torch.arange(len(rows), device=device)].flatten(0, 1), "refined", negligible=True)
+        # The surrogate of a black box may be wrong about all that were chosen.
+        missing = np.flatnonzero(np.isin(rows, self.found.missing()))
+        if len(missing):
+            self._offer(rows[missing], every[:, missing].flatten(0, 1), "refined", negligible=True)
         return candidates
+
+    @torch.no_grad()
+    def _choose(self, rows: IntArray, candidates: Tensor) -> Tensor:
+        """Return which of the candidates (candidates, rows, time, features) are offered to each query (chosen, rows).
+
+        The ensemble sees them before the limits are applied exactly; so few are checked by the user's classifier.
+        """
+        ensemble, target = self.model.ensemble, self.target[rows]
+        made, targets = (self.x[rows] + candidates).flatten(0, 1), target.repeat(len(candidates))
+        parts = torch.split(torch.arange(len(made), device=made.device), BATCH[made.device.type])
+        own = torch.cat([ensemble.explained_log_proba(made[part]) for part in parts]).exp()
+        valid = own.argmax(1) == targets
+        belief = ensemble.believe(made[valid], targets[valid])
+        share = (candidates != 0).flatten(2).float().mean(2).flatten()
+        rank = rank_answers(own.gather(1, targets[:, None])[:, 0], valid, belief, share)
+        n = min(len(candidates), OFFERED * self.request.n)
+        return rank.reshape(-1, len(rows)).argsort(dim=0, descending=True, stable=True)[:n]
 
     def trim(self) -> None:
         """Offer the largest changes of what the search found alone: fewer may be believed as well."""

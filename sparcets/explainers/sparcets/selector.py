@@ -15,7 +15,7 @@ NEURAL = "neural"
 # Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
 # doubt: a small lead says less there than the same one among the votes of trees.
 LEAD, LEADS = 0.1, {"convolutions": 0.3}
-BATCH = 256  # series per pass
+BATCH = {"cpu": 256, "cuda": 4096}  # series per pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,15 @@ class Selector:
         target
             Target classes (batch,).
         """
-        if len(x) > BATCH:
-            parts = [slice(start, start + BATCH) for start in range(0, len(x), BATCH)]
+        lead = x.new_tensor([LEADS.get(name, LEAD) for name in self.families])
+        if not len(x) or not len(lead):
+            return Belief(x.new_zeros(len(x), len(lead)), x.new_zeros(len(x), len(lead)), lead)
+        size = BATCH[x.device.type]
+        if len(x) > size:
+            parts = [slice(start, start + size) for start in range(0, len(x), size)]
             beliefs = [self.ask(x[part], raw[part], target[part]) for part in parts]
             support, margin = (torch.cat([getattr(b, name) for b in beliefs]) for name in ("support", "margin"))
-            return Belief(support, margin, beliefs[0].lead)
+            return Belief(support, margin, lead)
         columns = []
         if self.networks:
             votes = [net.log_proba(raw.to(net.device)).to(x.device).float().exp() for net in self.networks]
@@ -96,10 +100,8 @@ class Selector:
         for name in dict.fromkeys(judge.family for judge in self.judges):
             votes = [judge.votes(x) for judge in self.judges if judge.family == name]
             columns.append(_agreement(torch.cat(votes), target))
-        if not columns:
-            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), x.new_zeros(0))
         support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))
-        return Belief(support, margin, x.new_tensor([LEADS.get(name, LEAD) for name in self.families]))
+        return Belief(support, margin, lead)
 
 
 def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

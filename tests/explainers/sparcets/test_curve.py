@@ -9,8 +9,7 @@ import torch
 import sparcets as sp
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets import search as search_module
-from sparcets.explainers.sparcets.curve import NO_POINT, SHARES, measure_curve, measure_search
-from sparcets.explainers.sparcets.gates import prices
+from sparcets.explainers.sparcets.curve import CAPS, NO_POINT, SHARES, measure_curve, measure_search
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
@@ -21,6 +20,7 @@ X, Y = make_series(120, n_steps=12)
 INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
 Z = INFO.scaler.transform(X).astype(np.float32)
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
+PARTS = 5
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def model(build_model):
 
 @pytest.fixture
 def searched(monkeypatch):
-    """Let the search return growing parts of its starts, one per price, and return the numbers of its rows."""
+    """Let the search return ever smaller parts of its starts, and return the numbers of its rows."""
     sizes = []
 
-    def search_gates(ensemble, projection, starts, **options):
+    def search_pieces(ensemble, projection, starts, **options):
         sizes.append(len(starts.x))
-        return [starts.change * (1 - i / len(prices())) for i in range(len(prices()))]
+        return [starts.change * (1 - i / PARTS) for i in range(PARTS)]
 
-    monkeypatch.setattr(search_module, "search_gates", search_gates)
+    monkeypatch.setattr(search_module, "search_pieces", search_pieces)
     return sizes
 
 
@@ -82,13 +82,12 @@ def curve(model, given, **constraints):
 # At fit.
 
 
-@pytest.mark.usefixtures("searched")
-def test_the_search_is_measured_at_every_price(model):
+def test_the_search_is_measured_at_every_cap(model):
     queries = X[Y != 1][:5]
     points = measure_search(model(MeanModule()), CLASSIFIER, request(queries), 4)
-    assert [p.log_sparsity_weight for p in points] == pytest.approx([math.log(price) for price in prices()])
-    assert points[0].valid == points[0].transfer == 1.0 and points[0].changed > 0.9  # whole real series
-    assert points[-1].valid < 1.0 and all(p.residual_scale == 1.0 for p in points)
+    assert [p.log_sparsity_weight for p in points] == pytest.approx([-math.log(cap) for cap in CAPS])
+    assert all(p.changed <= cap for p, cap in zip(points, CAPS, strict=True))
+    assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
 
 
 def test_without_held_out_queries_there_is_one_empty_point(model):

@@ -1,13 +1,15 @@
-"""The search over gates: constraints, independence of the rows, and fewer changes as their price rises."""
+"""The search over pieces: constraints, caps, independence of the rows, and what a piece is."""
 
 import numpy as np
 import pytest
 import torch
-from sparcets.explainers.sparcets.gates import Starts, prices, search_gates
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sparcets as sp
-from sparcets.explainers.sparcets import gates as module
+from sparcets.explainers.sparcets import pieces as module
 from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier
+from sparcets.explainers.sparcets.pieces import Pieces, Starts, cut_pieces, search_pieces
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -34,13 +36,20 @@ def alone(build_ensemble):
     return build_ensemble(INFO, [MeanModule(sharpness=2.0)])
 
 
-def starts(change=None, *, x=QUERIES, deviates=True):
+def starts(change=None, *, x=QUERIES, deviates=True, at_most=48):
     change = REAL - QUERIES if change is None else change
-    return Starts(x=x, change=change, target=TARGET[: len(x)], deviates=torch.full((len(x),), deviates))
+    n = len(x)
+    return Starts(
+        x=x,
+        change=change,
+        target=TARGET[:n],
+        deviates=torch.full((n,), deviates),
+        at_most=torch.full((n,), at_most),
+    )
 
 
 def search(of, given, **constraints):
-    return search_gates(of, Projection(sp.Constraints(**constraints).bind(INFO), INFO.scaler), given)
+    return search_pieces(of, Projection(sp.Constraints(**constraints).bind(INFO), INFO.scaler), given)
 
 
 @pytest.fixture(scope="module")
@@ -54,22 +63,29 @@ def convinced(of, delta):
         return (of.log_proba(QUERIES + delta).argmax(2) == 1).float().mean().item()
 
 
-def test_there_is_a_candidate_per_price_and_the_prices_rise(candidates):
-    assert len(candidates) == len(prices()) and prices() == sorted(set(prices()))
+def test_there_is_a_candidate_per_round_and_per_step_of_the_ladder(candidates):
+    assert len(candidates) == len(module.FIRST) - 1 + len(module.STEPS) + len(module.LADDER)
     for delta in candidates:
         assert delta.shape == QUERIES.shape and torch.isfinite(delta).all() and not delta.requires_grad
 
 
-def test_candidates_convince_the_ensemble_and_the_first_ones_most(ensemble, candidates):
+def test_candidates_convince_the_ensemble_by_parts_of_the_change(ensemble, candidates):
     assert convinced(ensemble, torch.zeros_like(QUERIES)) < 0.2
-    assert convinced(ensemble, candidates[0]) > 0.8
+    best = max(candidates, key=lambda delta: convinced(ensemble, delta))
+    assert convinced(ensemble, best) > 0.8 and (best != 0).float().mean() < 0.9
 
 
-def test_the_higher_the_price_the_fewer_the_changes_on_average(candidates):
-    changes = np.array([(delta != 0).float().mean().item() for delta in candidates])
-    half = len(changes) // 2
-    assert changes[-1] < changes[0] and changes[half:].mean() < changes[:half].mean()
-    assert (changes > 0).any()
+@pytest.mark.parametrize("at_most", [0, 1, 5, 20])
+def test_no_candidate_changes_more_than_it_may(ensemble, at_most):
+    found = search(ensemble, starts(at_most=at_most))
+    assert all(((delta != 0).sum((1, 2)) <= at_most).all() for delta in found)
+    assert at_most < 5 or any((delta != 0).any() for delta in found)
+
+
+def test_fewer_entries_are_kept_after_rounds_that_convince(alone):
+    changes = [(delta != 0).float().mean().item() for delta in search(alone, starts())]
+    first, last = changes[1], changes[len(module.FIRST) - 2 + len(module.STEPS)]
+    assert last < first / 2  # one classifier is convinced by few changes
 
 
 def test_a_classifier_without_families_is_convinced_by_fewer_changes(alone, candidates):
@@ -81,7 +97,7 @@ def test_a_classifier_without_families_is_convinced_by_fewer_changes(alone, cand
 
 def test_the_explained_classifier_can_be_convinced_alone(ensemble, alone):
     projection = Projection(sp.Constraints().bind(INFO), INFO.scaler)
-    alike = search_gates(ensemble, projection, starts(), explained_alone=True)
+    alike = search_pieces(ensemble, projection, starts(), explained_alone=True)
     for one, other in zip(alike, search(alone, starts()), strict=True):
         torch.testing.assert_close(one, other)
 
@@ -149,8 +165,7 @@ def test_every_candidate_obeys_the_constraints(alone, name):
 def test_without_deviation_a_candidate_is_a_part_of_its_start(ensemble):
     change = REAL - QUERIES
     for delta in search(ensemble, starts(deviates=False)):
-        share = delta / change
-        assert (share >= 0).all() and (share <= 1 + 1e-6).all()
+        assert torch.equal(delta, torch.where(delta != 0, change, 0.0))
     nothing = torch.zeros_like(QUERIES)
     assert not any(delta.any() for delta in search(ensemble, starts(nothing, deviates=False)))
     assert any(delta.any() for delta in search(ensemble, starts(nothing)))
@@ -162,8 +177,61 @@ def test_series_of_any_length(build_ensemble, n_steps):
     series = series[:, :n_steps]
     info = SeriesInfo.from_series(series, ("a", "b", "c"))
     x = torch.tensor(info.scaler.transform(series), dtype=torch.float32)
-    given = Starts(x=x[:2], change=x[2:4] - x[:2], target=torch.tensor([0, 1]), deviates=torch.ones(2, dtype=bool))
+    given = Starts(
+        x=x[:2],
+        change=x[2:4] - x[:2],
+        target=torch.tensor([0, 1]),
+        deviates=torch.ones(2, dtype=bool),
+        at_most=torch.full((2,), x[0].numel()),
+    )
     projection = Projection(sp.Constraints().bind(info), info.scaler)
     assert all(
-        d.shape == (2, n_steps, 4) for d in search_gates(build_ensemble(info, [MeanModule()]), projection, given)
+        d.shape == (2, n_steps, 4) for d in search_pieces(build_ensemble(info, [MeanModule()]), projection, given)
     )
+
+
+# Pieces.
+
+
+def bound(**constraints):
+    return Projection(sp.Constraints(**constraints).bind(INFO), INFO.scaler)
+
+
+@given(seed=st.integers(0, 10_000), n_steps=st.integers(1, 60))
+def test_pieces_follow_each_other_and_none_is_short(seed, n_steps):
+    change = torch.randn(2, n_steps, 3, generator=torch.Generator().manual_seed(seed))
+    piece = cut_pieces(change)
+    assert (piece[:, 0] == 0).all() and ((piece[:, 1:] - piece[:, :-1]).abs() <= 1).all()
+    assert (piece[:, 1:] >= piece[:, :-1]).all() and piece.max() < module.PARTS
+    shortest = max(2, -(-n_steps // module.PARTS))
+    for row in piece.permute(0, 2, 1).reshape(-1, n_steps):
+        sizes = torch.bincount(row)
+        assert len(sizes) == 1 or sizes.min() >= shortest
+
+
+def test_a_piece_ends_where_the_change_crosses_zero():
+    time = torch.arange(40.0)
+    wave = torch.sin(2 * torch.pi * (time + 0.5) / 20)[None, :, None]  # crosses zero every ten steps
+    assert cut_pieces(wave).flatten().tolist() == [i for i in range(4) for _ in range(10)]
+    assert not cut_pieces(wave + 2).any()  # never
+
+
+def test_the_pieces_that_contribute_most_per_entry_are_kept():
+    change = torch.ones(1, 12, 4)
+    pieces = Pieces(change, bound(immutable=["f3"]))
+    gain = torch.zeros(1, 12, 4)
+    gain[..., 1], gain[..., 2], gain[..., 3] = 2.0, 1.0, 9.0
+    pieces.credit(gain)
+    assert pieces.n_entries.tolist() == [36]
+    for n, features in ((12, [1]), (24, [1, 2])):
+        mask = pieces.keep(torch.tensor([n / 36]).log())
+        assert mask.sum() == n and mask[0, :, features].all()
+
+
+def test_features_that_change_together_only_are_kept_together():
+    change = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(0))
+    pieces = Pieces(change, bound(groups={"pair": ["f0", "f2"]}))
+    assert torch.equal(pieces.piece[..., 0], pieces.piece[..., 2])
+    pieces.credit(torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1)))
+    score = pieces.keep(torch.full((3,), 0.5).log())
+    assert (score[..., 0] != score[..., 2]).sum() <= 3  # but for the last entry of a row, where the number ends

@@ -51,20 +51,20 @@ def model(build_model):
 @pytest.fixture
 def searched(monkeypatch):
     """Return the numbers of rows of all searches from now on."""
-    plain, sizes = module.search_gates, []
+    plain, sizes = module.search_pieces, []
 
-    def search_gates(ensemble, projection, starts, **options):
+    def search_pieces(ensemble, projection, starts, **options):
         sizes.append(len(starts.x))
         return plain(ensemble, projection, starts, **options)
 
-    monkeypatch.setattr(module, "search_gates", search_gates)
+    monkeypatch.setattr(module, "search_pieces", search_pieces)
     return sizes
 
 
 @pytest.fixture
 def fruitless(monkeypatch):
     """Let the search find nothing."""
-    monkeypatch.setattr(module, "search_gates", lambda *args, **options: [torch.zeros_like(args[2].x)])
+    monkeypatch.setattr(module, "search_pieces", lambda *args, **options: [torch.zeros_like(args[2].x)])
 
 
 def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
@@ -197,7 +197,7 @@ def test_the_user_s_classifier_decides_what_is_valid(model):
 def test_many_queries_are_searched_in_parts_with_the_same_result(model, monkeypatch):
     built = model(generates=False)
     whole = search(built)
-    monkeypatch.setattr(module, "SEARCH_BATCH", 4)
+    monkeypatch.setattr(module, "SEARCH_BATCH", {"cpu": 4})
     parts = search(built)
     assert np.array_equal(parts.status, whole.status)
     np.testing.assert_allclose(parts.counterfactual, whole.counterfactual, atol=1e-3)

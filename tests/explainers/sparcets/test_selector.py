@@ -8,7 +8,7 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.sparcets import selector as module
-from sparcets.explainers.sparcets.selector import MIN_MARGIN, NEURAL, Belief, Selector
+from sparcets.explainers.sparcets.selector import LEAD, NEURAL, Belief, Selector
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -63,17 +63,19 @@ def test_networks_are_one_family_and_receive_the_data_s_own_units():
     ],
 )
 def test_what_is_believed(support, margin, believed):
-    belief = Belief(support=torch.tensor([support]), margin=torch.tensor([margin]))
+    belief = Belief(torch.tensor([support]), torch.tensor([margin]), lead=torch.full((len(margin),), LEAD))
     assert belief.believed.tolist() == [believed]
     assert belief.least_margin.tolist() == pytest.approx([min(margin, default=0.0)])
 
 
 def test_convincing_is_believed_with_a_lead_in_every_family():
-    enough, barely = MIN_MARGIN + 1e-3, MIN_MARGIN - 1e-3
-    margin = torch.tensor([[enough, 0.9], [0.9, barely], [0.9, 0.9]])
-    belief = Belief(support=torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, 0.4]]), margin=margin)
-    assert belief.believed.tolist() == [True, True, False] and belief.convincing.tolist() == [True, False, False]
-    assert Belief(support=torch.zeros(2, 0), margin=torch.zeros(2, 0)).convincing.all()
+    lead = torch.tensor([0.1, 0.3])
+    margin = torch.tensor([[0.11, 0.31], [0.11, 0.29], [0.09, 0.31], [0.9, 0.9]])
+    support = torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 0.4]])
+    belief = Belief(support, margin, lead)
+    assert belief.believed.tolist() == [True, True, True, False]
+    assert belief.convincing.tolist() == [True, False, False, False]
+    assert Belief(torch.zeros(2, 0), torch.zeros(2, 0), torch.zeros(0)).convincing.all()
 
 
 def test_several_judges_of_a_family_vote_together():
@@ -98,7 +100,7 @@ def test_many_series_are_asked_in_parts_with_the_same_result(monkeypatch):
     )
     selector = Selector(networks=[log_proba], judges=[THREE])
     whole = selector.ask(X, RAW, TARGET)
-    monkeypatch.setattr(module, "BATCH", 4)
+    monkeypatch.setattr(module, "BATCH", {"cpu": 4})
     parts = selector.ask(X, RAW, TARGET)
     assert sizes == [10, 4, 4, 2]
     torch.testing.assert_close(parts.support, whole.support)

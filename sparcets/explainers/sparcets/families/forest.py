@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,8 @@ class Forest(nn.Module):
             bootstrap=max_depth is not None,  # sharp trees learn from all series, and have no measure of their own
             oob_score=max_depth is not None,
             random_state=seed % 2**32,
+            # One core is left for the networks, which are trained at the same time.
+            n_jobs=max(1, (os.cpu_count() or 2) - 1),
         ).fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])
         value = np.zeros((len(columns["level"]), n_classes), dtype=np.float32)

@@ -6,6 +6,7 @@ import torch
 
 from sparcets.explainers.sparcets.families import classifier as module
 from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier, Stumps, choose_series
+from sparcets.explainers.sparcets.families.convolutions import SETS, SHARP_SETS
 from sparcets.testing.data import make_series
 
 X, Y = make_series(60, n_steps=14)
@@ -49,14 +50,14 @@ def test_log_probabilities_and_votes_of_a_class_add_up(fitted):
     assert torch.isfinite(fitted(1e4 * NEW)).all()
 
 
-def test_convolutions_have_a_linear_head_and_the_other_families_trees(fitted, kind):
+def test_convolutions_have_linear_heads_and_the_other_families_trees(fitted, kind):
     role, family = kind
     n_heads, n_voters = len(fitted(NEW)), len(fitted.votes(NEW))
-    assert n_heads == fitted.n_heads == (2 if role == "member" and family != "convolutions" else 1)
+    several = SHARP_SETS if role == "judge" else SETS
+    assert n_heads == fitted.n_heads == (several if family == "convolutions" else 2 if role == "member" else 1)
     assert (fitted.forest is None) == (family == "convolutions")
     if role == "judge":
-        assert n_voters % 2  # an odd number, so that there is a majority
-        assert n_voters == 1 if family == "convolutions" else n_voters > 2
+        assert n_voters % 2 and n_voters > 2  # an odd number, so that there is a majority
 
 
 def test_gradients_reach_the_series(fitted):

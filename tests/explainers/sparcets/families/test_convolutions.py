@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from sparcets.explainers.sparcets.families.convolutions import DILATIONS, LENGTH, RAISED, RandomConvolutions
+from sparcets.explainers.sparcets.families.convolutions import (
+    DILATIONS,
+    LENGTH,
+    RAISED,
+    SETS,
+    SHARP_SETS,
+    RandomConvolutions,
+)
 
 X = torch.tensor(np.random.default_rng(0).standard_normal((3, 17, 4)), dtype=torch.float32)
 KERNELS = [[2.0 if i in raised else -1.0 for i in range(LENGTH)] for raised in combinations(range(LENGTH), RAISED)]
@@ -23,7 +30,7 @@ def outputs(module, series, i, kernel):
     step, n_steps = int(module.dilation[i]), mixed.shape[1]
     made = np.zeros_like(mixed)
     for t in range(n_steps):
-        for k, weight in enumerate(KERNELS[kernel]):
+        for k, weight in enumerate(KERNELS[kernel % len(KERNELS)]):
             at = t + (k - LENGTH // 2) * step
             if 0 <= at < n_steps:
                 made[:, t] += weight * mixed[:, at]
@@ -33,9 +40,9 @@ def outputs(module, series, i, kernel):
 def test_features_are_smooth_shares_of_steps_above_the_bias(drawn):
     n_dilations, n_kernels, n_biases = drawn.bias.shape
     features = drawn(X).numpy().reshape(3, n_dilations, n_biases, n_kernels)
-    assert n_kernels == len(KERNELS) == 84
+    assert n_kernels == SETS * len(KERNELS) and len(KERNELS) == 84
     for i in range(n_dilations):
-        for kernel in (0, 7, 83):
+        for kernel in (0, 7, 83, 84, 167):
             made = outputs(drawn, X, i, kernel)
             for b in range(n_biases):
                 above = (made - drawn.bias[i, kernel, b].item()) / drawn.width[i, kernel].item()
@@ -44,7 +51,7 @@ def test_features_are_smooth_shares_of_steps_above_the_bias(drawn):
 
 def test_biases_are_outputs_of_training_series_and_rise(drawn):
     for i in range(len(drawn.dilation)):
-        for kernel in (0, 7, 83):
+        for kernel in (0, 7, 83, 84, 167):
             made = outputs(drawn, X, i, kernel)
             for bias in drawn.bias[i, kernel]:
                 assert np.abs(made - bias.item()).min() < 1e-4
@@ -80,3 +87,21 @@ def test_gradients_are_those_of_finite_differences():
     module = RandomConvolutions.draw(X, seed=0).double()
     weight = torch.randn(module(X.double()).shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(lambda x: module(x) @ weight, X[:1].double().requires_grad_(True))
+
+
+def test_sharp_counts_are_shares_of_steps_and_have_more_sets():
+    sharp = RandomConvolutions.draw(X, seed=0, sharp=True)
+    n_dilations, n_kernels, n_biases = sharp.bias.shape
+    features = sharp(X).numpy().reshape(3, n_dilations, n_biases, n_kernels)
+    made = outputs(sharp, X, 0, 5)
+    above = (made > sharp.bias[0, 5, 1].item()).mean(1)
+    np.testing.assert_allclose(features[:, 0, 1, 5], above, atol=0.51 / X.shape[1])  # a step at the bias counts half
+    assert sharp.n_sets == SHARP_SETS and len(sharp.columns()) == SHARP_SETS
+
+
+def test_the_columns_of_the_sets_are_all_columns_once_and_those_of_their_kernels(drawn):
+    columns = drawn.columns()
+    n_dilations, n_kernels, n_biases = drawn.bias.shape
+    assert sorted(torch.cat(columns).tolist()) == list(range(n_dilations * n_kernels * n_biases))
+    for i, part in enumerate(columns):
+        assert (part % n_kernels // 84 == i).all()

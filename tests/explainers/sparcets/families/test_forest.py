@@ -49,7 +49,7 @@ def test_every_tree_votes_as_in_scikit_learn(grown, kind):
 @pytest.mark.parametrize("kind", SIZES)
 def test_smooth_splits_become_the_votes_as_they_narrow(kind):
     forest = fit(kind)
-    forest.width.fill_(1e-7)
+    forest.split_width.fill_(1e-7)
     mean = forest.votes(NEW).mean(1)
     torch.testing.assert_close(forest.log_proba(NEW), mean.clamp_min(FLOOR).log(), atol=1e-4, rtol=0)
 
