@@ -34,6 +34,7 @@ ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at m
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
 SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
 RATE, DECAY, INERTIA = 0.2, 0.06, 0.7  # of the deviations, per round
+RATE_ALONE = 0.5  # where the explained classifier alone is to be convinced: any change that does it
 CONVINCED_RATE = 0.5  # of it where the members are convinced already
 
 
@@ -49,15 +50,12 @@ class Starts:
         Target classes (rows,).
     deviates
         Whether the values may deviate from the start (rows,); if not, only parts of it are taken.
-    at_most
-        Largest number of entries to change (rows,).
     """
 
     x: Tensor
     change: Tensor
     target: Tensor
     deviates: Tensor
-    at_most: Tensor
 
     def part(self, first: int, size: int) -> Starts:
         """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
@@ -94,10 +92,9 @@ def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
     """Search all rows at once; see :func:`search_pieces`."""
     x, projection = starts.x, members.projection
     pieces = Pieces(starts.change, projection)
-    rate = RATE * starts.deviates[:, None, None].to(x.dtype)
+    rate = (RATE_ALONE if members.explained_alone else RATE) * starts.deviates[:, None, None].to(x.dtype)
     deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
-    most = (starts.at_most / pieces.n_entries.clamp(min=1)).clamp(max=1).log()  # -inf where nothing may change
-    kept, mask = torch.zeros_like(most), torch.ones_like(x)
+    kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
     weight = None
     for step in (*FIRST[1:], *STEPS):
         gradient, convinced, weight = members.ask(starts, mask * (starts.change + deviation), weight)
@@ -106,11 +103,11 @@ def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
         needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
         deviation = (deviation + rate * needed * velocity) * (1 - DECAY)
         kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
-        kept = torch.minimum(kept, most)
+        kept = kept.clamp(max=0)
         mask = pieces.keep(kept)
         yield projection(x, drop_negligible(mask * (starts.change + deviation)))
     for step in LADDER:
-        mask = pieces.keep(torch.minimum(kept + step, most))
+        mask = pieces.keep(kept + step)
         yield projection(x, drop_negligible(mask * (starts.change + deviation)))
 
 
@@ -119,6 +116,7 @@ class _Members:
 
     def __init__(self, ensemble: Ensemble, projection: Projection, worker: Executor, *, explained_alone: bool) -> None:
         self.ensemble, self.projection, self.worker = ensemble, projection, worker
+        self.explained_alone = explained_alone
         n = 1 if explained_alone else None
         self.members, self.heads = ensemble.members()[:n], ensemble.heads()[:n]
         self.levels = ensemble.levels[: self.heads[-1].stop].log()  # (heads, classes)

@@ -99,16 +99,15 @@ class Search:
         """Search for some queries, offer all candidates, and return them (starts * rows, time, features)."""
         changes, deviates = self._starts(rows, attempt)
         k, device = len(changes), self.x.device
-        at_most = self.request.at_most if self.request.at_most is not None else self.request.mutable_entries()
         starts = Starts(
             x=self.x[rows].repeat(k, 1, 1),
             change=torch.cat(changes),
             target=self.target[rows].repeat(k),
             deviates=torch.tensor(deviates, device=device).repeat_interleave(len(rows)),
-            at_most=torch.as_tensor(at_most[rows], device=device).repeat(k),
         )
         candidates = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
-        every = torch.cat(candidates).reshape(-1, *self.x[rows].shape)  # (candidates, rows, time, features)
+        every = self._cut(np.tile(rows, k * len(candidates)), torch.cat(candidates))
+        every = every.reshape(-1, *self.x[rows].shape)  # (candidates, rows, time, features)
         best = self._choose(rows, every)
         self._offer(rows, every[best, torch.arange(len(rows), device=device)].flatten(0, 1), "refined", negligible=True)
         # The surrogate of a black box may be wrong about all that were chosen.
@@ -178,11 +177,15 @@ class Search:
         rows = np.tile(rows, len(delta) // max(1, len(rows)))
         if not negligible:
             delta = self._project(rows, drop_negligible(delta))
-        if self.request.at_most is not None:
-            # By short windows: below a cap, single large changes count more than whole windows of the usual length.
-            at_most = torch.as_tensor(self.request.at_most[rows], device=delta.device)
-            delta = keep_first(delta, rank_changes(delta, SHORT_WINDOW_DIVISOR), at_most)
-        self.found.offer(rows, self._series(rows, delta), status)
+        self.found.offer(rows, self._series(rows, self._cut(rows, delta)), status)
+
+    def _cut(self, rows: IntArray, delta: Tensor) -> Tensor:
+        """Return the largest changes of residuals (rows, time, features) below the cap."""
+        if self.request.at_most is None:
+            return delta
+        # By short windows: below a cap, single large changes count more than whole windows of the usual length.
+        at_most = torch.as_tensor(self.request.at_most[rows], device=delta.device)
+        return keep_first(delta, rank_changes(delta, SHORT_WINDOW_DIVISOR), at_most)
 
     def _project(self, rows: IntArray, delta: Tensor) -> Tensor:
         """Return residuals within the constraints."""
