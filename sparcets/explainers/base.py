@@ -283,7 +283,7 @@ class BaseExplainer(ABC, Generic[C]):
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         """Answer a block of queries batch by batch."""
         info = self._fitted()
-        for batch in block.batches(self.config.batch_size):
+        for batch in block.batches(self._batch_size()):
             began = time.perf_counter()
             before = self.classifier.proba_unchecked(batch.X, batch.lengths)
             if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
@@ -295,6 +295,10 @@ class BaseExplainer(ABC, Generic[C]):
             answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
             bar.advance(len(batch.X))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
+
+    def _batch_size(self) -> int:
+        """Return the number of queries explained at a time."""
+        return self.config.batch_size
 
     def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
         """Answer a batch of queries, predict the answers, and package both."""

@@ -60,6 +60,7 @@ from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
 
 log = logging.getLogger(__name__)
+GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
 FEW_SERIES = 100  # with fewer, none are held out
 HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
@@ -271,6 +272,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, options, bar))))
         settings, seconds = self._settings, time.perf_counter() - began
         yield replace(explanation, method=self.method, config=settings, seed=self.config.seed, seconds=seconds)
+
+    def _batch_size(self) -> int:
+        # A GPU searches a thousand queries in little more time than one.
+        return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
         return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))

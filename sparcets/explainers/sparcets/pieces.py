@@ -23,7 +23,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 from sparcets.training.threads import one_thread_each
 
-ROWS = {"cpu": 8, "cuda": 1024}  # rows searched at a time; more are faster for many queries, and slower for one
+ROWS = {"cpu": 8, "cuda": 2048}  # rows searched at a time; more are faster for many queries, and slower for one
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
 STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
 LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparcets.arrays import IntArray
 from sparcets.seeding import generator
 
 PARTS = (1, 2, 4, 8)  # a series is cut into so many parts, and again shifted by half a part
@@ -84,6 +87,9 @@ class IntervalQuantiles(nn.Module):
             for spans, kept in groups:
                 order = values[:, spans].argsort(dim=2)[:, :, kept]  # (B, spans, kept)
                 places.append(spans.expand(len(x), -1, -1).gather(2, order).flatten(1))
+        if x.is_cuda:
+            # A value occurs once in each group, so that no two threads add to one gradient in an order of their own.
+            return torch.cat([values.gather(1, place) for place in places], dim=1).index_select(1, columns)
         return values.gather(1, torch.cat(places, dim=1)[:, columns])
 
     def _layout(self, T: int, device: torch.device) -> Layout:
@@ -94,8 +100,7 @@ class IntervalQuantiles(nn.Module):
             start = self.start.cpu().numpy() + offset[self.view.cpu().numpy()]
             length, channels = (self.end - self.start).cpu().numpy(), self.channels.cpu().numpy()
             groups, interval = [], []
-            for n in np.unique(length):
-                own = np.flatnonzero(length == n)
+            for n, own in _groups(start, length, disjoint=device.type == "cuda"):
                 first = (channels[own] * offset[-1] + start[own, None]).reshape(-1, 1)
                 k = min(VALUES, max(1, int(n) // 2))
                 kept = ((np.arange(k) + 0.5) / k * (n - 1)).round().astype(np.int64)
@@ -104,6 +109,24 @@ class IntervalQuantiles(nn.Module):
             columns = np.argsort(np.concatenate(interval), kind="stable")
             self._laid_out = (T, device), (groups, torch.as_tensor(columns).to(device))
         return self._laid_out[1]
+
+
+def _groups(start: IntArray, length: IntArray, *, disjoint: bool) -> Iterator[tuple[int, IntArray]]:
+    """Yield each length and the intervals of it; if ``disjoint``, in groups that do not overlap.
+
+    >>> start, length = np.array([0, 4, 2, 0]), np.array([4, 4, 4, 8])
+    >>> [(n, own.tolist()) for n, own in _groups(start, length, disjoint=True)]
+    [(4, [0, 1]), (4, [2]), (8, [3])]
+    """
+    for n in np.unique(length):
+        left = np.flatnonzero(length == n)
+        while len(left):
+            taken: list[int] = []
+            for i in left[np.argsort(start[left], kind="stable")]:
+                if not disjoint or not taken or start[i] >= start[taken[-1]] + n:
+                    taken.append(int(i))
+            yield int(n), np.sort(taken)
+            left = np.setdiff1d(left, taken)
 
 
 def _spans(length: int) -> list[tuple[int, int]]:
