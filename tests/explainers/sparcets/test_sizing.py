@@ -26,13 +26,13 @@ def test_the_length_of_a_training_is_limited(on_gpu):
 
 def test_on_a_gpu_many_series_get_a_large_network():
     assert default_sizes(999, 12, on_gpu=True) == default_sizes(999, 12, on_gpu=False) == ModelSizes(**SMALL, steps=749)
-    large = ModelSizes(**LARGE, steps=3000)
+    large = ModelSizes(**LARGE, steps=1800)
     assert default_sizes(1000, 12, on_gpu=True) == default_sizes(14_080, 12, on_gpu=True) == large
 
 
 def test_many_features_get_a_small_network():
-    assert default_sizes(5000, 32, on_gpu=True) == ModelSizes(**LARGE, steps=3000)
-    assert default_sizes(5000, 33, on_gpu=True) == ModelSizes(**{**LARGE, "hidden": 16, "layers": 4}, steps=3000)
+    assert default_sizes(5000, 32, on_gpu=True) == ModelSizes(**LARGE, steps=1800)
+    assert default_sizes(5000, 33, on_gpu=True) == ModelSizes(**{**LARGE, "hidden": 16, "layers": 4}, steps=1800)
     assert default_sizes(5000, 33, on_gpu=False) == default_sizes(5000, 32, on_gpu=False)
 
 
@@ -65,4 +65,4 @@ def test_a_setting_replaces_its_own_size_and_no_other(setting, name, value, on_g
 
 def test_all_settings_together():
     sizes = configured_sizes(sp.ExplainerConfig.tiny(), 5000, 12, on_gpu=True)
-    assert sizes == ModelSizes(hidden=8, layers=2, batch_size=32, steps=3000)
+    assert sizes == ModelSizes(hidden=8, layers=2, batch_size=32, steps=1800)
