@@ -14,7 +14,7 @@ from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 NEURAL = "neural"
 # Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
 # doubt: a small lead says less there than the same one among the votes of trees.
-LEAD, LEADS = 0.1, {"convolutions": 0.3}
+LEAD, LEADS = 0.1, {"convolutions": 0.4}
 BATCH = {"cpu": 256, "cuda": 4096}  # series per pass
 
 
