@@ -296,14 +296,12 @@ class BaseExplainer(ABC, Generic[C]):
             bar.advance(len(batch.X))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
-    def _batch_size(self) -> int:
-        """Return the number of queries explained at a time."""
+    def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
 
     def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
         """Answer a batch of queries, predict the answers, and package both."""
-        n, info, lengths = request.n, request.info, request.lengths
-        X, target = request.X, request.target
+        X, target, lengths, n, info = request.X, request.target, request.lengths, request.n, request.info
         query = np.repeat(X, n, axis=0)
         counterfactual = query.copy()
         status = np.full(len(X) * n, "unchanged", dtype="<U9")

@@ -77,7 +77,7 @@ def plot_trade_off_curve(points: Sequence[TradeOffPoint]) -> Figure:
                     ls=styles[scale].line,
                     lw=1.3,
                     ms=5,
-                    label="as generated" if scale == 1 else f"changes × {scale:g}",
+                    label="as answered" if scale == 1 else f"changes × {scale:g}",
                 )
             axes.plot(
                 100 * default.changed,

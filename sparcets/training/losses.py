@@ -46,17 +46,15 @@ def count_changed(delta: Tensor, n_mutable: int) -> Tensor:
     return (delta != 0).sum((1, 2)) / (T * n_mutable)
 
 
-def sparsity(delta: Tensor, n_mutable: int, openness: Tensor | None = None) -> Tensor:
+def sparsity(delta: Tensor, n_mutable: int) -> Tensor:
     """‖δ‖₀ / (T·F_mutable) with the gradient of a smooth count, Σ |δ| / (|δ| + ε).
 
     The value is the exact count (as in the paper), so that it can be read; the gradient is that of the smooth count
     (straight-through), which pushes every changed entry towards 0, small ones most. The count alone has no gradient:
-    in the paper's code it trains nothing. Where gates decide, their ``openness`` (batch, time, features) takes
-    the place of the smooth count: closing a gate is easier than shrinking a large residual.
+    in the paper's code it trains nothing.
     """
     size = delta.abs()
-    soft = size / (size + SOFTNESS) if openness is None else openness
-    smooth = soft.sum((1, 2)) / (delta.shape[1] * n_mutable)
+    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / (delta.shape[1] * n_mutable)
     return smooth + (count_changed(delta, n_mutable) - smooth).detach()
 
 
@@ -113,9 +111,6 @@ class LossInputs:
         In the data's own units, for the user's loss terms.
     sparsity_weight
         Factor of the sparsity term per query (batch,); None for a factor of 1.
-    openness
-        Probability that the gate of each entry is open (batch, time, features), where the sparsity term acts on gates;
-        None where it acts on the residuals.
     """
 
     delta: Tensor
@@ -125,7 +120,6 @@ class LossInputs:
     query_raw: Tensor
     counterfactual_raw: Tensor
     sparsity_weight: Tensor | None = None
-    openness: Tensor | None = None
 
 
 class Objective:
@@ -214,5 +208,5 @@ class Objective:
         if name == "smoothness":
             return smoothness(c.delta)
         if name == "sparsity" and self.trains_sparsity:
-            return sparsity(c.delta, self.n_mutable, c.openness)
+            return sparsity(c.delta, self.n_mutable)
         return count_changed(c.delta, self.n_mutable)  # the sparsity term as in the published code: reported only

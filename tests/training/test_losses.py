@@ -102,16 +102,6 @@ def test_the_hinge_loss_has_no_gradient_beyond_its_margin():
     assert real.grad.tolist() == [0.0, -1.0] and fake.grad.tolist() == [0.0, 1.0]
 
 
-def test_with_gates_sparsity_acts_on_them_and_not_on_the_residuals():
-    delta = torch.tensor([[[2.0, 0.0], [3.0, 0.0]]], requires_grad=True)
-    openness = torch.tensor([[[0.9, 0.1], [0.8, 0.0]]], requires_grad=True)
-    value = losses.sparsity(delta, 2, openness)
-    torch.testing.assert_close(value.detach(), torch.tensor([0.5]))  # the exact count is reported
-    value.sum().backward()
-    torch.testing.assert_close(openness.grad, torch.full_like(openness, 1 / 4))
-    assert delta.grad is None
-
-
 def candidate():
     return LossInputs(
         delta=DELTA,

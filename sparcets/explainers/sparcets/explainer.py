@@ -86,8 +86,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     believed, it is the most believed one, and ``explanation.believed`` says so.
 
     With many training series a generator proposes answers in one pass. Where it does not convince, and with fewer
-    series altogether, each query is searched: gates on the way to real series of the target class, opened as little as
-    the ensemble needs. If nothing reaches the target, the answer is ``not_found`` with a reason.
+    series altogether, each query is searched: for the pieces of the change to real series of the target class that
+    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason.
 
     Parameters
     ----------

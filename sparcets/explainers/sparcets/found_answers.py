@@ -94,8 +94,8 @@ class FoundAnswers:
         position = int(self.rank[row].argmin())
         if rank >= VALID:
             same = self._is_same(row, series)
-            if same.any():
-                position = int(np.flatnonzero(same)[0])
+            if same.any():  # better than all of them, or not at all
+                position = int(np.where(same, self.rank[row], -np.inf).argmax())
         elif (self.rank[row] >= VALID).any():
             return
         if rank > self.rank[row, position]:

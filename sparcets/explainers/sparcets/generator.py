@@ -141,15 +141,6 @@ def stretch(sigmoids: Tensor) -> Tensor:
     return (sigmoids * (HIGH - LOW) + LOW).clamp(0, 1)
 
 
-def gate_openness(logits: Tensor) -> Tensor:
-    """Return the probability that a noisy gate is not exactly shut, shaped as the logits; it has a gradient everywhere.
-
-    >>> gate_openness(torch.tensor([-9.0, 0.0, 9.0])).round(decimals=2)
-    tensor([0.0000, 0.7700, 1.0000])
-    """
-    return torch.sigmoid(logits - TEMPERATURE * math.log(-LOW / HIGH))
-
-
 def window_mean(values: Tensor, divisor: int = WINDOW_DIVISOR) -> Tensor:
     """Return values (batch, time, features) averaged over a window around each step, of 1/divisor of the series.
 

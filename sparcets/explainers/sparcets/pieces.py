@@ -92,7 +92,7 @@ def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
     """Search all rows at once; see :func:`search_pieces`."""
     x, projection = starts.x, members.projection
     pieces = Pieces(starts.change, projection)
-    rate = (RATE_ALONE if members.explained_alone else RATE) * starts.deviates[:, None, None].to(x.dtype)
+    rate = (RATE_ALONE if len(members.members) == 1 else RATE) * starts.deviates[:, None, None].to(x.dtype)
     deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
     kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
     weight = None
@@ -116,7 +116,6 @@ class _Members:
 
     def __init__(self, ensemble: Ensemble, projection: Projection, worker: Executor, *, explained_alone: bool) -> None:
         self.ensemble, self.projection, self.worker = ensemble, projection, worker
-        self.explained_alone = explained_alone
         n = 1 if explained_alone else None
         self.members, self.heads = ensemble.members()[:n], ensemble.heads()[:n]
         self.levels = ensemble.levels[: self.heads[-1].stop].log()  # (heads, classes)

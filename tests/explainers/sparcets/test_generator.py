@@ -10,7 +10,6 @@ from sparcets.explainers.sparcets.generator import (
     HIGH,
     LOW,
     GatedGenerator,
-    gate_openness,
     hard_concrete,
     window_mean,
 )
@@ -269,15 +268,3 @@ def test_noisy_gates_have_a_gradient():
     logits = torch.zeros(200, requires_grad=True)
     hard_concrete(logits, training=True).sum().backward()
     assert (logits.grad >= 0).all() and (logits.grad > 0).float().mean() > 0.5
-
-
-def test_openness_is_the_share_of_noisy_gates_that_are_not_shut():
-    logits = torch.tensor([-3.0, -1.0, 0.0, 2.0])
-    share = (hard_concrete(logits.expand(200_000, 4), training=True) > 0).float().mean(0)
-    torch.testing.assert_close(gate_openness(logits), share, atol=0.005, rtol=0)
-
-
-def test_openness_has_a_gradient_where_gates_are_wide_open_too():
-    logits = torch.tensor([-6.0, 0.0, 6.0], requires_grad=True)
-    gate_openness(logits).sum().backward()
-    assert (logits.grad > 0).all()

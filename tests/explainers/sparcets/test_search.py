@@ -286,7 +286,9 @@ def test_all_answers_obey_the_constraints(model, stub):
 
 
 def test_the_reason_names_the_constraints(model):
-    answers = search(model(), request(**(LIMITS | {"ranges": {"f1": (-9.0, -1.0)}, "frozen": [(0, 11)]})))
+    answers = search(
+        model(), request(**(LIMITS | {"ranges": {"f1": (-9.0, -1.0), "f2": (-1.0, 1.0)}, "frozen": [(0, 11)]}))
+    )
     assert (answers.status == "not_found").all()
     kinds = "immutable features; frozen steps; ranges; largest steps; directions; groups"
     assert all(f" within the constraints ({kinds}); p(brisk)" in reason for reason in answers.reason)

@@ -33,8 +33,6 @@ class Forest(nn.Module):
         Of every node (nodes,); meaningless for leaves.
     value
         Class probabilities of every node (nodes, classes).
-    tree
-        Index of its tree (nodes,).
     accuracy
         Out of bag, a tensor without dimensions; 1 where every tree has learnt from all series.
     """
@@ -45,7 +43,6 @@ class Forest(nn.Module):
     threshold: Tensor
     width: Tensor
     value: Tensor
-    tree: Tensor
     accuracy: Tensor
     split_feature: Tensor
     split_threshold: Tensor
@@ -61,12 +58,11 @@ class Forest(nn.Module):
         threshold: Tensor,
         width: Tensor,
         value: Tensor,
-        tree: Tensor,
         accuracy: Tensor,
     ) -> None:
         super().__init__()
         named = {"inner": inner, "level": level, "feature": feature, "threshold": threshold}
-        named |= {"width": width, "value": value, "tree": tree, "accuracy": accuracy}
+        named |= {"width": width, "value": value, "accuracy": accuracy}
         for name, tensor in named.items():
             self.register_buffer(name, tensor)
         # Per level: positions of inner nodes and leaves within it, and where it starts in the list of nodes.
@@ -166,7 +162,7 @@ class Forest(nn.Module):
 
 def _level_order(trees: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
     """Return the nodes of all trees as columns, level by level, in the order that :class:`Forest` expects."""
-    names = ("inner", "level", "feature", "threshold", "value", "tree")
+    names = ("inner", "level", "feature", "threshold", "value")
     columns: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in names}
     number, node, level = np.arange(len(trees)), np.zeros(len(trees), dtype=np.int64), 0
     offsets = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
@@ -184,7 +180,6 @@ def _level_order(trees: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         columns["feature"].append(np.maximum(feature[at], 0))
         columns["threshold"].append(threshold[at].astype(np.float32))
         columns["value"].append(value[at])
-        columns["tree"].append(number)
         at, number = at[inner], np.tile(number[inner], 2)
         node, level = np.concatenate([left[at], right[at]]), level + 1
     return {name: np.concatenate(parts) for name, parts in columns.items()}
