@@ -30,7 +30,7 @@ def test_lines_and_the_default() -> None:
     valid, transfer = plot_trade_off_curve(POINTS).axes
     plain, scaled, default = valid.lines
     assert plain.get_xdata().tolist() == [10.0, 20.0] and plain.get_ydata().tolist() == [50.0, 90.0], "by changes"
-    assert plain.get_label() == "as generated" and scaled.get_label() == "changes × 1.3"
+    assert plain.get_label() == "as answered" and scaled.get_label() == "changes × 1.3"
     assert transfer.lines[1].get_ydata().tolist() == [70.0, 90.0]
     assert default.get_label() == "default"
     assert (default.get_xdata().tolist(), default.get_ydata().tolist()) == ([20.0], [90.0]), "the highest score"
