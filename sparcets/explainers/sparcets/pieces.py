@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
+from sparcets.explainers.sparcets.generator import window_mean
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 from sparcets.training.threads import one_thread_each
@@ -28,6 +29,7 @@ FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first
 STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
 LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one
 PARTS = 14  # pieces of a feature, at most
+SMOOTHED = 20  # a change is averaged over 1/20 of the series before it is cut
 MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
 MAX_WEIGHT = 5.0  # of a head that is far from convinced
 ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
@@ -164,14 +166,9 @@ def _log_odds(log_proba: Tensor) -> Tensor:
 
 def _smooth_direction(gradient: Tensor, mask: Tensor) -> Tensor:
     """Return a gradient (rows, time, features) smoothed over time at several scales, of unit size in each row."""
-    T = gradient.shape[1]
     total = torch.zeros_like(gradient)
     for parts in SPREADS:
-        length = max(3, T // parts) | 1
-        smooth = gradient.transpose(1, 2)
-        for _ in range(2):
-            smooth = F.avg_pool1d(smooth, length, 1, length // 2, count_include_pad=False)
-        smooth = smooth.transpose(1, 2) * mask
+        smooth = window_mean(window_mean(gradient, parts), parts) * mask
         total = total + smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
     return total / len(SPREADS)
 
@@ -230,8 +227,8 @@ def cut_pieces(change: Tensor) -> Tensor:
     [0, 0, 0, 1, 1, 1, 2, 2]
     """
     T = change.shape[1]
-    length, shortest = max(3, T // 20) | 1, max(2, -(-T // PARTS))
-    smooth = F.avg_pool1d(change.transpose(1, 2), length, 1, length // 2, count_include_pad=False).transpose(1, 2)
+    shortest = max(2, -(-T // PARTS))
+    smooth = window_mean(change, SMOOTHED)
     crosses = (smooth[:, 1:] > 0) != (smooth[:, :-1] > 0)
     piece = torch.zeros(change.shape, dtype=torch.int64, device=change.device)
     last = torch.zeros_like(piece[:, 0])
