@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import safetensors
 import safetensors.numpy
 
@@ -36,8 +37,10 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
         "constraints": explainer.constraints_.to_dict(),
         "history": history_to_plain(explainer.history_),
     }
+    # safetensors writes the memory of an array as it lies, and reads it in C order.
+    arrays = {name: np.asarray(array, order="C") for name, array in explainer._state().items()}
     with atomic_path(folder / ARRAYS) as temporary:
-        temporary.write_bytes(safetensors.numpy.save(explainer._state()))
+        temporary.write_bytes(safetensors.numpy.save(arrays))
         write_json(folder / HEADER, header)
 
 

@@ -79,6 +79,19 @@ def test_a_loaded_explainer_answers_the_same_and_knows_what_it_was_fitted_on(tmp
     assert same(again.explain(QUERIES, target="brisk", n=2), ex.explain(QUERIES, target="brisk", n=2))
 
 
+@pytest.mark.parametrize("method", ["nearest", "sparcets"])
+def test_series_that_lie_transposed_in_memory_are_saved_as_they_are(method, tmp_path):
+    transposed = np.ascontiguousarray(X.transpose(0, 2, 1)).transpose(0, 2, 1)
+    data = sp.Dataset.from_arrays(transposed, Y, class_names=CLASSES)
+    assert not data.X_train.flags.c_contiguous
+    kind = sp.Nearest if method == "nearest" else sp.Explainer
+    ex = kind(clf(), kind.config_class.tiny()).fit(data)
+    ex.save(tmp_path)
+    stored = sp.load(tmp_path, clf())._state()
+    for name, array in ex._state().items():
+        np.testing.assert_array_equal(stored[name], array, err_msg=name)
+
+
 def test_standing_constraints_are_kept(tmp_path):
     ex = saved(tmp_path, constraints=sp.Constraints(immutable=["b"], frozen=[(0, 3)], max_step={"c": 0.5}))
     e = sp.load(tmp_path, classifier=clf()).explain(QUERIES, target="wild")
