@@ -94,7 +94,7 @@ class ExplainerConfig(MethodConfig):
     # The number of changed entries is penalised rather than their size.
     weights: LossWeights = field(
         default_factory=lambda: LossWeights(
-            adversarial=2.5, classification=6.0, similarity=0.3, sparsity=8.0, smoothness=8.0
+            adversarial=2.5, classification=9.0, similarity=0.3, sparsity=8.0, smoothness=20.0
         )
     )
     families: tuple[str, ...] = FAMILIES  # kinds of models that an answer must convince too

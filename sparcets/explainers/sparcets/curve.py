@@ -39,12 +39,12 @@ def measure_search(
     """
     if not len(request):
         return [NO_POINT]
-    points = []
+    points, rows = [], np.arange(len(request))
+    candidates = Search(request, model, classifier, NO_POINT).search_rows(rows)
     for cap in CAPS:
         at_most = np.floor(cap * request.mutable_entries() + 1e-9).astype(np.int64)
         search = Search(replace(request, at_most=at_most), model, classifier, NO_POINT)
-        rows = np.arange(len(request))
-        search.refine_rows(rows)
+        search.offer_candidates(rows, candidates)
         delta = search.residual(rows, search.found.series[:, 0])
         points.append(
             measure_point(
@@ -80,7 +80,7 @@ def measure_curve(
     answer = search.residual(rows, answers.counterfactual)
     rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
     tried = [keep_first(answer, rank, (share * n_changes).ceil().long()) for share in SHARES]
-    tried += [part for candidate in search.refine_rows(rows) for part in torch.split(candidate, len(rows))]
+    tried += list(search.search_rows(rows))
     return _measure(search, tried, classifier)
 
 

@@ -172,7 +172,8 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         def fit(role: str, family: str) -> FamilyClassifier:
             some = choose_series(y, spawn(seed, f"{role} {family}"))
             make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
-            made = make(family, x[torch.as_tensor(some, device=device)], y[some], K, spawn(seed, f"{role} {family}"))
+            series = x[torch.as_tensor(some, device=device)]
+            made = make(family, series, y[some], K, spawn(seed, f"{role} {family}"), scale=job.info.scaler.scale)
             bar.advance(1, family)
             return made
 

@@ -13,16 +13,16 @@ from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.selector import Belief
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
-# Ranks of an answer that all families believe with a lead, of one that they believe without, and of a valid one.
-CONVINCING, BELIEVED, VALID = 3.0, 2.0, 1.0
+BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe, and of one that is valid
+MAX_PRICE = 1.6  # an answer that is believed with a lead may change so many times the entries of one without
 
 
 class FoundAnswers:
     """The ``n`` best distinct answers per query; the user's classifier decides what is valid, the selector the rest.
 
-    Of the answers that are believed with a lead, the one with the fewest changes is best; where there is none, of those
-    that are believed. Where none is believed, it is the valid one that convinces the least convinced family most; where
-    none is valid, the one nearest to it.
+    Of the answers that are believed, the one with the fewest changes is best; one that is believed with a lead may have
+    more. Where none is believed by all families, it is the valid one that most of them believe, with the fewest
+    changes; where none is valid, the one nearest to it.
 
     Parameters
     ----------
@@ -41,18 +41,19 @@ class FoundAnswers:
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
         self.status = np.full((B, n), "not_found", dtype="<U9")
         self.proba = np.full((B, n, request.info.n_classes), np.nan)
+        self.n_convincing = np.zeros(B, dtype=np.int64)  # proposals that are believed with a lead
 
     def missing(self) -> IntArray:
         """Return the queries that lack a valid answer."""
         return np.flatnonzero((self.rank < VALID).any(1))
 
     def unconvincing(self) -> IntArray:
-        """Return the queries that lack an answer that is believed with a lead."""
+        """Return the queries that lack answers that are believed with a lead."""
         return np.flatnonzero(self.is_unconvincing())
 
     def is_unconvincing(self) -> BoolArray:
-        """Mark the queries that lack an answer that is believed with a lead (batch,)."""
-        return np.asarray((self.rank < CONVINCING).any(1))
+        """Mark the queries that lack answers that are believed with a lead (batch,)."""
+        return (self.n_convincing < self.request.n) | (self.rank < BELIEVED).any(1)
 
     def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
         """Take proposals (rows, time, features) in the data's own units that are better than what was found.
@@ -65,7 +66,8 @@ class FoundAnswers:
         admitted = request.apply_limits(proposal, rows)
         lengths = None if request.lengths is None else request.lengths[rows]
         proba = self.classifier.proba_unchecked(admitted, lengths)
-        rank = self._rank(rows, admitted, proba)
+        rank, convincing = self._rank(rows, admitted, proba)
+        np.add.at(self.n_convincing, rows, convincing)
         if request.n == 1:
             # The best proposal of each query; of equal ones, the first.
             order = np.lexsort((np.arange(len(rows)), -rank, rows))
@@ -78,8 +80,8 @@ class FoundAnswers:
         for i, row in enumerate(rows):
             self._insert(int(row), admitted[i], proba[i], float(rank[i]), status)
 
-    def _rank(self, rows: IntArray, admitted: FloatArray, proba: FloatArray) -> FloatArray:
-        """Return how good proposals are (rows,)."""
+    def _rank(self, rows: IntArray, admitted: FloatArray, proba: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return how good proposals are (rows,), and which are believed with a lead (rows,)."""
         request, target = self.request, self.request.target[rows]
         own = proba[np.arange(len(rows)), target]
         valid = proba.argmax(1) == target
@@ -87,7 +89,10 @@ class FoundAnswers:
         belief = self.ensemble.believe(self.ensemble.standardise(admitted[valid]), wanted)
         share = (admitted != request.X[rows]).mean((1, 2))
         on_device = [torch.as_tensor(values, device=self.ensemble.device) for values in (own, valid, share)]
-        return rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
+        rank = rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
+        convincing = np.zeros(len(rows), dtype=bool)
+        convincing[valid] = belief.convincing.cpu().numpy()
+        return rank, convincing
 
     def _insert(self, row: int, series: FloatArray, proba: FloatArray, rank: float, status: str) -> None:
         """Put one answer in the place of the worst, or of one that changes nearly the same entries."""
@@ -156,7 +161,9 @@ def rank_answers(proba: Tensor, valid: Tensor, belief: Belief, share: Tensor) ->
         Share of entries changed (answers,).
     """
     rank = 0.99 * proba.double()
-    tier = torch.where(belief.convincing, CONVINCING, BELIEVED)
-    margin = VALID + 0.99 * (belief.least_margin.double() + 1) / 2
-    rank[valid] = torch.where(belief.believed, tier + 0.99 * (1 - share[valid].double()), margin)
+    changed = share[valid].double()
+    price = torch.where(belief.convincing, 1.0, MAX_PRICE)
+    n_families = belief.support.shape[1]
+    doubted = VALID + 0.99 * (belief.n_believing.double() + 1 - changed) / (n_families + 1)
+    rank[valid] = torch.where(belief.believed, BELIEVED + 0.99 * (1 - price * changed / MAX_PRICE), doubted)
     return rank

@@ -10,8 +10,6 @@ candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 
 import torch
@@ -22,15 +20,15 @@ from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
 from sparcets.explainers.sparcets.generator import window_mean
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
-from sparcets.training.threads import one_thread_each
+from sparcets.training.threads import threads_for
 
-ROWS = {"cpu": 8, "cuda": 2048}  # rows searched at a time; more are faster for many queries, and slower for one
+ROWS = {"cpu": 6, "cuda": 3072}  # rows searched at a time: those of one query, or of many
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
-STEPS = (0.4, 0.4, 0.35, 0.3, 0.25, 0.2, 0.18, 0.15, 0.12, 0.1)  # by which it then falls or rises, round by round
-LADDER = (-0.45, -0.2, 0.25)  # further shares tried at last, relative to the last one
+STEPS = (0.4, 0.25, 0.15, 0.1)  # by which it then falls or rises, round by round
+LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25)  # further shares tried at last, relative to the last one
 PARTS = 14  # pieces of a feature, at most
 SMOOTHED = 20  # a change is averaged over 1/20 of the series before it is cut
-MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
+MEMORY = 0.6  # of the pieces for what they contributed in earlier rounds
 MAX_WEIGHT = 5.0  # of a head that is far from convinced
 ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
@@ -84,43 +82,44 @@ def search_pieces(
     # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
     # amplifies. So an answer does not depend on the queries that it is searched with.
     n, size = len(starts.x), ROWS[starts.x.device.type]
-    with one_thread_each(n_workers=1) as worker:
-        members = _Members(ensemble, projection, worker, explained_alone=explained_alone)
-        parts = [list(_search_rows(members, starts.part(first, size))) for first in range(0, n, size)]
+    members = _Members(ensemble, projection, explained_alone=explained_alone)
+    with threads_for(size * starts.x[0].numel()):
+        parts = [_search_rows(members, starts.part(first, size)) for first in range(0, n, size)]
     return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
 
 
-def _search_rows(members: _Members, starts: Starts) -> Iterator[Tensor]:
+def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
     """Search all rows at once; see :func:`search_pieces`."""
     x, projection = starts.x, members.projection
     pieces = Pieces(starts.change, projection)
     rate = (RATE_ALONE if len(members.members) == 1 else RATE) * starts.deviates[:, None, None].to(x.dtype)
-    deviation, velocity = torch.zeros_like(x), torch.zeros_like(x)
+    values, velocity = starts.change, torch.zeros_like(x)
     kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
-    weight = None
+    weight, held = None, []
     for step in (*FIRST[1:], *STEPS):
-        gradient, convinced, weight = members.ask(starts, mask * (starts.change + deviation), weight)
-        pieces.credit(gradient * (starts.change + deviation))
+        gradient, convinced, weight = members.ask(starts, mask * values, weight)
+        pieces.credit(gradient * values)
         velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
         needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
-        deviation = (deviation + rate * needed * velocity) * (1 - DECAY)
+        deviation = (values - starts.change + rate * needed * velocity) * (1 - DECAY)
+        values = starts.change + deviation
         kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
         kept = kept.clamp(max=0)
         mask = pieces.keep(kept)
-        yield projection(x, drop_negligible(mask * (starts.change + deviation)))
-    for step in LADDER:
-        mask = pieces.keep(kept + step)
-        yield projection(x, drop_negligible(mask * (starts.change + deviation)))
+        held.append(mask * values)
+    held += [pieces.keep(kept + step) * values for step in LADDER]
+    candidates: Tensor = projection(x.repeat(len(held), 1, 1), drop_negligible(torch.cat(held)))
+    return candidates.chunk(len(held))
 
 
 class _Members:
     """The classifiers to be convinced; see :func:`search_pieces`."""
 
-    def __init__(self, ensemble: Ensemble, projection: Projection, worker: Executor, *, explained_alone: bool) -> None:
-        self.ensemble, self.projection, self.worker = ensemble, projection, worker
-        n = 1 if explained_alone else None
-        self.members, self.heads = ensemble.members()[:n], ensemble.heads()[:n]
-        self.levels = ensemble.levels[: self.heads[-1].stop].log()  # (heads, classes)
+    def __init__(self, ensemble: Ensemble, projection: Projection, *, explained_alone: bool) -> None:
+        self.ensemble, self.projection = ensemble, projection
+        self.members = ensemble.members()[: 1 if explained_alone else None]
+        n_heads = ensemble.heads()[len(self.members) - 1].stop
+        self.levels = ensemble.levels[:n_heads].log()  # (heads, classes)
 
     def ask(self, starts: Starts, delta: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
@@ -135,28 +134,18 @@ class _Members:
             Weights of the heads (heads, rows) in the round before.
         """
         wanted = _log_odds(self.levels[:, starts.target])  # (heads, rows)
-
-        def ask_some(some: slice) -> tuple[Tensor, Tensor, Tensor]:
-            heads = slice(self.heads[some][0].start, self.heads[some][-1].stop)
-            change = delta.clone().requires_grad_()
-            raw = self.ensemble.to_raw(starts.x + self.projection(starts.x, change))
-            log_proba = [target_log_proba(member(raw), starts.target) for member in self.members[some]]
-            odds = _log_odds(torch.cat(log_proba))
-            now = (1 / F.softplus(odds.detach() - wanted[heads])).clamp(max=MAX_WEIGHT)
-            now = now if weight is None else (now + weight[heads]) / 2
-            # The losses of the rows share nothing, so the gradient of their sum is each row's own.
-            (gradient,) = torch.autograd.grad((now * odds).sum(), change)
-            return gradient, odds.detach(), now
-
-        # Networks here, the other families on another core; only one thread calls the user's model.
-        n_networks = 1 + len(self.ensemble.networks)
-        parts = [slice(n_networks)] + ([slice(n_networks, None)] if len(self.members) > n_networks else [])
-        others = [self.worker.submit(ask_some, part) for part in parts[1:]]
-        gradient, odds, now = zip(*(ask_some(parts[0]), *(other.result() for other in others)), strict=True)
-        enough = torch.cat(odds) >= wanted.clamp(max=ENOUGH)
+        change = delta.detach().requires_grad_()
+        raw = self.ensemble.to_raw(starts.x + self.projection(starts.x, change))
+        log_proba = torch.cat([member(raw) for member in self.members])
+        odds = _log_odds(target_log_proba(log_proba, starts.target))
+        now = (1 / F.softplus(odds.detach() - wanted)).clamp(max=MAX_WEIGHT)
+        now = now if weight is None else (now + weight) / 2
+        # The losses of the rows share nothing, so the gradient of their sum is each row's own.
+        (gradient,) = torch.autograd.grad((now * odds).sum(), change)
+        enough = odds >= wanted.clamp(max=ENOUGH)
         n_left = (~enough[1:]).sum(0)
         convinced = enough[0] & (n_left <= (1 if len(enough) > FEW_HEADS else 0))
-        return sum(gradient[1:], gradient[0]), convinced, torch.cat(now)
+        return gradient, convinced, now
 
 
 def _log_odds(log_proba: Tensor) -> Tensor:
@@ -207,9 +196,10 @@ class Pieces:
             shared = score.index_select(2, members).mean(2, keepdim=True)
             score = score.index_copy(2, members, shared.expand(-1, -1, len(members)))
         score = torch.where(self.editable, score, -torch.inf).flatten(1)
-        rank = score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+        order = score.argsort(dim=1, descending=True, stable=True)
         n = (log_share.exp() * self.n_entries + 1e-3).floor()
-        return (rank < n[:, None]).to(log_share.dtype).reshape(self.piece.shape)
+        kept = (torch.arange(score.shape[1], device=score.device) < n[:, None]).to(log_share.dtype)
+        return torch.zeros_like(score).scatter_(1, order, kept).reshape(self.piece.shape)
 
     def _sum(self, values: Tensor) -> Tensor:
         """Return sums over each piece (rows, pieces, features)."""

@@ -15,7 +15,7 @@ from sparcets.seeding import generator
 
 PER_CLASS = 200  # prototypes kept per class, at least
 MAX_ENTRIES = 2**23  # of all prototypes together: the more there are, the nearer is the nearest
-NEAREST = 5  # prototypes tried per query
+NEAREST = 6  # prototypes tried per query
 SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
 
 

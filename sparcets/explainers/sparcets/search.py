@@ -25,11 +25,14 @@ from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank
 from sparcets.explainers.sparcets.selector import BATCH
 from sparcets.training.projection import Projection
 
-# The search starts from real series, by their rank among the nearest, and may deviate from them or not; where no answer
-# is believed, once more from others.
-ATTEMPTS = (((0, True), (1, True), (0, False), (1, False)), ((2, True), (3, True), (4, True)))
+# The search starts from real series, by their rank among the nearest, and may deviate from them or not: for some data
+# the one convinces by fewer changes, for some the other. Where no answer is believed, once more from others.
+ATTEMPTS = (
+    ((0, True), (1, True), (2, True), (0, False), (1, False), (2, False)),
+    ((3, True), (4, True), (5, True), (3, False), (4, False), (5, False)),
+)
 TRIMMED = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
-OFFERED = 4  # candidates of a search that are checked exactly, per answer
+OFFERED = 2  # candidates of a search that are checked exactly, per answer
 SEARCH_BATCH = {"cpu": 64, "cuda": 1024}  # queries searched at a time, which bounds the memory
 
 
@@ -95,32 +98,43 @@ class Search:
                 if len(part) and self.model.searches:
                     self.refine_rows(part, attempt=attempt)
 
-    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> list[Tensor]:
-        """Search for some queries, offer all candidates, and return them (starts * rows, time, features)."""
+    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
+        """Search for some queries, offer what is found, and return it (candidates, rows, time, features)."""
+        found = self.search_rows(rows, attempt=attempt, explained_alone=explained_alone)
+        self.offer_candidates(rows, found)
+        return found
+
+    def search_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
+        """Return the candidates of a search for some queries (candidates, rows, time, features)."""
         changes, deviates = self._starts(rows, attempt)
-        k, device = len(changes), self.x.device
+        k = len(changes)
+        # The starts of one query stand together, so that they are searched together.
         starts = Starts(
-            x=self.x[rows].repeat(k, 1, 1),
-            change=torch.cat(changes),
-            target=self.target[rows].repeat(k),
-            deviates=torch.tensor(deviates, device=device).repeat_interleave(len(rows)),
+            x=self.x[rows].repeat_interleave(k, 0),
+            change=torch.stack(changes, 1).flatten(0, 1),
+            target=self.target[rows].repeat_interleave(k),
+            deviates=torch.tensor(deviates, device=self.x.device).repeat(len(rows)),
         )
-        candidates = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
-        every = self._cut(np.tile(rows, k * len(candidates)), torch.cat(candidates))
-        every = every.reshape(-1, *self.x[rows].shape)  # (candidates, rows, time, features)
-        best = self._choose(rows, every)
-        self._offer(rows, every[best, torch.arange(len(rows), device=device)].flatten(0, 1), "refined", negligible=True)
+        found = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
+        by_start = torch.stack(found).reshape(len(found), len(rows), k, *self.x.shape[1:])
+        return by_start.transpose(1, 2).flatten(0, 1)
+
+    def offer_candidates(self, rows: IntArray, candidates: Tensor) -> None:
+        """Offer the best of the candidates (candidates, rows, time, features) of each query."""
+        n = len(candidates)
+        candidates = self._cut(np.tile(rows, n), candidates.flatten(0, 1)).reshape(candidates.shape)
+        self._offer_best(rows, candidates, OFFERED * self.request.n)
         # The surrogate of a black box may be wrong about all that were chosen.
         missing = np.flatnonzero(np.isin(rows, self.found.missing()))
         if len(missing):
-            self._offer(rows[missing], every[:, missing].flatten(0, 1), "refined", negligible=True)
-        return candidates
+            self._offer(rows[missing], candidates[:, missing].flatten(0, 1), "refined", negligible=True)
 
     @torch.no_grad()
-    def _choose(self, rows: IntArray, candidates: Tensor) -> Tensor:
-        """Return which of the candidates (candidates, rows, time, features) are offered to each query (chosen, rows).
+    def _offer_best(self, rows: IntArray, candidates: Tensor, n: int) -> None:
+        """Offer the best ``n`` of the candidates (candidates, rows, time, features) of each query.
 
-        The ensemble sees them before the limits are applied exactly; so few are checked by the user's classifier.
+        The ensemble sees all of them before the limits are applied exactly, so that the user's classifier is asked
+        about few.
         """
         ensemble, target = self.model.ensemble, self.target[rows]
         made, targets = (self.x[rows] + candidates).flatten(0, 1), target.repeat(len(candidates))
@@ -130,8 +144,9 @@ class Search:
         belief = ensemble.believe(made[valid], targets[valid])
         share = (candidates != 0).flatten(2).float().mean(2).flatten()
         rank = rank_answers(own.gather(1, targets[:, None])[:, 0], valid, belief, share)
-        n = min(len(candidates), OFFERED * self.request.n)
-        return rank.reshape(-1, len(rows)).argsort(dim=0, descending=True, stable=True)[:n]
+        best = rank.reshape(-1, len(rows)).argsort(dim=0, descending=True, stable=True)[:n]
+        chosen = candidates[best, torch.arange(len(rows), device=made.device)]
+        self._offer(rows, chosen.flatten(0, 1), "refined", negligible=True)
 
     def trim(self) -> None:
         """Offer the largest changes of what the search found alone: fewer may be believed as well."""
@@ -141,7 +156,7 @@ class Search:
         delta = self.residual(rows, self.found.series[rows, 0])
         rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
         trimmed = [keep_first(delta, rank, (share * n_changes).long()) for share in TRIMMED]
-        self._offer(rows, torch.cat(trimmed), "refined", negligible=True)
+        self._offer_best(rows, torch.stack(trimmed), 1)
 
     def flip(self) -> None:
         """Offer what convinces the explained classifier alone to the queries that still lack a valid answer."""

@@ -10,12 +10,14 @@ from torch import Tensor
 
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
+from sparcets.training.threads import one_thread_each
 
 NEURAL = "neural"
 # Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
 # doubt: a small lead says less there than the same one among the votes of trees.
-LEAD, LEADS = 0.1, {"convolutions": 0.4}
-BATCH = {"cpu": 256, "cuda": 4096}  # series per pass
+LEAD, LEADS = 0.1, {"convolutions": 0.6}
+BATCH = {"cpu": 16, "cuda": 4096}  # series per pass; on a CPU, as many as fit into its caches
+ELSEWHERE = {"cpu": 1, "cuda": 0}  # families that are asked on another core
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,9 @@ class Belief:
         return self.believed & (self.margin >= self.lead).all(1)
 
     @property
-    def least_margin(self) -> Tensor:
-        """The margin of the least convinced family (batch,); 0 without families."""
-        return self.margin.amin(1) if self.margin.shape[1] else self.margin.new_zeros(len(self.margin))
+    def n_believing(self) -> Tensor:
+        """Number of families whose majority predicts the target (batch,)."""
+        return (self.support > 0.5).sum(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,21 +89,30 @@ class Selector:
         lead = x.new_tensor([LEADS.get(name, LEAD) for name in self.families])
         if not len(x) or not len(lead):
             return Belief(x.new_zeros(len(x), len(lead)), x.new_zeros(len(x), len(lead)), lead)
-        size = BATCH[x.device.type]
-        if len(x) > size:
-            parts = [slice(start, start + size) for start in range(0, len(x), size)]
-            beliefs = [self.ask(x[part], raw[part], target[part]) for part in parts]
-            support, margin = (torch.cat([getattr(b, name) for b in beliefs]) for name in ("support", "margin"))
-            return Belief(support, margin, lead)
-        columns = []
-        if self.networks:
-            votes = [net.log_proba(raw.to(net.device)).to(x.device).float().exp() for net in self.networks]
-            columns.append(_agreement(torch.stack(votes), target))
-        for name in dict.fromkeys(judge.family for judge in self.judges):
-            votes = [judge.votes(x) for judge in self.judges if judge.family == name]
-            columns.append(_agreement(torch.cat(votes), target))
+        parts = [slice(start, start + BATCH[x.device.type]) for start in range(0, len(x), BATCH[x.device.type])]
+        names = dict.fromkeys(judge.family for judge in self.judges)
+
+        def ask_networks() -> tuple[Tensor, Tensor]:
+            votes = [torch.stack([_proba(net, raw[part], x.device) for net in self.networks]) for part in parts]
+            return _agreement(torch.cat(votes, dim=1), target)
+
+        def ask_family(name: str) -> tuple[Tensor, Tensor]:
+            judges = [judge for judge in self.judges if judge.family == name]
+            votes = [torch.cat([judge.votes(x[part]) for judge in judges]) for part in parts]
+            return _agreement(torch.cat(votes, dim=1), target)
+
+        # The first family on another core; networks and the other families here.
+        with one_thread_each(n_workers=1) as worker:
+            others = [worker.submit(ask_family, name) for name in list(names)[: ELSEWHERE[x.device.type]]]
+            columns = [ask_networks()] if self.networks else []
+            rest = [ask_family(name) for name in list(names)[len(others) :]]
+            columns += [other.result() for other in others] + rest
         support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))
         return Belief(support, margin, lead)
+
+
+def _proba(net: TorchClassifier, raw: Tensor, device: torch.device) -> Tensor:
+    return net.log_proba(raw.to(net.device)).to(device).float().exp()
 
 
 def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.arrays import IntArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.explainers.sparcets.families.convolutions import RandomConvolutions
 from sparcets.explainers.sparcets.families.forest import Forest
 from sparcets.explainers.sparcets.families.intervals import IntervalStatistics
@@ -92,7 +92,9 @@ class FamilyClassifier(nn.Module):
             self.register_buffer(f"inputs_{i}", inputs)
 
     @classmethod
-    def fit_member(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
+    def fit_member(
+        cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int, *, scale: FloatArray | None = None
+    ) -> FamilyClassifier:
         """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
 
         Parameters
@@ -105,8 +107,10 @@ class FamilyClassifier(nn.Module):
             Number of classes.
         seed
             Same seed, same classifier.
+        scale
+            Units of the features (features,): their values are so many times the standardised ones.
         """
-        features, values = _draw_features(family, X, seed, sharp=False)
+        features, values = _draw_features(family, X, seed, scale=scale, sharp=False)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         stumps = Stumps.draw(values, seed)
@@ -115,9 +119,11 @@ class FamilyClassifier(nn.Module):
         return cls(family, features, stumps=stumps, ridges=[ridge], forest=forest)
 
     @classmethod
-    def fit_judge(cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int) -> FamilyClassifier:
+    def fit_judge(
+        cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int, *, scale: FloatArray | None = None
+    ) -> FamilyClassifier:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = _draw_features(family, X, seed, sharp=True)
+        features, values = _draw_features(family, X, seed, scale=scale, sharp=True)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         return cls(
@@ -190,9 +196,11 @@ def choose_series(y: IntArray, seed: int) -> IntArray:
     return generator(seed, "series of a family").permutation(len(y))[:MAX_SERIES]
 
 
-def _draw_features(family: str, X: Tensor, seed: int, *, sharp: bool) -> tuple[nn.Module, Tensor]:
+def _draw_features(
+    family: str, X: Tensor, seed: int, *, scale: FloatArray | None, sharp: bool
+) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
-    drawn: nn.Module = FEATURES[family].draw(X, spawn(seed, family), sharp=sharp)
+    drawn: nn.Module = FEATURES[family].draw(X, spawn(seed, family), scale=scale, sharp=sharp)
     with torch.no_grad():
         return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
 

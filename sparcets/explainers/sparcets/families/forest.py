@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.arrays import IntArray
@@ -15,13 +16,19 @@ WIDTH = 0.2  # of a smooth split, in standard deviations of its input
 MAX_FEATURES = 0.1  # share of the inputs tried at every split
 FLOOR = 1e-4  # smallest probability: bounds the logarithm
 FEW_SERIES = 200  # with fewer, leaves may be smaller
+MAX_PATHS = 50_000  # numbers in the paths of a forest, at most: it is faster to walk down a larger one
+# Feature, threshold and width of the ways into the nodes below the root of each tree (trees * ways,), padded to the
+# largest tree; which of them lead to which leaf (trees, leaves, ways); and the values of the leaves
+# (classes, trees * leaves).
+Paths = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 class Forest(nn.Module):
     """Extremely randomised trees over features of series; all trees in one list of nodes, level by level.
 
     The children of the i-th inner node of a level are the nodes i and n + i of the next one, where n is the number of
-    inner nodes of the level; leaves end. So a pass needs one gather per level for all trees together.
+    inner nodes of the level; leaves end. So a pass needs one selection per level for all trees together; and small
+    forests, whose every path fits into a matrix, a single product: they are limited by the number of operations.
 
     Parameters
     ----------
@@ -44,9 +51,10 @@ class Forest(nn.Module):
     width: Tensor
     value: Tensor
     accuracy: Tensor
-    split_feature: Tensor
-    split_threshold: Tensor
-    split_width: Tensor
+    child: Tensor
+    way_feature: Tensor
+    way_threshold: Tensor
+    way_width: Tensor
     leaf_value: Tensor
 
     def __init__(
@@ -65,19 +73,27 @@ class Forest(nn.Module):
         named |= {"width": width, "value": value, "accuracy": accuracy}
         for name, tensor in named.items():
             self.register_buffer(name, tensor)
-        # Per level: positions of inner nodes and leaves within it, and where it starts in the list of nodes.
-        sizes = np.bincount(level.cpu().numpy())
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        self.n_trees, self.n_levels = int(sizes[0]), len(sizes)
-        for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-            splits = inner[start : start + size]
-            self.register_buffer(f"splits_{i}", splits.nonzero()[:, 0], persistent=False)
-            self.register_buffer(f"leaves_{i}", (~splits).nonzero()[:, 0], persistent=False)
-            self.register_buffer(f"nodes_{i}", torch.arange(start, start + size, device=level.device), persistent=False)
-        at_split = {"feature": feature, "threshold": threshold, "width": width}
-        for name, tensor in at_split.items():
-            self.register_buffer(f"split_{name}", tensor[inner], persistent=False)
-        self.register_buffer("leaf_value", value[~inner], persistent=False)
+        self.sizes = [int(n) for n in np.bincount(level.cpu().numpy())]  # of the levels
+        self.n_trees, self.n_levels = self.sizes[0], len(self.sizes)
+        nodes = torch.arange(len(level), device=level.device)
+        children = nodes[:, None].repeat(1, 2)  # a leaf is its own child
+        for part, end in zip(torch.split(nodes, self.sizes), np.cumsum(self.sizes).tolist(), strict=True):
+            splits = part[inner[part]]
+            children[splits] = end + nodes[: 2 * len(splits)].reshape(2, -1).T
+        self.register_buffer("child", children.flatten(), persistent=False)  # left and right of each node
+        # The way into each node below the roots: the split above it, of negative width if the node is on the left.
+        parent, sign = nodes.clone(), torch.ones_like(width)
+        parent[children[inner]], sign[children[inner, 0]] = nodes[inner, None], -1
+        above = parent[self.n_trees :]
+        self.register_buffer("way_feature", feature[above], persistent=False)
+        self.register_buffer("way_threshold", threshold[above], persistent=False)
+        self.register_buffer("way_width", width[above] * sign[self.n_trees :], persistent=False)
+        start = 0
+        for i, part in enumerate(torch.split(above, self.sizes[1:])):  # places in the level above
+            self.register_buffer(f"above_{i}", part - start, persistent=False)
+            start += self.sizes[i]
+        self.register_buffer("leaf_value", value * ~inner[:, None], persistent=False)  # zero for inner nodes
+        self._paths: tuple[tuple[torch.dtype, torch.device], Paths | None] | None = None
 
     @classmethod
     def fit(
@@ -128,36 +144,92 @@ class Forest(nn.Module):
 
     def log_proba(self, inputs: Tensor) -> Tensor:
         """Return log-probabilities (batch, classes), bounded, with gradients through smooth splits."""
-        # The splits of all levels in one pass; then down the levels, what reaches the nodes.
-        right = torch.sigmoid((inputs[:, self.split_feature] - self.split_threshold) / self.split_width)
-        sizes = [len(self.get_buffer(f"splits_{i}")) for i in range(self.n_levels)]
-        goes = zip(torch.split(1 - right, sizes, dim=1), torch.split(right, sizes, dim=1), strict=True)
-        reach, ends = inputs.new_ones(len(inputs), self.n_trees), []
-        for i, (left, right) in enumerate(goes):
-            ends.append(reach[:, self.get_buffer(f"leaves_{i}")])
-            reach = reach[:, self.get_buffer(f"splits_{i}")]
-            reach = torch.cat([reach * left, reach * right], dim=1)
-        total = torch.cat(ends, dim=1) @ self.leaf_value
+        paths = self._all_paths(inputs)
+        total = self._walk(inputs) if paths is None else _follow(inputs, *paths)
         return (total / self.n_trees).clamp_min(FLOOR).log()
+
+    def _walk(self, inputs: Tensor) -> Tensor:
+        """Return the sum of what the trees give (batch, classes), level by level."""
+        # The share of what reaches a node that goes on, for all levels in one pass; then down, what reaches the nodes.
+        goes = torch.sigmoid((_select(inputs, self.way_feature) - self.way_threshold) / self.way_width)
+        reach = [inputs.new_ones(len(inputs), self.n_trees)]
+        for i, part in enumerate(torch.split(goes, self.sizes[1:], dim=1)):
+            # Of two children: two gradients are added up per node, and their order makes no difference.
+            reach.append(reach[-1].index_select(1, self.get_buffer(f"above_{i}")) * part)
+        return torch.cat(reach, dim=1) @ self.leaf_value
+
+    def _all_paths(self, inputs: Tensor) -> Paths | None:
+        """Return the paths to all leaves, kept from pass to pass; None if they are too large."""
+        key = inputs.dtype, inputs.device
+        if self._paths is None or self._paths[0] != key:
+            self._paths = key, self._find_paths(inputs)
+        return self._paths[1]
+
+    def _find_paths(self, inputs: Tensor) -> Paths | None:
+        """Return the paths to all leaves, of the type and on the device of some inputs."""
+        nodes, inner = np.arange(len(self.inner)), self.inner.cpu().numpy()
+        parent = nodes.copy()
+        parent[self.child.cpu().numpy().reshape(-1, 2)[inner]] = nodes[inner, None]
+        tree = nodes
+        for _ in range(self.n_levels):
+            tree = parent[tree]  # up to the roots, which are the first nodes
+        leaf, below = nodes[~inner], nodes[self.n_trees :]
+        # Numbers of leaves, and of nodes below the root, among those of their tree.
+        number, way = np.zeros_like(nodes), np.zeros_like(nodes)
+        number[leaf], way[below] = _numbers(tree[leaf]), _numbers(tree[below])
+        n_leaves, n_ways = int(number.max()) + 1, int(way.max()) + 1
+        if self.n_trees * n_leaves * n_ways > MAX_PATHS:
+            return None
+        leads, at = inputs.new_zeros(self.n_trees, n_leaves, n_ways), leaf
+        for _ in range(self.n_levels - 1):
+            moves = at >= self.n_trees
+            leads[tree[leaf[moves]], number[leaf[moves]], way[at[moves]]] = 1
+            at = parent[at]
+        feature = self.way_feature.new_zeros(self.n_trees, n_ways)
+        threshold, width = inputs.new_zeros(feature.shape), inputs.new_ones(feature.shape)
+        own = tree[below], way[below]
+        feature[own], threshold[own], width[own] = self.way_feature, self.way_threshold, self.way_width
+        value = inputs.new_zeros(self.n_trees, n_leaves, self.value.shape[1])
+        value[tree[leaf], number[leaf]] = self.value[~self.inner]
+        return feature.flatten(), threshold.flatten(), width.flatten(), leads, value.flatten(0, 1).T.contiguous()
 
     @torch.no_grad()
     def votes(self, inputs: Tensor) -> Tensor:
         """Return the class probabilities that each tree gives (batch, trees, classes), by sharp splits."""
-        position = torch.arange(self.n_trees, device=inputs.device).expand(len(inputs), -1)  # within the level
-        final = torch.zeros_like(position)  # node in the list of all nodes
-        open_ = torch.ones_like(position, dtype=torch.bool)
-        for i in range(self.n_levels):
-            splits, nodes = self.get_buffer(f"splits_{i}"), self.get_buffer(f"nodes_{i}")
-            node = nodes[position.clamp(max=len(nodes) - 1)]
-            final = torch.where(open_, node, final)
-            open_ = open_ & self.inner[node]
-            if not len(splits):
-                break
-            rank = torch.zeros(len(nodes), dtype=torch.long, device=inputs.device)
-            rank[splits] = torch.arange(len(splits), device=inputs.device)
-            goes_right = inputs.gather(1, self.feature[node]) > self.threshold[node]
-            position = rank[position.clamp(max=len(nodes) - 1)] + len(splits) * goes_right
-        return self.value[final]
+        series = torch.arange(len(inputs), device=inputs.device).repeat_interleave(self.n_trees) * inputs.shape[1]
+        node = torch.arange(self.n_trees, device=inputs.device).repeat(len(inputs))
+        values = inputs.flatten()
+        # Selecting from lists is the fastest way of indexing.
+        for _ in range(self.n_levels - 1):
+            own = values.index_select(0, series + self.feature.index_select(0, node))
+            goes_right = own > self.threshold.index_select(0, node)
+            node = self.child.index_select(0, torch.add(goes_right, node, alpha=2))
+        return self.value.index_select(0, node).reshape(len(inputs), self.n_trees, -1)
+
+
+def _follow(inputs: Tensor, feature: Tensor, threshold: Tensor, width: Tensor, leads: Tensor, value: Tensor) -> Tensor:
+    """Return the sum of what the trees give (batch, classes), by the paths to their leaves; see ``Paths``."""
+    goes = F.logsigmoid((_select(inputs, feature) - threshold) / width)
+    reach = torch.bmm(leads, goes.T.reshape(len(leads), -1, len(inputs))).exp()  # (trees, leaves, B)
+    return (value @ reach.flatten(0, 1)).T
+
+
+def _select(inputs: Tensor, feature: Tensor) -> Tensor:
+    """Return columns of inputs, some of them several times."""
+    # Selecting is faster, but on a GPU only indexing adds up gradients in an order that is always the same.
+    return inputs[:, feature] if inputs.is_cuda else inputs.index_select(1, feature)
+
+
+def _numbers(group: IntArray) -> IntArray:
+    """Return the number of each item among those of its group.
+
+    >>> _numbers(np.array([3, 1, 3, 3, 1])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order, count = np.argsort(group, kind="stable"), np.bincount(group)
+    numbers = np.empty_like(order)
+    numbers[order] = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+    return numbers
 
 
 def _level_order(trees: list[Any]) -> dict[str, np.ndarray[Any, Any]]:

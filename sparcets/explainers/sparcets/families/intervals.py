@@ -1,17 +1,20 @@
-"""Interval statistics: mean, spread and slope of random intervals, by cumulative sums."""
+"""Interval statistics: mean, spread and slope of random intervals, by products with weights."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.arrays import FloatArray
 from sparcets.seeding import generator
 
 INTERVALS = 400
 SHORTEST = 3  # steps
 SMALLEST_VARIANCE = 1e-6
+# Weights of the steps in the means of the intervals of each channel (channels, time, intervals), in their means and
+# rises (channels, time, 2 * intervals), and the column of each feature in what they make of a series.
+Weights = tuple[Tensor, Tensor, Tensor]
 
 
 class IntervalStatistics(nn.Module):
@@ -31,9 +34,10 @@ class IntervalStatistics(nn.Module):
         super().__init__()
         for name, tensor in {"start": start, "end": end, "channel": channel}.items():
             self.register_buffer(name, tensor)
+        self._weighted: tuple[tuple[int, int, torch.dtype, torch.device], Weights] | None = None
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, sharp: bool = False) -> IntervalStatistics:
+    def draw(cls, X: Tensor, seed: int, *, scale: FloatArray | None = None, sharp: bool = False) -> IntervalStatistics:
         """Draw intervals, short ones as often as long ones; ``X`` (batch, time, features) are training series.
 
         ``sharp`` makes no difference here; see :class:`RandomConvolutions` and :class:`IntervalQuantiles`.
@@ -59,17 +63,33 @@ class IntervalStatistics(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features (batch, 3 * intervals): means, standard deviations, and rises over the interval."""
-        T = x.shape[1]
-        time = torch.linspace(-0.5, 0.5, T, dtype=x.dtype, device=x.device)[None, :, None]
-        n = (self.end - self.start).to(x.dtype)
-        mean, square, product = (self._mean(v, n) for v in (x, x * x, x * time))
-        # Mean and variance of equally spaced times between start and end.
-        middle = (self.start + self.end - 1).to(x.dtype) / 2 / max(1, T - 1) - 0.5
-        variance = (n * n - 1) / 12 / max(1, T - 1) ** 2
-        spread = (square - mean * mean).clamp_min(SMALLEST_VARIANCE).sqrt()
-        slope = (product - mean * middle) / variance.clamp_min(1e-12)
-        return torch.cat([mean, spread, slope * n / max(1, T - 1)], dim=1)
+        in_mean, in_both, columns = self._weights(x)
+        series = x.permute(2, 0, 1).contiguous()  # (F, B, T); batches of other strides are multiplied one by one
+        linear = torch.bmm(series, in_both)
+        mean = linear[:, :, : in_mean.shape[2]]
+        square = torch.bmm(series * series, in_mean)
+        spread = torch.addcmul(square, mean, mean, value=-1).clamp_min(SMALLEST_VARIANCE).sqrt()
+        return torch.cat([linear, spread], dim=2).transpose(0, 1).flatten(1).index_select(1, columns)
 
-    def _mean(self, values: Tensor, n: Tensor) -> Tensor:
-        total = F.pad(values.cumsum(1), (0, 0, 1, 0))  # (B, T + 1, F)
-        return (total[:, self.end, self.channel] - total[:, self.start, self.channel]) / n
+    def _weights(self, x: Tensor) -> Weights:
+        """Return the weights of the steps, kept from pass to pass; channels with fewer intervals have some of zero."""
+        T, n_features = x.shape[1:]
+        key = T, n_features, x.dtype, x.device
+        if self._weighted is None or self._weighted[0] != key:
+            start, end, channel = (v.cpu().numpy() for v in (self.start, self.end, self.channel))
+            # The number of each interval among those of its channel.
+            order, count = np.argsort(channel, kind="stable"), np.bincount(channel, minlength=n_features)
+            number = np.empty(len(channel), dtype=np.int64)
+            number[order] = np.arange(len(channel)) - np.repeat(np.cumsum(count) - count, count)
+            n, size = (end - start)[:, None], int(count.max())
+            time = np.arange(T)
+            inside = (time >= start[:, None]) & (time < end[:, None])
+            # The rise is n times the slope, by least squares; that of a single step is zero.
+            rise = inside * (time - (start + end - 1)[:, None] / 2) * 12 / np.maximum(1, n * n - 1)
+            weight = np.zeros((n_features, T, 2 * size))  # means, then rises
+            weight[channel, :, number], weight[channel, :, size + number] = inside / n, rise
+            first = channel * 3 * size + number
+            columns = np.concatenate([first, first + 2 * size, first + size])
+            both = torch.as_tensor(weight).to(x)
+            self._weighted = key, (both[:, :, :size].contiguous(), both, torch.as_tensor(columns).to(x.device))
+        return self._weighted[1]

@@ -8,16 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.arrays import IntArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.seeding import generator
 
 PARTS = (1, 2, 4, 8)  # a series is cut into so many parts, and again shifted by half a part
 SHORTEST = 3  # steps
 VALUES = 6  # sorted values kept per interval, at most
 MAX_FEATURES = 8000
+PLACE = 2**29 - 1  # the low bits of a double, which are zero if it was a single
 # Intervals of equal length are sorted together: the places of their values (intervals * channels, length) in the
-# flattened views, and the ranks to keep, for each length; and the order of the columns by interval.
-Layout = tuple[list[tuple[Tensor, Tensor]], Tensor]
+# flattened views, and the ranks to keep, for each length; and the order of the columns by interval, None if they are
+# in that order.
+Groups = list[tuple[Tensor, Tensor]]
+Layout = tuple[Groups, Tensor | None]
 
 
 class IntervalQuantiles(nn.Module):
@@ -47,7 +50,7 @@ class IntervalQuantiles(nn.Module):
         self._laid_out: tuple[tuple[int, torch.device], Layout] | None = None
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, sharp: bool = False) -> IntervalQuantiles:
+    def draw(cls, X: Tensor, seed: int, *, scale: FloatArray | None = None, sharp: bool = False) -> IntervalQuantiles:
         """Lay out the intervals; ``X`` (batch, time, features) are training series.
 
         With many channels, each interval is taken of a random subset of them, which bounds the number of features.
@@ -57,12 +60,16 @@ class IntervalQuantiles(nn.Module):
         --------
         >>> X = torch.randn(5, 40, 2, generator=torch.Generator().manual_seed(0))
         >>> IntervalQuantiles.draw(X, seed=0)(X).shape
-        torch.Size([5, 522])
+        torch.Size([5, 534])
         """
         rng = generator(seed, "interval quantiles")
         T, n_features = X.shape[1:]
-        lengths = [T, T - 1, T - 2] + ([T // 2 + 1] if sharp else [])
-        found = [(view, *span) for view, length in enumerate(lengths) if length > 0 for span in _spans(length)]
+        # Parts of one length in all views, so that few lengths have to be sorted; the spectrum is half as long.
+        shortest = max(1, T - 2)
+        found = [(view, *span) for view, n in enumerate([T, T - 1, T - 2]) if n > 0 for span in _spans(n, shortest)]
+        if sharp:
+            found += [(3, *span) for span in _spans(T // 2 + 1, (shortest + 1) // 2)]
+        found.sort(key=lambda interval: interval[2] - interval[1])  # in the order of the groups, see _layout
         n_values = sum(min(VALUES, max(1, (end - start) // 2)) for _, start, end in found)
         n_channels = max(1, min(n_features, MAX_FEATURES // max(1, n_values)))
         channels = [np.sort(rng.permutation(n_features)[:n_channels]) for _ in found]
@@ -80,17 +87,26 @@ class IntervalQuantiles(nn.Module):
         if self.n_views > 3:
             views.append(torch.fft.rfft(series, dim=2, norm="ortho").abs())
         values = torch.cat(views, dim=2).flatten(1)
-        # A sorted value is one of the values: sorting finds its place, and its gradient needs no more than that.
+        groups, columns = self._layout(x.shape[1], x.device)
+        if not (torch.is_grad_enabled() and values.requires_grad):
+            found = torch.cat(_kept(values.detach(), groups), dim=1)
+            return found if columns is None else found[:, columns]
+        # A sorted value is one of the values: sorting finds its place, and its gradient needs no more than that. The
+        # place travels in the low bits of the value, because sorting is several times faster than finding an order.
         with torch.no_grad():
-            groups, columns = self._layout(x.shape[1], x.device)
-            places = []
-            for spans, kept in groups:
-                order = values[:, spans].argsort(dim=2)[:, :, kept]  # (B, spans, kept)
-                places.append(spans.expand(len(x), -1, -1).gather(2, order).flatten(1))
+            number = torch.arange(values.numel(), device=x.device).view_as(values)
+            marked = values.float().double().view(torch.int64) | number
+            kept = _kept(marked.view(torch.float64), groups)
+            places = torch.cat(kept, dim=1).view(torch.int64) & PLACE
+        flat = values.flatten()
         if x.is_cuda:
             # A value occurs once in each group, so that no two threads add to one gradient in an order of their own.
-            return torch.cat([values.gather(1, place) for place in places], dim=1).index_select(1, columns)
-        return values.gather(1, torch.cat(places, dim=1)[:, columns])
+            parts = torch.split(places, [part.shape[1] for part in kept], dim=1)
+            found = torch.cat([flat.index_select(0, part.flatten()).view_as(part) for part in parts], dim=1)
+            return found if columns is None else found.index_select(1, columns)
+        if columns is not None:
+            places = places[:, columns]
+        return flat.index_select(0, places.flatten()).view_as(places)
 
     def _layout(self, T: int, device: torch.device) -> Layout:
         """Return where the values of the intervals lie, kept from pass to pass."""
@@ -107,8 +123,20 @@ class IntervalQuantiles(nn.Module):
                 groups.append((torch.as_tensor(first + np.arange(n)).to(device), torch.as_tensor(kept).to(device)))
                 interval.append(np.repeat(own, channels.shape[1] * k))
             columns = np.argsort(np.concatenate(interval), kind="stable")
-            self._laid_out = (T, device), (groups, torch.as_tensor(columns).to(device))
+            in_order = bool((np.diff(columns) == 1).all())
+            self._laid_out = (T, device), (groups, None if in_order else torch.as_tensor(columns).to(device))
         return self._laid_out[1]
+
+
+def _kept(values: Tensor, groups: Groups) -> list[Tensor]:
+    """Return the values of the kept ranks of each group of intervals (batch, intervals * channels * ranks)."""
+    if values.is_cuda:
+        return [values[:, spans].sort(dim=2).values[:, :, ranks].flatten(1) for spans, ranks in groups]
+    own = values.numpy()  # NumPy takes and sorts short rows several times faster
+    return [
+        torch.from_numpy(np.sort(own.take(spans.numpy(), axis=1), axis=2).take(ranks.numpy(), axis=2)).flatten(1)
+        for spans, ranks in groups
+    ]
 
 
 def _groups(start: IntArray, length: IntArray, *, disjoint: bool) -> Iterator[tuple[int, IntArray]]:
@@ -129,17 +157,19 @@ def _groups(start: IntArray, length: IntArray, *, disjoint: bool) -> Iterator[tu
             left = np.setdiff1d(left, taken)
 
 
-def _spans(length: int) -> list[tuple[int, int]]:
-    """Return the parts of a series of some length, and the same shifted by half a part.
+def _spans(length: int, longest: int) -> list[tuple[int, int]]:
+    """Return parts of a series of some length, each overlapping half of the next; the first is ``longest`` steps.
 
-    >>> _spans(8)
-    [(0, 8), (0, 4), (4, 8), (2, 6)]
+    >>> _spans(8, 8)
+    [(0, 8), (0, 4), (2, 6), (4, 8)]
+    >>> _spans(9, 7)
+    [(1, 8), (0, 4), (2, 6), (5, 9)]
     """
     spans: list[tuple[int, int]] = []
     for parts in PARTS:
-        edges = np.linspace(0, length, parts + 1).round().astype(int)
-        middles = (edges[:-1] + edges[1:]) // 2
-        spans += [*zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
-        spans += [*zip(middles[:-1].tolist(), middles[1:].tolist(), strict=True)]
-    long_enough = [span for span in spans if span[1] - span[0] >= min(SHORTEST, max(1, length))]
-    return long_enough or [(0, length)]
+        size, number = -(-longest // parts), 2 * parts - 1
+        if size < min(SHORTEST, longest):
+            break
+        starts = (length - size) * (np.arange(number) + 0.5 * (number == 1)) / max(1, number - 1)
+        spans += [(start, start + size) for start in starts.astype(int).tolist()]
+    return spans

@@ -57,15 +57,19 @@ def test_convolutions_have_linear_heads_and_the_other_families_trees(fitted, kin
     assert n_heads == fitted.n_heads == (several if family == "convolutions" else 2 if role == "member" else 1)
     assert (fitted.forest is None) == (family == "convolutions")
     if role == "judge":
-        assert n_voters % 2 and n_voters > 2  # an odd number, so that there is a majority
+        assert n_voters == (SHARP_SETS if family == "convolutions" else 5)  # linear heads, or small forests
 
 
-def test_gradients_reach_the_series(fitted):
+def test_gradients_reach_the_series_except_through_sharp_counts(fitted, kind):
     x = NEW[:4].clone().requires_grad_(True)
-    for head in fitted(x):
+    assert not fitted.votes(x).requires_grad
+    log_proba = fitted(x)
+    if kind == ("judge", "convolutions"):
+        assert not log_proba.requires_grad
+        return
+    for head in log_proba:
         (gradient,) = torch.autograd.grad(head[:, 1].sum(), x, retain_graph=True)
         assert torch.isfinite(gradient).all() and (gradient != 0).flatten(1).any(1).all()
-    assert not fitted.votes(x).requires_grad
 
 
 def test_arrays_and_back_bit_for_bit(fitted):
@@ -82,6 +86,21 @@ def test_arrays_and_back_bit_for_bit(fitted):
 def test_one_seed_gives_the_same_classifier_and_another_does_not(fitted, kind):
     assert torch.equal(fit(*kind)(NEW), fitted(NEW))
     assert not torch.equal(fit(*kind, seed=1)(NEW), fitted(NEW))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_units_of_the_features_change_every_other_head_of_convolutions(role):
+    scale = np.array([1.0, 50.0, 1.0, 1.0], dtype=np.float32)
+    plain, scaled = (ROLES[role]("convolutions", X, Y, 3, 0, scale=s) for s in (None, scale))
+    same = [torch.equal(one, other) for one, other in zip(plain(NEW), scaled(NEW), strict=True)]
+    assert same == [i % 2 == 0 for i in range(len(same))]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("family", [name for name in FEATURES if name != "convolutions"])
+def test_trees_do_not_depend_on_the_units_of_the_features(role, family):
+    scale = np.array([1.0, 50.0, 1.0, 1.0], dtype=np.float32)
+    assert torch.equal(ROLES[role](family, X, Y, 3, 0, scale=scale)(NEW), fit(role, family)(NEW))
 
 
 def test_a_class_without_series_is_never_predicted(kind):

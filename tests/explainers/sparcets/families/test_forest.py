@@ -48,8 +48,8 @@ def test_every_tree_votes_as_in_scikit_learn(grown, kind):
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_smooth_splits_become_the_votes_as_they_narrow(kind):
-    forest = fit(kind)
-    forest.split_width.fill_(1e-7)
+    tensors = fit(kind).state_dict()
+    forest = Forest(**tensors | {"width": torch.full_like(tensors["width"], 1e-7)})
     mean = forest.votes(NEW).mean(1)
     torch.testing.assert_close(forest.log_proba(NEW), mean.clamp_min(FLOOR).log(), atol=1e-4, rtol=0)
 
@@ -58,12 +58,33 @@ def test_probabilities_add_up_to_one():
     torch.testing.assert_close(fit().log_proba(NEW).exp().sum(1), torch.ones(200), atol=3 * FLOOR, rtol=0)
 
 
-def test_gradients_are_those_of_finite_differences():
+@pytest.mark.parametrize("max_paths", [0, 10**7])
+def test_gradients_are_those_of_finite_differences(monkeypatch, max_paths):
+    monkeypatch.setattr("sparcets.explainers.sparcets.families.forest.MAX_PATHS", max_paths)
     forest = fit().double()
     inputs = NEW[:3].double().requires_grad_(True)
     assert torch.autograd.gradcheck(forest.log_proba, inputs)
     (gradient,) = torch.autograd.grad(forest.log_proba(inputs)[:, 1].sum(), inputs)
     assert (gradient != 0).any(1).all()
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_walking_and_following_paths_give_the_same(monkeypatch, kind):
+    results = []
+    for max_paths in (0, 10**7):
+        monkeypatch.setattr("sparcets.explainers.sparcets.families.forest.MAX_PATHS", max_paths)
+        inputs = NEW.clone().requires_grad_(True)
+        log_proba = fit(kind).log_proba(inputs)
+        log_proba[:, 1].sum().backward()
+        results.append((log_proba.detach(), inputs.grad))
+    torch.testing.assert_close(results[0], results[1], atol=1e-5, rtol=1e-4)
+
+
+def test_paths_follow_the_type_of_the_inputs():
+    forest = fit()
+    before = forest.log_proba(NEW)
+    assert forest.double().log_proba(NEW.double()).dtype == torch.float64
+    assert torch.equal(forest.float().log_proba(NEW), before)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e30])

@@ -24,6 +24,12 @@ def test_mean_standard_deviation_and_rise_by_numpy():
         np.testing.assert_allclose(features[:, 2, i], per_step * (end - start), atol=1e-6)
 
 
+def test_single_precision_is_enough():
+    module = IntervalStatistics.draw(X, seed=0)
+    torch.testing.assert_close(module(X.float()).double(), module(X), atol=1e-3, rtol=1e-4)
+    torch.testing.assert_close(module(X[:2]), module(X)[:2])
+
+
 def test_intervals_lie_within_the_series_and_use_every_channel_about_equally_often():
     module = IntervalStatistics.draw(X, seed=0)
     length = module.end - module.start

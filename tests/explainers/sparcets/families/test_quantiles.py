@@ -77,3 +77,28 @@ def test_gradients_are_those_of_finite_differences():
     module = IntervalQuantiles.draw(X, seed=0)
     weight = torch.randn(module(X).shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(lambda x: module(x) @ weight, X.clone().requires_grad_(True))
+
+
+def test_gradients_go_to_one_of_equal_values():
+    module = IntervalQuantiles.draw(X, seed=0)
+    series = X.float().round().requires_grad_(True)  # many values are equal
+    features = module(series)
+    torch.testing.assert_close(features.detach(), module(series.detach()))
+    (gradient,) = torch.autograd.grad(features[:, module.view.repeat_interleave(_n_values(module)) == 0].sum(), series)
+    assert gradient.sum() == 4 * (_n_values(module) * (module.view == 0)).sum()
+
+
+def _n_values(module):
+    """Return the number of values of each interval, for all channels."""
+    kept = ((module.end - module.start) // 2).clamp(1, VALUES)
+    return kept * module.channels.shape[1]
+
+
+@pytest.mark.parametrize(("sharp", "most"), [(False, 4), (True, 5)])
+@pytest.mark.parametrize("n_steps", [50, 61, 100])
+def test_few_lengths_cover_all_steps(n_steps, sharp, most):
+    module = IntervalQuantiles.draw(torch.zeros(1, n_steps, 1), seed=0, sharp=sharp)
+    assert len((module.end - module.start).unique()) <= most
+    for view, length in enumerate([n_steps, n_steps - 1, n_steps - 2, n_steps // 2 + 1][: 4 if sharp else 3]):
+        steps = {step for own, start, end in intervals(module) if own == view for step in range(start, end)}
+        assert steps == set(range(length))
