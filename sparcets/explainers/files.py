@@ -21,7 +21,7 @@ from sparcets.training.callbacks import history_from_plain, history_to_plain
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-FORMAT = 4  # raised whenever the layout of the folder changes
+FORMAT = 5  # raised whenever the layout of the folder changes
 HEADER, ARRAYS = "explainer.json", "arrays.safetensors"
 DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, safetensors.SafetensorError)
 

@@ -135,7 +135,7 @@ def other_arrays(folder):
         (other_arrays, r"damaged explainer: ValueError: series of shape \(30, 5, 4\) do not fit 8 steps, 4 features"),
         (
             lambda f: rewrite(f, lambda h: h.update(format=1)),
-            r"format 1, .* reads format 4. Fit and save it again.$",
+            r"format 1, .* reads format 5. Fit and save it again.$",
         ),
         (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),

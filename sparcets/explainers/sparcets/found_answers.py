@@ -162,8 +162,8 @@ def rank_answers(proba: Tensor, valid: Tensor, belief: Belief, share: Tensor) ->
     """
     rank = 0.99 * proba.double()
     changed = share[valid].double()
-    price = torch.where(belief.convincing, 1.0, MAX_PRICE)
+    paid = torch.where(belief.convincing, changed / MAX_PRICE, changed)
     n_families = belief.support.shape[1]
     doubted = VALID + 0.99 * (belief.n_believing.double() + 1 - changed) / (n_families + 1)
-    rank[valid] = torch.where(belief.believed, BELIEVED + 0.99 * (1 - price * changed / MAX_PRICE), doubted)
+    rank[valid] = torch.where(belief.believed, BELIEVED + 0.99 * (1 - paid), doubted)
     return rank

@@ -22,7 +22,7 @@ from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
 
-ROWS = {"cpu": 6, "cuda": 3072}  # rows searched at a time: those of one query, or of many
+ROWS = {"cpu": 6, "cuda": 6144}  # rows searched at a time: those of one query, or of many
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
 STEPS = (0.4, 0.25, 0.15, 0.1)  # by which it then falls or rises, round by round
 LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25)  # further shares tried at last, relative to the last one

@@ -33,7 +33,7 @@ ATTEMPTS = (
 )
 TRIMMED = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
 OFFERED = 2  # candidates of a search that are checked exactly, per answer
-SEARCH_BATCH = {"cpu": 64, "cuda": 1024}  # queries searched at a time, which bounds the memory
+SEARCH_BATCH = {"cpu": 64, "cuda": 2048}  # queries searched at a time, which bounds the memory
 
 
 def answer(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:

@@ -38,14 +38,14 @@ def default_sizes(n_series: int, n_features: int, *, on_gpu: bool) -> ModelSizes
     Examples
     --------
     >>> [default_sizes(n, 12, on_gpu=False).steps for n in (40, 1_580, 14_080)]
-    [510, 895, 1500]
+    [510, 895, 1100]
     >>> default_sizes(14_080, 12, on_gpu=True)
     ModelSizes(hidden=32, layers=6, batch_size=128, steps=1800)
     """
     if on_gpu and n_series >= MANY_SERIES:
         hidden, layers = (16, 4) if n_features > MANY_FEATURES else (32, 6)
         return ModelSizes(hidden, layers, batch_size=128, steps=1800)
-    steps = min(1500, 500 + n_series // 4)
+    steps = min(1100, 500 + n_series // 4)
     return ModelSizes(hidden=16, layers=4, batch_size=32, steps=steps)
 
 

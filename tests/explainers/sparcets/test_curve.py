@@ -1,6 +1,7 @@
 """How belief falls as fewer entries change: at fit on held-out series, and for each answer on request."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets import search as search_module
 from sparcets.explainers.sparcets.curve import CAPS, NO_POINT, SHARES, measure_curve, measure_search
 from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.search import ATTEMPTS, Search
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
@@ -88,6 +90,23 @@ def test_the_search_is_measured_at_every_cap(model):
     assert [p.log_sparsity_weight for p in points] == pytest.approx([-math.log(cap) for cap in CAPS])
     assert all(p.changed <= cap for p, cap in zip(points, CAPS, strict=True))
     assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
+
+
+def test_one_search_serves_every_cap(model, searched):
+    points = measure_search(model(MeanModule()), CLASSIFIER, request(X[Y != 1][:5]), 4)
+    assert searched == [5 * len(ATTEMPTS[0])]
+    assert [p.changed for p in points] == pytest.approx([math.floor(48 * cap) / 48 for cap in CAPS])
+
+
+def test_every_cap_gives_what_a_search_of_its_own_would(model):
+    asked, built, rows = request(X[Y != 1][:5]), model(MeanModule()), np.arange(5)
+    for point, cap in zip(measure_search(built, CLASSIFIER, asked, 4), CAPS, strict=True):
+        capped = replace(asked, at_most=np.full(5, math.floor(48 * cap)))
+        search = Search(capped, built, CLASSIFIER, NO_POINT)
+        search.refine_rows(rows)
+        series = search.found.series[:, 0]
+        assert point.valid == pytest.approx((CLASSIFIER.predict(series) == 1).mean())
+        assert point.changed == pytest.approx((series != asked.X).mean())
 
 
 def test_without_held_out_queries_there_is_one_empty_point(model):

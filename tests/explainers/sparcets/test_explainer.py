@@ -52,7 +52,7 @@ def assert_same(a, b):
 def fitted(_short_epochs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MIN_BATCHES", sizing.MIN_BATCHES)
-        return build("train.epochs=12").fit(X, Y)
+        return build("train.epochs=20").fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_the_trade_off_is_measured_and_part_of_the_history(fitted):
     for p in points:
         assert 0 <= p.valid <= 1 and 0 <= p.transfer <= 1 and 0 < p.changed <= 1
     assert fitted.history_["trade_off_changed"] == [p.changed for p in points]
-    assert len(fitted.history_["generator"]) == 12
+    assert len(fitted.history_["generator"]) == 20
     assert {"adversarial", "classification", "sparsity", "discriminator", "valid"} <= set(fitted.history_)
 
 
@@ -173,7 +173,7 @@ def test_the_trade_off_of_a_search_is_measured_too(searching):
 
 def test_the_summary_says_what_was_fitted_and_how_good_it_is(fitted, searching):
     assert build().summary() == "Explainer: not fitted yet."
-    for explainer, how in ((fitted, "A generator, trained for 12 epochs, answers"), (searching, "A search answers")):
+    for explainer, how in ((fitted, "A generator, trained for 20 epochs, answers"), (searching, "A search answers")):
         text, chosen = explainer.summary(), best_point(explainer.trade_off_)
         assert how in text and f"valid for {chosen.valid:.2f} of the queries" in text
         assert f"models of other kinds: {', '.join(explainer._model.ensemble.selector.families)}." in text

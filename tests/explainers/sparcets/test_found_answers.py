@@ -1,4 +1,6 @@
-"""FoundAnswers: believed answers with few changes first, then those that convince most, and reasons where none is."""
+"""FoundAnswers: believed answers with few changes first, then what most families believe, and reasons where none is."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +8,8 @@ import torch
 
 import sparcets as sp
 from sparcets.explainers.request import Request
-from sparcets.explainers.sparcets.found_answers import FoundAnswers
+from sparcets.explainers.sparcets.found_answers import BELIEVED, MAX_PRICE, VALID, FoundAnswers, rank_answers
+from sparcets.explainers.sparcets.selector import Belief, Selector
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -25,9 +28,20 @@ class LastFeature(torch.nn.Module):
         return torch.stack([0 * x[:, 0, 0], x[..., 3].mean(1), 0 * x[:, 0, 0]], dim=1)
 
 
+class HighStep:
+    """A family that believes a series to be of class 1 where one step of the last feature is very high."""
+
+    def __init__(self, step):
+        self.family, self.step = f"step {step}", step
+
+    def votes(self, x):
+        high = x[None, :, self.step, 3] > 5
+        return torch.stack([~high, high, torch.zeros_like(high)], dim=2).float()
+
+
 @pytest.fixture
 def candidates(build_ensemble):
-    def build(*, n=1, at_most=None, judges=(CLASSIFIER,), **constraints):
+    def build(*, n=1, at_most=None, judges=(CLASSIFIER,), families=(), **constraints):
         request = Request(
             X=QUERIES,
             target=np.ones(3, dtype=np.int64),
@@ -37,7 +51,10 @@ def candidates(build_ensemble):
             n=n,
             info=INFO,
         )
-        return FoundAnswers(request, CLASSIFIER, build_ensemble(INFO, [CLASSIFIER], judges))
+        ensemble = build_ensemble(INFO, [CLASSIFIER], judges)
+        if families:
+            ensemble = replace(ensemble, selector=Selector(networks=[], judges=families))
+        return FoundAnswers(request, CLASSIFIER, ensemble)
 
     return build
 
@@ -49,6 +66,23 @@ def lifted(size, *, steps=12, last=0.0, also=0):
     series[..., 3] += np.float32(last)
     series[:, :also, 3] += 1
     return series
+
+
+def doubtful(steps, high):
+    """Return the queries with feature 1 lifted at the first steps, and the last feature very high at some."""
+    series = lifted(40.0, steps=steps)
+    series[:, list(high), 3] += 100.0
+    return series
+
+
+def led(steps, mean):
+    """Return the queries with feature 1 lifted at the first steps, and a given mean of the last, by one change more."""
+    series = lifted(40.0, steps=steps)
+    series[:, 0, 3] += 12 * (mean - series[..., 3].mean(1))
+    return series
+
+
+NARROW, CLEAR = 0.1, 1.5  # means of the last feature that LastFeature believes without and with a lead
 
 
 def test_valid_proposals_are_taken_by_the_classifier_s_own_prediction(candidates):
@@ -77,15 +111,66 @@ def test_of_the_believed_the_one_with_the_fewest_changes_is_best(candidates):
     assert np.array_equal(found.answers().counterfactual, few)
 
 
-def test_of_the_unbelieved_the_most_convincing_is_best_however_many_changes_it_has(candidates):
+@pytest.mark.parametrize(("n_steps", "best"), [(6, "clear"), (8, "narrow")])
+@pytest.mark.parametrize("clear_first", [True, False])
+def test_an_answer_with_a_lead_may_have_somewhat_more_changes_than_one_without(candidates, n_steps, best, clear_first):
     found = candidates(judges=[LastFeature()])
-    for last in (-1.0, -0.4, -0.7):
-        found.offer(EACH, lifted(10.0, last=last), f"by {last}")
-    found.offer(EACH, lifted(40.0, steps=2, last=-2.0), "few")
-    assert (found.answers().status == "by -0.4").all()
+    offers = [(led(n_steps, CLEAR), "clear"), (led(4, NARROW), "narrow")]  # 7 or 9 changes, and 5: times 1.6 it is 8
+    for proposal, status in offers if clear_first else offers[::-1]:
+        found.offer(EACH, proposal, status)
+    assert found.answers().status.tolist() == [best] * 3
+    assert (found.rank >= BELIEVED).all() and not len(found.unconvincing())
+
+
+def test_of_answers_without_a_lead_the_one_with_the_fewest_changes_is_best(candidates):
+    found = candidates(judges=[LastFeature()])
+    for n_steps in (6, 3, 4):
+        found.offer(EACH, led(n_steps, NARROW), f"{n_steps}")
+    assert found.answers().status.tolist() == ["3"] * 3 and (found.rank >= BELIEVED).all()
     assert found.unconvincing().tolist() == [0, 1, 2] and not len(found.missing())
-    found.offer(EACH, lifted(10.0, last=2.0), "believed")
-    assert (found.answers().status == "believed").all() and not len(found.unconvincing())
+
+
+def test_of_the_unbelieved_the_one_that_most_families_believe_is_best_then_the_one_with_the_fewest_changes(candidates):
+    found = candidates(families=[HighStep(step) for step in range(3)])
+    offers = [
+        (doubtful(3, []), "none", "none"),
+        (doubtful(2, []), "fewer", "fewer"),
+        (doubtful(12, [1]), "one", "one"),  # one family outweighs any number of changes
+        (doubtful(2, []), "again", "one"),
+        (doubtful(12, [0, 2]), "two", "two"),
+        (doubtful(2, [0]), "few", "two"),
+        (doubtful(6, [0, 1]), "other", "other"),  # two other families, by fewer changes
+        (doubtful(7, [0, 2]), "more", "other"),
+    ]
+    for proposal, status, best in offers:
+        found.offer(EACH, proposal, status)
+        assert found.answers().status.tolist() == [best] * 3
+    assert found.unconvincing().tolist() == [0, 1, 2] and not len(found.missing())
+    found.offer(EACH, doubtful(12, [0, 1, 2]), "all")
+    assert (found.answers().status == "all").all() and not len(found.unconvincing())
+
+
+def test_convincing_proposals_are_counted_whether_they_are_taken_or_not(candidates):
+    found = candidates(judges=[LastFeature()])
+    found.offer(EACH, led(2, NARROW), "narrow")
+    assert found.n_convincing.tolist() == [0, 0, 0] and found.unconvincing().tolist() == [0, 1, 2]
+    found.offer(np.array([0, 2, 2]), np.concatenate([led(12, CLEAR)[[0, 2]], led(11, CLEAR)[[2]]]), "clear")
+    assert found.answers().status.tolist() == ["narrow"] * 3  # 3 changes against 12 and more
+    assert found.n_convincing.tolist() == [1, 0, 2] and found.unconvincing().tolist() == [1]
+    found.offer(EACH, lifted(0.0, last=3.0), "rejected")  # convincing to the judge, but not valid
+    assert found.n_convincing.tolist() == [1, 0, 2] and found.unconvincing().tolist() == [1]
+
+
+def test_of_several_answers_as_many_must_be_convincing(candidates):
+    found = candidates(n=2, judges=[LastFeature()])
+    apart = QUERIES.copy()
+    apart[:, 6:, 1] += 40.0
+    apart[:, 0, 3] += 12 * (CLEAR - apart[..., 3].mean(1))
+    found.offer(EACH[:2], led(6, CLEAR)[:2], "first")
+    found.offer(EACH[:2], led(6, CLEAR)[:2], "first")  # twice the same is one answer
+    assert found.unconvincing().tolist() == [0, 1, 2]
+    found.offer(EACH[:1], apart[:1], "second")
+    assert found.unconvincing().tolist() == found.missing().tolist() == [1, 2]
 
 
 def test_what_the_classifier_rejects_is_worse_than_anything_it_accepts(candidates):
@@ -191,3 +276,52 @@ def test_nothing_offered_is_nothing_found(candidates):
     found.offer(np.array([], dtype=np.int64), np.zeros((0, 12, 4), dtype=np.float32), "generated")
     answers = found.answers()
     assert np.array_equal(answers.counterfactual, QUERIES) and (answers.status == "not_found").all()
+
+
+# Ranks by hand.
+
+
+def rank(*, proba=1.0, valid=True, support=(1.0, 1.0), margin=(0.5, 0.5), share=0.5):
+    """Return the rank of one answer that two families, who want leads of 0.1 and 0.3, are asked about."""
+    kept = slice(int(valid))
+    lead = torch.tensor([0.1, 0.3])[: len(support)]
+    belief = Belief(torch.tensor([support])[kept], torch.tensor([margin])[kept], lead)
+    ranks = rank_answers(torch.tensor([proba]), torch.tensor([valid]), belief, torch.tensor([share]))
+    return ranks.item()
+
+
+def test_ranks_of_believed_answers_by_hand():
+    assert rank(share=0.32) == pytest.approx(BELIEVED + 0.99 * (1 - 0.32 / MAX_PRICE))
+    for margin in ((0.05, 0.5), (0.5, 0.2)):  # one family without its lead
+        assert rank(margin=margin, share=0.2) == pytest.approx(BELIEVED + 0.99 * 0.8)
+        assert rank(margin=margin, share=1.0) == pytest.approx(BELIEVED)
+    few = rank(margin=(0.05, 0.5), share=0.2)
+    assert rank(share=0.99 * MAX_PRICE * 0.2) > few > rank(share=1.01 * MAX_PRICE * 0.2)
+    assert rank(support=(), margin=(), share=0.5) == pytest.approx(BELIEVED + 0.99 * (1 - 0.5 / MAX_PRICE))
+
+
+def test_ranks_of_unbelieved_answers_by_hand():
+    assert rank(support=(1.0, 0.5), share=0.4) == pytest.approx(VALID + 0.99 * 1.6 / 3)
+    assert rank(support=(0.2, 0.5), share=0.4) == pytest.approx(VALID + 0.99 * 0.6 / 3)
+    assert rank(support=(0.2, 1.0), share=0.4) == rank(support=(0.6, 0.0), margin=(0.0, -0.9), share=0.4)
+
+
+def test_answers_that_are_believed_valid_or_neither_do_not_mix():
+    ladder = [
+        rank(valid=False, proba=0.1, share=0.01),
+        rank(valid=False, proba=1.0, share=0.01),
+        rank(support=(0.0, 0.0), proba=0.4, share=1.0),
+        rank(support=(0.0, 0.0), share=0.01),
+        rank(support=(1.0, 0.5), share=0.9),
+        rank(support=(0.5, 1.0), share=0.01),
+        rank(margin=(0.0, 0.0), share=0.9),
+        rank(share=1.0),
+        rank(margin=(0.0, 0.0), share=0.01),
+        rank(share=0.01),
+    ]
+    assert ladder == sorted(ladder) and len(set(ladder)) == len(ladder)
+    assert ladder[1] < VALID <= ladder[2] and ladder[5] < BELIEVED <= ladder[6] and ladder[-1] < 3
+
+
+def test_a_believed_answer_that_changes_every_entry_counts_as_believed():
+    assert rank(margin=(0.0, 0.0), share=1.0) >= BELIEVED

@@ -10,9 +10,11 @@ import torch
 import sparcets as sp
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets import search as module
+from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weight_grid
 from sparcets.explainers.sparcets.prototypes import Prototypes
-from sparcets.explainers.sparcets.search import Search, answer
+from sparcets.explainers.sparcets.search import ATTEMPTS, Search, answer
+from sparcets.explainers.sparcets.selector import Selector
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -32,6 +34,16 @@ class Never(torch.nn.Module):
 
     def forward(self, x):
         return torch.stack([9 + x[..., 1].mean(1), 0 * x[:, 0, 0], 0 * x[:, 0, 0]], dim=1)
+
+
+class Timid:
+    """A family that believes a series to be of class 1 where no step of feature 1 is high."""
+
+    family = "timid"
+
+    def votes(self, x):
+        low = x[None, ..., 1].amax(2) < 2.5
+        return torch.stack([~low, low, torch.zeros_like(low)], dim=2).float()
 
 
 @pytest.fixture
@@ -159,7 +171,38 @@ def test_a_valid_answer_that_is_not_believed_is_searched_and_kept_where_nothing_
     answers = search(built)
     assert searched and valid(answers).all() and not belief(answers).believed.any()
     generated = search(replace(built, searches=False))
-    assert (belief(answers).least_margin >= belief(generated).least_margin - 1e-6).all()
+    assert (belief(answers).n_believing >= belief(generated).n_believing).all()
+    assert (changed(answers).sum((1, 2)) <= changed(generated).sum((1, 2))).all()
+
+
+def test_where_not_all_families_believe_most_decide_and_then_the_fewest_changes(model, monkeypatch):
+    built = model(generates=False)
+    ensemble = replace(built.ensemble, selector=Selector(networks=[sp.wrap(Never(), n_classes=3)], judges=[Timid()]))
+    plain, offered = FoundAnswers.offer, [[] for _ in QUERIES]
+
+    def offer(self, rows, proposal, status):
+        for row, series in zip(rows, self.request.apply_limits(proposal, rows), strict=True):
+            offered[row].append(series)
+        plain(self, rows, proposal, status)
+
+    monkeypatch.setattr(FoundAnswers, "offer", offer)
+    answers = search(replace(built, ensemble=ensemble))
+    assert valid(answers).all()
+
+    def quality(series, query):
+        """Return the numbers of believing families and of changes of the valid ones, the second negative."""
+        series = np.stack(series)
+        series = series[CLASSIFIER.predict(series) == 1]
+        x = torch.tensor(INFO.scaler.transform(series), dtype=torch.float32)
+        believing = ensemble.believe(x, torch.ones(len(x), dtype=torch.int64)).n_believing.tolist()
+        return list(zip(believing, (-(series != query).sum((1, 2))).tolist(), strict=True))
+
+    decided = 0
+    for series, own, query in zip(offered, answers.counterfactual, QUERIES, strict=True):
+        all_of_them = quality(series, query)
+        assert quality([own], query) == [max(all_of_them)] and max(all_of_them)[0] < 2
+        decided += max(n_changed for _, n_changed in all_of_them) > max(all_of_them)[1]
+    assert decided  # somewhere, fewer changes were believed by fewer families
 
 
 def test_without_a_search_a_real_series_answers(model, searched):
@@ -222,6 +265,56 @@ def test_the_number_of_threads_does_not_depend_on_the_number_of_queries(model, m
     finally:
         torch.set_num_threads(before)
     assert len(threads) == 1
+
+
+# The parts of a search.
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_the_starts_of_one_query_stand_together_and_its_candidates_in_one_column(model, monkeypatch, attempt):
+    given = []
+
+    def search_pieces(ensemble, projection, starts, **options):
+        given.append(starts)
+        return [starts.change, 2 * starts.change]
+
+    monkeypatch.setattr(module, "search_pieces", search_pieces)
+    searching, rows = Search(request(), model(generates=False), CLASSIFIER, DEFAULT), np.array([4, 1, 3])
+    candidates = searching.search_rows(rows, attempt=attempt)
+    (starts,), k = given, len(ATTEMPTS[attempt])
+    assert candidates.shape == (2 * k, 3, 12, 4) and len(starts.x) == 3 * k
+    for i, row in enumerate(rows):
+        for j, (rank, deviates) in enumerate(ATTEMPTS[attempt]):
+            at = i * k + j
+            assert torch.equal(starts.x[at], searching.x[row]) and starts.target[at] == 1
+            assert starts.deviates[at] == deviates
+            real = torch.as_tensor(searching.model.prototypes.series[searching.nearest[row, rank]])
+            torch.testing.assert_close(starts.change[at], real - searching.x[row])
+            assert torch.equal(candidates[j, i], starts.change[at])
+            assert torch.equal(candidates[k + j, i], 2 * starts.change[at])
+
+
+def test_the_candidates_of_a_query_do_not_depend_on_the_queries_that_it_is_searched_with(model):
+    searching = Search(request(), model(generates=False), CLASSIFIER, DEFAULT)
+    together = searching.search_rows(np.arange(6))
+    for row in (0, 2, 5):
+        assert torch.equal(searching.search_rows(np.array([row]))[:, 0], together[:, row])
+
+
+def test_to_refine_is_to_search_and_to_offer_what_is_found(model):
+    built, rows = model(generates=False), np.array([0, 3, 4])
+    at_once, in_parts = (Search(request(sparsity=0.3), built, CLASSIFIER, DEFAULT) for _ in range(2))
+    returned = at_once.refine_rows(rows)
+    candidates = in_parts.search_rows(rows)
+    assert torch.equal(returned, candidates) and returned.shape[1:] == (3, 12, 4)
+    assert (in_parts.found.status == "not_found").all()  # nothing is offered yet
+    in_parts.offer_candidates(rows, candidates)
+    for name in ("rank", "series", "status"):
+        assert np.array_equal(getattr(in_parts.found, name), getattr(at_once.found, name))
+    assert (in_parts.found.status[rows] == "refined").all()
+    assert (in_parts.found.status[[1, 2, 5]] == "not_found").all()
+    most = (in_parts.found.series[:, 0] != QUERIES).sum((1, 2)).max()
+    assert most <= int(48 * 0.3) < (candidates != 0).sum((2, 3)).max()  # the cap is applied when they are offered
 
 
 def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):

@@ -27,6 +27,15 @@ class StubJudge:
         return self.proba[:, None].expand(-1, len(x), -1)
 
 
+class ByLevel:
+    """A family of one classifier: the class is the feature that is highest at the first step."""
+
+    family = "level"
+
+    def votes(self, x):
+        return x[None, :, 0, :3].softmax(-1)
+
+
 THREE = StubJudge("three", [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.7, 0.3, 0.0])
 ONE = StubJudge("one", [0.1, 0.1, 0.8])
 
@@ -37,7 +46,7 @@ def test_support_and_margin_by_hand():
     np.testing.assert_allclose(belief.support, [[2 / 3, 0], [1 / 3, 0], [0, 1]], atol=1e-6)
     margin = [[mean[0] - mean[1], -0.7], [mean[1] - mean[0], -0.7], [mean[2] - mean[0], 0.7]]
     np.testing.assert_allclose(belief.margin, margin, atol=1e-6)
-    np.testing.assert_allclose(belief.least_margin, np.min(margin, axis=1), atol=1e-6)
+    assert belief.n_believing.tolist() == [1, 0, 1]
 
 
 def test_networks_are_one_family_and_receive_the_data_s_own_units():
@@ -53,19 +62,20 @@ def test_networks_are_one_family_and_receive_the_data_s_own_units():
 
 
 @pytest.mark.parametrize(
-    ("support", "margin", "believed"),
+    ("support", "margin", "n_believing"),
     [
-        ([1.0, 1.0], [0.5, 0.5], True),
-        ([0.6, 1.0], [0.4, 0.5], True),
-        ([0.5, 1.0], [0.5, 0.5], False),  # half is no majority
-        ([1.0, 0.0], [0.5, -0.5], False),  # every family counts
-        ([], [], True),  # without families the explained classifier decides alone
+        ([1.0, 1.0], [0.5, 0.5], 2),
+        ([0.6, 1.0], [0.4, 0.5], 2),
+        ([0.5, 1.0], [0.5, 0.5], 1),  # half is no majority
+        ([1.0, 0.0], [0.5, -0.5], 1),  # every family counts
+        ([0.5, 0.4], [0.5, 0.5], 0),  # whatever the margin
+        ([], [], 0),  # without families the explained classifier decides alone
     ],
 )
-def test_what_is_believed(support, margin, believed):
+def test_what_is_believed(support, margin, n_believing):
     belief = Belief(torch.tensor([support]), torch.tensor([margin]), lead=torch.full((len(margin),), LEAD))
-    assert belief.believed.tolist() == [believed]
-    assert belief.least_margin.tolist() == pytest.approx([min(margin, default=0.0)])
+    assert belief.n_believing.tolist() == [n_believing]
+    assert belief.believed.tolist() == [n_believing == len(support)]
 
 
 def test_convincing_is_believed_with_a_lead_in_every_family():
@@ -85,6 +95,22 @@ def test_several_judges_of_a_family_vote_together():
     belief = selector.ask(X[:2], RAW[:2], torch.tensor([0, 1]))
     np.testing.assert_allclose(belief.support[:, 0], [2 / 5, 3 / 5])
     np.testing.assert_allclose(belief.margin[:, 0], [1.5 / 5 - 3.1 / 5, 3.1 / 5 - 1.5 / 5], atol=1e-6)
+
+
+@pytest.mark.parametrize("elsewhere", [0, 1, 2])
+def test_the_columns_are_the_families_in_order_wherever_they_are_asked(monkeypatch, elsewhere):
+    monkeypatch.setattr(module, "ELSEWHERE", {"cpu": elsewhere})
+    monkeypatch.setattr(module, "BATCH", {"cpu": 4})
+    network = sp.wrap(MeanModule(), n_classes=3)
+    selector = Selector(networks=[network], judges=[ONE, ByLevel(), THREE])
+    belief = selector.ask(X, RAW, TARGET)
+    assert selector.families == (NEURAL, "one", "level", "three")
+    for i, alone in enumerate([{"networks": [network]}, *({"judges": [judge]} for judge in (ONE, ByLevel(), THREE))]):
+        own = Selector(**({"networks": [], "judges": []} | alone)).ask(X, RAW, TARGET)
+        torch.testing.assert_close(belief.support[:, i], own.support[:, 0], atol=0, rtol=0)
+        torch.testing.assert_close(belief.margin[:, i], own.margin[:, 0], atol=0, rtol=0)
+    expected = (X[:, 0, :3].argmax(1) == TARGET).float()
+    assert torch.equal(belief.support[:, 2], expected) and 0 < expected.mean() < 1
 
 
 def test_without_families_nothing_is_asked():

@@ -57,7 +57,8 @@ def test_convolutions_have_linear_heads_and_the_other_families_trees(fitted, kin
     assert n_heads == fitted.n_heads == (several if family == "convolutions" else 2 if role == "member" else 1)
     assert (fitted.forest is None) == (family == "convolutions")
     if role == "judge":
-        assert n_voters == (SHARP_SETS if family == "convolutions" else 5)  # linear heads, or small forests
+        # Linear heads, of which half are no majority, or an odd number of small forests.
+        assert n_voters == (SHARP_SETS if family == "convolutions" else 5)
 
 
 def test_gradients_reach_the_series_except_through_sharp_counts(fitted, kind):
