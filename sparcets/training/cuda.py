@@ -80,7 +80,8 @@ class CapturedStep:
         random = torch.cuda.default_generators[index]
         spare = random.clone_state()
         try:
-            with torch.cuda.graph(graph):  # records, computes nothing
+            # Records, computes nothing. Other threads may use the GPU meanwhile: families are fitted beside networks.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 output = self.step.update(inputs)
         except RuntimeError as error:
             log.warning("training without a CUDA graph, which is slower: %s", str(error).splitlines()[0])
