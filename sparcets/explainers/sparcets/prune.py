@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sparcets.explainers.sparcets.generator import WINDOW_DIVISOR, window_mean
 
-NEGLIGIBLE = 0.1  # standard deviations; a window whose mean change is smaller is not reported
+NEGLIGIBLE = 0.13  # standard deviations; a window whose mean change is smaller is not reported
 
 
 def drop_negligible(delta: Tensor) -> Tensor:
