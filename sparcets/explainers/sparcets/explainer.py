@@ -65,7 +65,7 @@ MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, witho
 FEW_SERIES = 100  # with fewer, none are held out
 HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
 MAX_HELD_OUT = 512  # maximum number of held-out queries
-MAX_SEARCHED = 16  # held-out queries that are searched, where the search answers alone
+MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
 CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 # Names in the seeds; older words, kept so that the same seed gives the same result.
