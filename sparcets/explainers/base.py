@@ -35,6 +35,7 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
+from sparcets.training.threads import threads_for
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
@@ -273,11 +274,12 @@ class BaseExplainer(ABC, Generic[C]):
     def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, and add the evidence."""
         began = time.perf_counter()
-        answers = join(list(self._explain_block(block, options, bar)))
-        evidence = self._evidence(answers, options)
-        rows = np.flatnonzero(answers.status != "unchanged")
-        if options.curve and len(rows):
-            evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
+        with threads_for(block.X[: self._batch_size()].size):
+            answers = join(list(self._explain_block(block, options, bar)))
+            evidence = self._evidence(answers, options)
+            rows = np.flatnonzero(answers.status != "unchanged")
+            if options.curve and len(rows):
+                evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
@@ -307,6 +309,7 @@ class BaseExplainer(ABC, Generic[C]):
         status = np.full(len(X) * n, "unchanged", dtype="<U9")
         reason = np.full(len(X) * n, "", dtype=object)
         after = np.repeat(before, n, axis=0)
+        evidence = Evidence.none(len(X) * n)
         to_explain = np.flatnonzero(before.argmax(1) != target)
         if len(to_explain):
             answers = self._explain(request.select(to_explain))
@@ -315,6 +318,10 @@ class BaseExplainer(ABC, Generic[C]):
             status[of_explained] = answers.status
             reason[of_explained] = answers.reason
             after[of_explained] = np.nan if answers.proba is None else answers.proba
+            if answers.support is not None:
+                support = np.full((len(status), len(answers.families)), np.nan)
+                support[of_explained] = answers.support
+                evidence = Evidence(families=answers.families, support=support)
         repeated = None if lengths is None else np.repeat(lengths, n)
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
@@ -337,6 +344,7 @@ class BaseExplainer(ABC, Generic[C]):
             info=info,
             mutable=request.constraints.mutable,
             lengths=repeated,
+            evidence=evidence,
             method=self.method,
             config=self._settings,
             seed=self.config.seed,

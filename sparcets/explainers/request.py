@@ -240,12 +240,17 @@ class Answers:
     proba
         Probabilities by the user's classifier (batch * n, classes), NaN in rows that it has not predicted yet; None if
         in no row. ``explain`` predicts the missing rows.
+    families, support
+        Names of the families that were asked, and the share of each that agrees (batch * n, families), NaN in rows that
+        they were not asked about; None if in no row.
     """
 
     counterfactual: FloatArray
     status: StrArray
     reason: StrArray
     proba: FloatArray | None = None
+    families: tuple[str, ...] = ()
+    support: FloatArray | None = None
 
     @classmethod
     def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:

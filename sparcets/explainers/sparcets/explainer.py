@@ -282,11 +282,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
-        return Evidence(
-            families=model.ensemble.selector.families,
-            support=self._ask(answers).support.cpu().double().numpy(),
-            plausibility=model.reference.measure(answers),
-        )
+        families = model.ensemble.selector.families
+        support = answers.evidence.support
+        if not answers.evidence.families:
+            support = np.full((len(answers), len(families)), np.nan)
+        left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
+        if len(left):
+            support[left] = self._ask(answers[left]).support.cpu().double().numpy()
+        return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""

@@ -41,6 +41,7 @@ class FoundAnswers:
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
         self.status = np.full((B, n), "not_found", dtype="<U9")
         self.proba = np.full((B, n, request.info.n_classes), np.nan)
+        self.support = np.full((B, n, len(ensemble.selector.families)), np.nan)  # of each answer, by family
         self.n_convincing = np.zeros(B, dtype=np.int64)  # proposals that are believed with a lead
 
     def missing(self) -> IntArray:
@@ -55,10 +56,19 @@ class FoundAnswers:
         """Mark the queries that lack answers that are believed with a lead (batch,)."""
         return (self.n_convincing < self.request.n) | (self.rank < BELIEVED).any(1)
 
-    def offer(self, rows: IntArray, proposal: FloatArray, status: str) -> None:
-        """Take proposals (rows, time, features) in the data's own units that are better than what was found.
+    def offer(self, rows: IntArray, proposal: FloatArray, status: str, belief: Belief | None = None) -> None:
+        """Take proposals that are better than what was found.
 
-        A query may occur in several rows, which are asked about in one pass.
+        Parameters
+        ----------
+        rows
+            The query of each proposal; one may occur several times, all are asked about in one pass.
+        proposal
+            Series (rows, time, features) in the data's own units.
+        status
+            Of the answers that they become.
+        belief
+            What the families say of the proposals, if they were asked already.
         """
         if not len(rows):
             return
@@ -66,8 +76,12 @@ class FoundAnswers:
         admitted = request.apply_limits(proposal, rows)
         lengths = None if request.lengths is None else request.lengths[rows]
         proba = self.classifier.proba_unchecked(admitted, lengths)
-        rank, convincing = self._rank(rows, admitted, proba)
-        np.add.at(self.n_convincing, rows, convincing)
+        valid = proba.argmax(1) == request.target[rows]
+        if belief is None or self._altered(proposal, admitted):
+            belief = self._ask(rows, admitted, valid)
+        rank = self._rank(rows, admitted, proba, valid, belief)
+        support = belief.support.cpu().double().numpy()
+        np.add.at(self.n_convincing, rows, belief.convincing.cpu().numpy() & valid)
         if request.n == 1:
             # The best proposal of each query; of equal ones, the first.
             order = np.lexsort((np.arange(len(rows)), -rank, rows))
@@ -75,26 +89,39 @@ class FoundAnswers:
             best = best[rank[best] > self.rank[rows[best], 0]]
             row = rows[best]
             self.rank[row, 0], self.series[row, 0], self.proba[row, 0] = rank[best], admitted[best], proba[best]
+            self.support[row, 0] = np.where(valid[best, None], support[best], np.nan)
             self.status[row, 0] = np.where(rank[best] >= VALID, status, "not_found")
             return
         for i, row in enumerate(rows):
-            self._insert(int(row), admitted[i], proba[i], float(rank[i]), status)
+            self._insert(int(row), admitted[i], proba[i], support[i], float(rank[i]), status)
 
-    def _rank(self, rows: IntArray, admitted: FloatArray, proba: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return how good proposals are (rows,), and which are believed with a lead (rows,)."""
-        request, target = self.request, self.request.target[rows]
-        own = proba[np.arange(len(rows)), target]
-        valid = proba.argmax(1) == target
-        wanted = torch.as_tensor(target[valid], device=self.ensemble.device)
-        belief = self.ensemble.believe(self.ensemble.standardise(admitted[valid]), wanted)
-        share = (admitted != request.X[rows]).mean((1, 2))
+    def _altered(self, proposal: FloatArray, admitted: FloatArray) -> bool:
+        """Return whether the limits changed proposals by more than what counts as no change at all."""
+        return bool((np.abs(admitted - proposal) > self.request.constraints.tolerance).any())
+
+    def _ask(self, rows: IntArray, admitted: FloatArray, valid: BoolArray) -> Belief:
+        """Return what the families say of valid proposals; the others have no support."""
+        ensemble = self.ensemble
+        wanted = torch.as_tensor(self.request.target[rows[valid]], device=ensemble.device)
+        said = ensemble.believe(ensemble.standardise(admitted[valid]), wanted)
+        where = torch.as_tensor(valid, device=ensemble.device)
+        support, margin = said.support.new_zeros(2, len(rows), said.support.shape[1])
+        support[where], margin[where] = said.support, said.margin
+        return Belief(support, margin, said.lead)
+
+    def _rank(
+        self, rows: IntArray, admitted: FloatArray, proba: FloatArray, valid: BoolArray, belief: Belief
+    ) -> FloatArray:
+        """Return how good proposals are (rows,)."""
+        own = proba[np.arange(len(rows)), self.request.target[rows]]
+        share = (admitted != self.request.X[rows]).mean((1, 2))
         on_device = [torch.as_tensor(values, device=self.ensemble.device) for values in (own, valid, share)]
-        rank = rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
-        convincing = np.zeros(len(rows), dtype=bool)
-        convincing[valid] = belief.convincing.cpu().numpy()
-        return rank, convincing
+        rank: FloatArray = rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
+        return rank
 
-    def _insert(self, row: int, series: FloatArray, proba: FloatArray, rank: float, status: str) -> None:
+    def _insert(
+        self, row: int, series: FloatArray, proba: FloatArray, support: FloatArray, rank: float, status: str
+    ) -> None:
         """Put one answer in the place of the worst, or of one that changes nearly the same entries."""
         position = int(self.rank[row].argmin())
         if rank >= VALID:
@@ -105,6 +132,7 @@ class FoundAnswers:
             return
         if rank > self.rank[row, position]:
             self.rank[row, position], self.series[row, position], self.proba[row, position] = rank, series, proba
+            self.support[row, position] = support if rank >= VALID else np.nan
             self.status[row, position] = status if rank >= VALID else "not_found"
 
     def _is_same(self, row: int, series: FloatArray) -> BoolArray:
@@ -119,7 +147,8 @@ class FoundAnswers:
         B, n = len(self.request), self.request.n
         order = np.argsort(-self.rank, axis=1, kind="stable")
         each = np.arange(B)[:, None]
-        rank, series, status, proba = (v[each, order] for v in (self.rank, self.series, self.status, self.proba))
+        found = (self.rank, self.series, self.status, self.proba, self.support)
+        rank, series, status, proba, support = (values[each, order] for values in found)
         reason = np.full((B, n), "", dtype=object)
         for row in self.missing():
             have = int((rank[row] >= VALID).sum())
@@ -127,12 +156,15 @@ class FoundAnswers:
             reason[row, have:] = only if have else self._reason(row)
             series[row, max(1, have) :] = self.request.X[row]  # further attempts are not answers
             proba[row, max(1, have) :] = np.nan
+            support[row, have:] = np.nan
         shape = self.request.X.shape[1:]
         return Answers(
             counterfactual=series.reshape(B * n, *shape),
             status=status.reshape(-1),
             reason=reason.reshape(-1).astype(str),
             proba=proba.reshape(B * n, -1),
+            families=self.ensemble.selector.families,
+            support=support.reshape(B * n, -1),
         )
 
     def _reason(self, row: int) -> str:
@@ -156,14 +188,14 @@ def rank_answers(proba: Tensor, valid: Tensor, belief: Belief, share: Tensor) ->
     proba, valid
         Probability of the target by the explained classifier, and whether it is the prediction (answers,).
     belief
-        What the families say of the valid ones.
+        What the families say of them.
     share
         Share of entries changed (answers,).
     """
-    rank = 0.99 * proba.double()
-    changed = share[valid].double()
+    changed = share.double()
     paid = torch.where(belief.convincing, changed / MAX_PRICE, changed)
     n_families = belief.support.shape[1]
     doubted = VALID + 0.99 * (belief.n_believing.double() + 1 - changed) / (n_families + 1)
-    rank[valid] = torch.where(belief.believed, BELIEVED + 0.99 * (1 - paid), doubted)
-    return rank
+    return torch.where(
+        valid, torch.where(belief.believed, BELIEVED + 0.99 * (1 - paid), doubted), 0.99 * proba.double()
+    )

@@ -24,16 +24,16 @@ from sparcets.training.threads import threads_for
 
 ROWS = {"cpu": 6, "cuda": 6144}  # rows searched at a time: those of one query, or of many
 FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
-STEPS = (0.4, 0.25, 0.15, 0.1)  # by which it then falls or rises, round by round
-LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25)  # further shares tried at last, relative to the last one
+STEPS = (0.4, 0.25, 0.15)  # by which it then falls or rises, round by round
+LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25, 0.4)  # further shares tried at last, relative to the last one
 PARTS = 14  # pieces of a feature, at most
 SMOOTHED = 20  # a change is averaged over 1/20 of the series before it is cut
-MEMORY = 0.6  # weight of the earlier rounds in what a piece contributes
+MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
 MAX_WEIGHT = 5.0  # of a head that is far from convinced
 ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
 SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
-RATE, DECAY, INERTIA = 0.2, 0.06, 0.7  # of the deviations, per round
+RATE, DECAY, INERTIA = 0.3, 0.06, 0.7  # of the deviations, per round
 RATE_ALONE = 0.5  # where the explained classifier alone is to be convinced: any change that does it
 CONVINCED_RATE = 0.5  # of it where the members are convinced already
 

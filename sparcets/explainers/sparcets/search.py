@@ -15,14 +15,15 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
-from sparcets.explainers.sparcets.found_answers import FoundAnswers, rank_answers
+from sparcets.explainers.sparcets.choice import choose, row_of
+from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.pieces import Starts, search_pieces
 from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
-from sparcets.explainers.sparcets.selector import BATCH
+from sparcets.explainers.sparcets.selector import Belief
 from sparcets.training.projection import Projection
 
 # The search starts from real series, by their rank among the nearest, and may deviate from them or not: for some data
@@ -80,14 +81,14 @@ class Search:
             return
         everywhere = np.arange(len(self.x))
         residual = self._propose(everywhere, self.point.log_sparsity_weight)
-        self._offer(everywhere, self.point.residual_scale * residual, "generated")
+        self._offer(everywhere, self._prune(everywhere, self.point.residual_scale * residual), "generated")
         for weight in reversed(self.model.log_sparsity_weights):  # the sparsest first
             rows = self.found.unconvincing()
             if not len(rows):
                 return
             residual = self._propose(rows, weight)
             for scale in self.model.residual_scales:
-                self._offer(rows, scale * residual, "generated")
+                self._offer(rows, self._prune(rows, scale * residual), "generated")
 
     def refine(self) -> None:
         """Offer what the search finds, from real series and from the generator's residual."""
@@ -98,11 +99,9 @@ class Search:
                 if len(part) and self.model.searches:
                     self.refine_rows(part, attempt=attempt)
 
-    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
-        """Search for some queries, offer what is found, and return it (candidates, rows, time, features)."""
-        found = self.search_rows(rows, attempt=attempt, explained_alone=explained_alone)
-        self.offer_candidates(rows, found)
-        return found
+    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> None:
+        """Search for some queries, and offer what is found."""
+        self.offer_candidates(rows, self.search_rows(rows, attempt=attempt, explained_alone=explained_alone))
 
     def search_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
         """Return the candidates of a search for some queries (candidates, rows, time, features)."""
@@ -127,26 +126,17 @@ class Search:
         # The surrogate of a black box may be wrong about all that were chosen.
         missing = np.flatnonzero(np.isin(rows, self.found.missing()))
         if len(missing):
-            self._offer(rows[missing], candidates[:, missing].flatten(0, 1), "refined", negligible=True)
+            self._offer(rows[missing], candidates[:, missing].flatten(0, 1), "refined")
 
-    @torch.no_grad()
     def _offer_best(self, rows: IntArray, candidates: Tensor, n: int) -> None:
         """Offer the best ``n`` of the candidates (candidates, rows, time, features) of each query.
 
-        The ensemble sees all of them before the limits are applied exactly, so that the user's classifier is asked
-        about few.
+        They are chosen before the limits are applied exactly, so that the user's classifier is asked about few.
         """
-        ensemble, target = self.model.ensemble, self.target[rows]
-        made, targets = (self.x[rows] + candidates).flatten(0, 1), target.repeat(len(candidates))
-        parts = torch.split(torch.arange(len(made), device=made.device), BATCH[made.device.type])
-        own = torch.cat([ensemble.explained_log_proba(made[part]) for part in parts]).exp()
-        valid = own.argmax(1) == targets
-        belief = ensemble.believe(made[valid], targets[valid])
-        share = (candidates != 0).flatten(2).float().mean(2).flatten()
-        rank = rank_answers(own.gather(1, targets[:, None])[:, 0], valid, belief, share)
-        best = rank.reshape(-1, len(rows)).argsort(dim=0, descending=True, stable=True)[:n]
-        chosen = candidates[best, torch.arange(len(rows), device=made.device)]
-        self._offer(rows, chosen.flatten(0, 1), "refined", negligible=True)
+        share = (candidates != 0).flatten(2).float().mean(2)
+        best, belief = choose(self.model.ensemble, self.x[rows] + candidates, self.target[rows], share, n)
+        chosen = candidates.flatten(0, 1)[row_of(best)]
+        self._offer(rows, chosen, "refined", belief=belief)
 
     def trim(self) -> None:
         """Offer the largest changes of what the search found alone: fewer may be believed as well."""
@@ -173,7 +163,7 @@ class Search:
             if not len(rows):
                 return
             change = self.model.prototypes.select(self.nearest[rows, rank], self.x[rows]) - self.x[rows]
-            self._offer(rows, self._project(rows, change), "neighbour", negligible=True)
+            self._offer(rows, self._cut(rows, self._project(rows, change)), "neighbour")
 
     def _starts(self, rows: IntArray, attempt: int) -> tuple[list[Tensor], list[bool]]:
         """Return changes to start from (rows, time, features), and whether the search may deviate from each."""
@@ -187,12 +177,14 @@ class Search:
     def _propose(self, rows: IntArray, log_weight: float) -> Tensor:
         return self.model.propose(self.x[rows], self.target[rows], log_weight)
 
-    def _offer(self, rows: IntArray, delta: Tensor, status: str, *, negligible: bool = False) -> None:
+    def _offer(self, rows: IntArray, delta: Tensor, status: str, belief: Belief | None = None) -> None:
         """Offer residuals (n * rows, time, features) within constraints and cap, n for each of the rows."""
         rows = np.tile(rows, len(delta) // max(1, len(rows)))
-        if not negligible:
-            delta = self._project(rows, drop_negligible(delta))
-        self.found.offer(rows, self._series(rows, self._cut(rows, delta)), status)
+        self.found.offer(rows, self._series(rows, delta), status, belief)
+
+    def _prune(self, rows: IntArray, residual: Tensor) -> Tensor:
+        """Return a residual of the generator without negligible changes, within constraints and cap."""
+        return self._cut(rows, self._project(rows, drop_negligible(residual)))
 
     def _cut(self, rows: IntArray, delta: Tensor) -> Tensor:
         """Return the largest changes of residuals (rows, time, features) below the cap."""

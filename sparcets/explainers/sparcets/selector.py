@@ -17,7 +17,7 @@ NEURAL = "neural"
 # doubt: a small lead says less there than the same one among the votes of trees.
 LEAD, LEADS = 0.1, {"convolutions": 0.6}
 BATCH = {"cpu": 16, "cuda": 4096}  # series per pass; on a CPU, as many as fit into its caches
-ELSEWHERE = {"cpu": 1, "cuda": 0}  # families that are asked on another core
+ELSEWHERE = "convolutions"  # the family that is asked on another core of a CPU: few large operations, beside many small
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,10 @@ class Belief:
         """Whether it is believed with a lead (batch,), so that it is believed by other judges too."""
         return self.believed & (self.margin >= self.lead).all(1)
 
+    def select(self, rows: Tensor) -> Belief:
+        """Return what is said of some of the series, by a mask or indices."""
+        return Belief(self.support[rows], self.margin[rows], self.lead)
+
     @property
     def n_believing(self) -> Tensor:
         """Number of families whose majority predicts the target (batch,)."""
@@ -75,9 +79,12 @@ class Selector:
         """Names of the families, in the order of the columns of a belief."""
         return ((NEURAL,) if self.networks else ()) + tuple(dict.fromkeys(judge.family for judge in self.judges))
 
-    @torch.no_grad()
+    def leads(self, x: Tensor) -> Tensor:
+        """Return the margin that each family should have (families,), on the device of some series."""
+        return x.new_tensor([LEADS.get(name, LEAD) for name in self.families])
+
     def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
-        """Return what the families say.
+        """Return what all families say.
 
         Parameters
         ----------
@@ -86,29 +93,34 @@ class Selector:
         target
             Target classes (batch,).
         """
-        lead = x.new_tensor([LEADS.get(name, LEAD) for name in self.families])
-        if not len(x) or not len(lead):
-            return Belief(x.new_zeros(len(x), len(lead)), x.new_zeros(len(x), len(lead)), lead)
-        parts = [slice(start, start + BATCH[x.device.type]) for start in range(0, len(x), BATCH[x.device.type])]
-        names = dict.fromkeys(judge.family for judge in self.judges)
-
-        def ask_networks() -> tuple[Tensor, Tensor]:
-            votes = [torch.stack([_proba(net, raw[part], x.device) for net in self.networks]) for part in parts]
-            return _agreement(torch.cat(votes, dim=1), target)
-
-        def ask_family(name: str) -> tuple[Tensor, Tensor]:
-            judges = [judge for judge in self.judges if judge.family == name]
-            votes = [torch.cat([judge.votes(x[part]) for judge in judges]) for part in parts]
-            return _agreement(torch.cat(votes, dim=1), target)
-
-        # The first family on another core; networks and the other families here.
+        if not self.families:
+            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), self.leads(x))
+        names = list(self.families)
+        gains = ELSEWHERE in names and not x.is_cuda and len(x) > BATCH["cpu"]
+        elsewhere = names.pop(names.index(ELSEWHERE)) if gains else None
         with one_thread_each(n_workers=1) as worker:
-            others = [worker.submit(ask_family, name) for name in list(names)[: ELSEWHERE[x.device.type]]]
-            columns = [ask_networks()] if self.networks else []
-            rest = [ask_family(name) for name in list(names)[len(others) :]]
-            columns += [other.result() for other in others] + rest
-        support, margin = (torch.stack(column, dim=1) for column in zip(*columns, strict=True))
-        return Belief(support, margin, lead)
+            other = None if elsewhere is None else worker.submit(self.ask_family, elsewhere, x, raw, target)
+            said = {name: self.ask_family(name, x, raw, target) for name in names}
+            if elsewhere is not None and other is not None:
+                said[elsewhere] = other.result()
+        support, margin = (torch.stack(column, dim=1) for column in zip(*(said[f] for f in self.families), strict=True))
+        return Belief(support, margin, self.leads(x))
+
+    @torch.no_grad()
+    def ask_family(self, name: str, x: Tensor, raw: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return support and margin by one family (batch,); see :meth:`ask`."""
+        if not len(x):
+            return x.new_zeros(0), x.new_zeros(0)
+        judges = [judge for judge in self.judges if judge.family == name]
+
+        def ask_part(rows: slice) -> Tensor:
+            if name == NEURAL:
+                return torch.stack([_proba(net, raw[rows], x.device) for net in self.networks])
+            return torch.cat([judge.votes(x[rows]) for judge in judges])
+
+        parts = range(0, len(x), BATCH[x.device.type])
+        votes = [ask_part(slice(start, start + BATCH[x.device.type])) for start in parts]
+        return _agreement(torch.cat(votes, dim=1), target)
 
 
 def _proba(net: TorchClassifier, raw: Tensor, device: torch.device) -> Tensor:

@@ -283,9 +283,8 @@ def test_nothing_offered_is_nothing_found(candidates):
 
 def rank(*, proba=1.0, valid=True, support=(1.0, 1.0), margin=(0.5, 0.5), share=0.5):
     """Return the rank of one answer that two families, who want leads of 0.1 and 0.3, are asked about."""
-    kept = slice(int(valid))
     lead = torch.tensor([0.1, 0.3])[: len(support)]
-    belief = Belief(torch.tensor([support])[kept], torch.tensor([margin])[kept], lead)
+    belief = Belief(torch.tensor([support]), torch.tensor([margin]), lead)
     ranks = rank_answers(torch.tensor([proba]), torch.tensor([valid]), belief, torch.tensor([share]))
     return ranks.item()
 

@@ -10,7 +10,7 @@ import torch
 import sparcets as sp
 from sparcets.explainers.request import Request
 from sparcets.explainers.sparcets import search as module
-from sparcets.explainers.sparcets.found_answers import FoundAnswers
+from sparcets.explainers.sparcets.found_answers import MAX_PRICE, FoundAnswers
 from sparcets.explainers.sparcets.operating_point import OperatingPoint, log_weight_grid
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.search import ATTEMPTS, Search, answer
@@ -180,10 +180,10 @@ def test_where_not_all_families_believe_most_decide_and_then_the_fewest_changes(
     ensemble = replace(built.ensemble, selector=Selector(networks=[sp.wrap(Never(), n_classes=3)], judges=[Timid()]))
     plain, offered = FoundAnswers.offer, [[] for _ in QUERIES]
 
-    def offer(self, rows, proposal, status):
+    def offer(self, rows, proposal, status, belief=None):
         for row, series in zip(rows, self.request.apply_limits(proposal, rows), strict=True):
             offered[row].append(series)
-        plain(self, rows, proposal, status)
+        plain(self, rows, proposal, status, belief)
 
     monkeypatch.setattr(FoundAnswers, "offer", offer)
     answers = search(replace(built, ensemble=ensemble))
@@ -304,9 +304,9 @@ def test_the_candidates_of_a_query_do_not_depend_on_the_queries_that_it_is_searc
 def test_to_refine_is_to_search_and_to_offer_what_is_found(model):
     built, rows = model(generates=False), np.array([0, 3, 4])
     at_once, in_parts = (Search(request(sparsity=0.3), built, CLASSIFIER, DEFAULT) for _ in range(2))
-    returned = at_once.refine_rows(rows)
+    at_once.refine_rows(rows)
     candidates = in_parts.search_rows(rows)
-    assert torch.equal(returned, candidates) and returned.shape[1:] == (3, 12, 4)
+    assert candidates.shape[1:] == (3, 12, 4)
     assert (in_parts.found.status == "not_found").all()  # nothing is offered yet
     in_parts.offer_candidates(rows, candidates)
     for name in ("rank", "series", "status"):
@@ -331,14 +331,17 @@ def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_several_answers_differ_and_of_the_believed_those_with_the_fewest_changes_come_first(model, n):
-    answers = search(model(), request(n=n))
+    built = model()
+    answers = search(built, request(n=n))
     status, found = answers.status.reshape(6, n), valid(answers).reshape(6, n)
     assert len(answers.status) == 6 * n and found[:, :2].all() and np.array_equal(status != "not_found", found)
-    counts = changed(answers).sum((1, 2)).reshape(6, n)
+    x = torch.tensor(INFO.scaler.transform(answers.counterfactual), dtype=torch.float32)
+    lead = built.ensemble.believe(x, torch.ones(len(x), dtype=torch.int64)).convincing.numpy()
+    paid = (changed(answers).sum((1, 2)) / np.where(lead, MAX_PRICE, 1.0)).reshape(6, n)
     for row in range(6):
         own = answers.counterfactual.reshape(6, n, -1)[row][found[row]]
         assert len(np.unique(own, axis=0)) == len(own)
-        assert (np.diff(counts[row][found[row]]) >= 0).all()
+        assert (np.diff(paid[row][found[row]]) >= 0).all()
 
 
 def test_more_answers_than_there_are_end_with_a_reason(model):
