@@ -15,8 +15,8 @@ from sparcets.classifiers.base import Classifier
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible
 
-WEIGHTS = 5  # number of sparsity weights tried, from the smallest to the largest
-RESIDUAL_SCALES = (1.0, 1.3, 1.6)  # factors of the residuals; larger ones leave the range of the data
+WEIGHTS = 9  # number of sparsity weights tried, from the smallest to the largest
+RESIDUAL_SCALES = (1.0, 1.2)  # factors of the residuals; larger ones make fewer changes, but rougher ones
 NEARLY = 0.9  # share of the best score that the default has at least; the others are searched
 
 
@@ -71,7 +71,7 @@ def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:
     """Return the logarithms of the sparsity weights that are tried.
 
     >>> [round(math.exp(w), 2) for w in log_weight_grid(0.25, 4.0)]
-    [0.25, 0.5, 1.0, 2.0, 4.0]
+    [0.25, 0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0]
     """
     return tuple(float(w) for w in np.linspace(math.log(smallest), math.log(largest), WEIGHTS))
 

@@ -34,7 +34,9 @@ ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at m
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
 SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
 RATE, DECAY, INERTIA = 0.3, 0.06, 0.7  # of the deviations, per round
-RATE_ALONE = 0.5  # where the explained classifier alone is to be convinced: any change that does it
+# Where the explained classifier alone is to be convinced, any change that does it: larger deviations, in further rounds.
+RATE_ALONE, FURTHER = 0.5, 20 * (0.0,)
+MAX_DEVIATION = 3.0  # standard deviations: no values that no series has
 CONVINCED_RATE = 0.5  # of it where the members are convinced already
 
 
@@ -50,12 +52,15 @@ class Starts:
         Target classes (rows,).
     deviates
         Whether the values may deviate from the start (rows,); if not, only parts of it are taken.
+    most
+        Largest share of the editable entries that is kept (rows,).
     """
 
     x: Tensor
     change: Tensor
     target: Tensor
     deviates: Tensor
+    most: Tensor
 
     def part(self, first: int, size: int) -> Starts:
         """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
@@ -96,18 +101,19 @@ def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
     values, velocity = starts.change, torch.zeros_like(x)
     kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
     weight, held = None, []
-    for step in (*FIRST[1:], *STEPS):
+    for step in (*FIRST[1:], *STEPS, *(FURTHER if members.alone else ())):
         gradient, convinced, weight = members.ask(starts, mask * values, weight)
         pieces.credit(gradient * values)
         velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
         needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
         deviation = (values - starts.change + rate * needed * velocity) * (1 - DECAY)
+        deviation = deviation.clamp(-MAX_DEVIATION, MAX_DEVIATION)
         values = starts.change + deviation
         kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
-        kept = kept.clamp(max=0)
+        kept = torch.minimum(kept, starts.most.log())
         mask = pieces.keep(kept)
         held.append(mask * values)
-    held += [pieces.keep(kept + step) * values for step in LADDER]
+    held += [pieces.keep(torch.minimum(kept + step, starts.most.log())) * values for step in LADDER]
     candidates: Tensor = projection(x.repeat(len(held), 1, 1), drop_negligible(torch.cat(held)))
     return candidates.chunk(len(held))
 
@@ -116,7 +122,7 @@ class _Members:
     """The classifiers to be convinced; see :func:`search_pieces`."""
 
     def __init__(self, ensemble: Ensemble, projection: Projection, *, explained_alone: bool) -> None:
-        self.ensemble, self.projection = ensemble, projection
+        self.ensemble, self.projection, self.alone = ensemble, projection, explained_alone
         self.members = ensemble.members()[: 1 if explained_alone else None]
         n_heads = ensemble.heads()[len(self.members) - 1].stop
         self.levels = ensemble.levels[:n_heads].log()  # (heads, classes)

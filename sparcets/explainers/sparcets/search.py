@@ -107,12 +107,18 @@ class Search:
         """Return the candidates of a search for some queries (candidates, rows, time, features)."""
         changes, deviates = self._starts(rows, attempt)
         k = len(changes)
+        most = torch.ones(len(rows), device=self.x.device)
+        if explained_alone and self.request.at_most is not None:
+            # What the classifier alone needs is found within the cap; what all believe, by cutting what they need.
+            editable = max(1, int(self.projection.editable.sum()))
+            most = torch.as_tensor(self.request.at_most[rows] / editable, device=self.x.device).float().clamp(1e-6, 1)
         # The starts of one query stand together, so that they are searched together.
         starts = Starts(
             x=self.x[rows].repeat_interleave(k, 0),
             change=torch.stack(changes, 1).flatten(0, 1),
             target=self.target[rows].repeat_interleave(k),
             deviates=torch.tensor(deviates, device=self.x.device).repeat(len(rows)),
+            most=most.repeat_interleave(k),
         )
         found = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
         by_start = torch.stack(found).reshape(len(found), len(rows), k, *self.x.shape[1:])
