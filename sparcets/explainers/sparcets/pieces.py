@@ -34,7 +34,7 @@ ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at m
 FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
 SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
 RATE, DECAY, INERTIA = 0.3, 0.06, 0.7  # of the deviations, per round
-# Where the explained classifier alone is to be convinced, any change that does it: larger deviations, in further rounds.
+# Where the explained classifier alone is to be convinced, by any change that does it: larger deviations, more rounds.
 RATE_ALONE, FURTHER = 0.5, 20 * (0.0,)
 MAX_DEVIATION = 3.0  # standard deviations: no values that no series has
 CONVINCED_RATE = 0.5  # of it where the members are convinced already
