@@ -35,7 +35,6 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.training.threads import threads_for
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
@@ -274,12 +273,11 @@ class BaseExplainer(ABC, Generic[C]):
     def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, and add the evidence."""
         began = time.perf_counter()
-        with threads_for(block.X[: self._batch_size()].size):
-            answers = join(list(self._explain_block(block, options, bar)))
-            evidence = self._evidence(answers, options)
-            rows = np.flatnonzero(answers.status != "unchanged")
-            if options.curve and len(rows):
-                evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
+        answers = join(list(self._explain_block(block, options, bar)))
+        evidence = self._evidence(answers, options)
+        rows = np.flatnonzero(answers.status != "unchanged")
+        if options.curve and len(rows):
+            evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:

@@ -58,6 +58,7 @@ from sparcets.training.device import resolve_device, seeded
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
+from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
@@ -278,7 +279,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        with threads_for(request.X.size):
+            return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -288,7 +290,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             support = np.full((len(answers), len(families)), np.nan)
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
         if len(left):
-            support[left] = self._ask(answers[left]).support.cpu().double().numpy()
+            with threads_for(answers.query[left].size):
+                support[left] = self._ask(answers[left]).support.cpu().double().numpy()
         return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 
     def _ask(self, answers: Explanation) -> Belief:
