@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-SMALL = 2**16  # entries of a batch (series * time * features) below which more than one thread gains nothing
+SMALL = 2**17  # entries of a batch (series * time * features) below which more than one thread gains nothing
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from torch import Tensor
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.found_answers import MAX_PRICE, rank_answers
 from sparcets.explainers.sparcets.selector import BATCH, Belief
+from sparcets.training.threads import threads_for
 
 CHEAP = ("intervals", "quantiles")  # families that are asked about all candidates, the cheapest first
 AT_A_TIME = 4  # candidates of each query that the other families are asked about
@@ -34,6 +35,11 @@ def choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: i
     n
         How many candidates of each query.
     """
+    with threads_for(BATCH["cpu"] * made[0, 0].numel()):
+        return _choose(ensemble, made, target, share, n)
+
+
+def _choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int) -> tuple[Tensor, Belief]:
     asked = _Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)))
     families = ensemble.selector.families
     alive = torch.ones_like(share, dtype=torch.bool).flatten()

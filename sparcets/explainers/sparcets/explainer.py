@@ -30,7 +30,7 @@ from sparcets.explainers.sparcets.curve import measure_curve, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
-from sparcets.explainers.sparcets.model import FittedModel, build_generator
+from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
     RESIDUAL_SCALES,
     OperatingPoint,
@@ -261,7 +261,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         model, info = self._fitted_model(), self._fitted()
         if not can_use_gpu_path(options, model, self.classifier):
-            yield from super()._explain_block(block, options, bar)
+            with threads_for(block.X[:CPU_BATCH].size):  # so many series are computed together
+                yield from super()._explain_block(block, options, bar)
             return
         began = time.perf_counter()
         explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), info)
@@ -279,8 +280,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        with threads_for(request.X.size):
-            return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -290,7 +290,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             support = np.full((len(answers), len(families)), np.nan)
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
         if len(left):
-            with threads_for(answers.query[left].size):
+            with threads_for(answers.query[:CPU_BATCH].size):
                 support[left] = self._ask(answers[left]).support.cpu().double().numpy()
         return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 

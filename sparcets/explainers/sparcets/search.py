@@ -76,28 +76,29 @@ class Search:
         return self.model.prototypes.nearest(self.x, self.request.target, NEAREST)
 
     def generate(self) -> None:
-        """Offer the generator's answers: at the operating point, then of all sparsity weights and scales."""
+        """Offer the generator's answers: at the operating point, else the best of all sparsity weights and scales."""
         if self.model.generator is None:
             return
         everywhere = np.arange(len(self.x))
         residual = self._propose(everywhere, self.point.log_sparsity_weight)
         self._offer(everywhere, self._prune(everywhere, self.point.residual_scale * residual), "generated")
-        for weight in reversed(self.model.log_sparsity_weights):  # the sparsest first
-            rows = self.found.unconvincing()
-            if not len(rows):
-                return
-            residual = self._propose(rows, weight)
-            for scale in self.model.residual_scales:
-                self._offer(rows, self._prune(rows, scale * residual), "generated")
+        for part in self._parts(self.found.unconvincing()):
+            residuals = [self._propose(part, weight) for weight in self.model.log_sparsity_weights]
+            scaled = [scale * residual for residual in residuals for scale in self.model.residual_scales]
+            candidates = torch.stack([self._prune(part, residual) for residual in scaled])
+            self._offer_best(part, candidates, OFFERED * self.request.n, "generated")
 
     def refine(self) -> None:
         """Offer what the search finds, from real series and from the generator's residual."""
         for attempt in range(len(ATTEMPTS)):
-            rows = self.found.unconvincing()
-            size = SEARCH_BATCH[self.x.device.type]
-            for part in np.split(rows, range(size, len(rows), size)):
-                if len(part) and self.model.searches:
+            for part in self._parts(self.found.unconvincing()):
+                if self.model.searches:
                     self.refine_rows(part, attempt=attempt)
+
+    def _parts(self, rows: IntArray) -> list[IntArray]:
+        """Return some queries in parts whose candidates fit into the memory."""
+        size = SEARCH_BATCH[self.x.device.type]
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> None:
         """Search for some queries, and offer what is found."""
@@ -128,13 +129,13 @@ class Search:
         """Offer the best of the candidates (candidates, rows, time, features) of each query."""
         n = len(candidates)
         candidates = self._cut(np.tile(rows, n), candidates.flatten(0, 1)).reshape(candidates.shape)
-        self._offer_best(rows, candidates, OFFERED * self.request.n)
+        self._offer_best(rows, candidates, OFFERED * self.request.n, "refined")
         # The surrogate of a black box may be wrong about all that were chosen.
         missing = np.flatnonzero(np.isin(rows, self.found.missing()))
         if len(missing):
             self._offer(rows[missing], candidates[:, missing].flatten(0, 1), "refined")
 
-    def _offer_best(self, rows: IntArray, candidates: Tensor, n: int) -> None:
+    def _offer_best(self, rows: IntArray, candidates: Tensor, n: int, status: str) -> None:
         """Offer the best ``n`` of the candidates (candidates, rows, time, features) of each query.
 
         They are chosen before the limits are applied exactly, so that the user's classifier is asked about few.
@@ -142,7 +143,7 @@ class Search:
         share = (candidates != 0).flatten(2).float().mean(2)
         best, belief = choose(self.model.ensemble, self.x[rows] + candidates, self.target[rows], share, n)
         chosen = candidates.flatten(0, 1)[row_of(best)]
-        self._offer(rows, chosen, "refined", belief=belief)
+        self._offer(rows, chosen, status, belief=belief)
 
     def trim(self) -> None:
         """Offer the largest changes of what the search found alone: fewer may be believed as well."""
@@ -152,7 +153,7 @@ class Search:
         delta = self.residual(rows, self.found.series[rows, 0])
         rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
         trimmed = [keep_first(delta, rank, (share * n_changes).long()) for share in TRIMMED]
-        self._offer_best(rows, torch.stack(trimmed), 1)
+        self._offer_best(rows, torch.stack(trimmed), 1, "refined")
 
     def flip(self) -> None:
         """Offer what convinces the explained classifier alone to the queries that still lack a valid answer."""
