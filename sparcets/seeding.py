@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 
 import numpy as np
 
 from sparcets.errors import ConfigError
+
+# Held by whatever moves a global random state until it has restored it: two at once would draw each other's numbers.
+RANDOM_STATE_LOCK = threading.RLock()
 
 
 def spawn(seed: int, purpose: str) -> int:

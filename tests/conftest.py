@@ -43,6 +43,41 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractCont
     return before_step
 
 
+@pytest.fixture
+def left_alone() -> Callable[..., AbstractContextManager[None]]:
+    """Return a context that compares global state, and that of modules, before and after, bit for bit."""
+    import random
+
+    import numpy as np
+    import torch
+
+    def state(modules: tuple[Any, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "default type": torch.get_default_dtype(),
+            "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+            "threads": torch.get_num_threads(),
+            "torch's random state": torch.get_rng_state().tolist(),
+            "NumPy's random state": repr(np.random.get_state(legacy=False)["state"]["key"].tolist())
+            + str(np.random.get_state(legacy=False)["state"]["pos"]),
+            "Python's random state": random.getstate(),
+        }
+        for i, module in enumerate(modules):
+            found[f"modes {i}"] = [(name, m.training) for name, m in module.named_modules()]
+            found[f"requires_grad {i}"] = [(name, p.requires_grad) for name, p in module.named_parameters()]
+            found[f"gradients {i}"] = [name for name, p in module.named_parameters() if p.grad is not None]
+            found[f"values {i}"] = {k: v.clone().numpy().tobytes() for k, v in module.state_dict().items()}
+        return found
+
+    @contextmanager
+    def compared(*modules: Any) -> Iterator[None]:
+        before = state(modules)
+        yield
+        after = state(modules)
+        assert [name for name in before if before[name] != after[name]] == []
+
+    return compared
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Return Chromium: the one named by CHROMIUM, the system's, or Playwright's own; else the test is skipped.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -187,32 +189,57 @@ class DifferentiableClassifier(Classifier):
         return proba
 
 
+@dataclass(eq=False)
+class _FrozenPart:
+    """A submodule or parameter that is frozen now: its values from before, and the calls that need it so."""
+
+    part: Any
+    before: dict[str, Any]
+    calls: set[object] = field(default_factory=set)
+
+
+_frozen_parts: dict[int, _FrozenPart] = {}  # by the id of the part, which is kept alive here
+_freezing = threading.RLock()  # held while parts are frozen or restored, never while a model computes
+
+
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
     """Put a module into evaluation mode and freeze its parameters; restore both afterwards.
 
+    Threads may freeze the same module, or modules that share parts, at the same time: the first one saves and freezes
+    a part, the last one restores it.
+
     Recurrent layers on CUDA are the exception: cuDNN refuses the backward pass of one in evaluation mode. They stay in
     training mode with their dropout at 0, which computes the same, and no global switch is touched.
     """
-    modules = list(module.modules())
-    modes = [m.training for m in modules]
-    recurrent = [m for m in modules if isinstance(m, nn.RNNBase)]
-    dropouts = [m.dropout for m in recurrent]
-    learning = [p for p in module.parameters() if p.requires_grad]
+    call, mine = object(), list[_FrozenPart]()
+
+    def freeze(part: Any, **before: Any) -> bool:  # whether it is the first call to do so
+        one = _frozen_parts.get(id(part)) or _FrozenPart(part, before)
+        mine.append(one)
+        one.calls.add(call)
+        _frozen_parts[id(part)] = one
+        return len(one.calls) == 1
+
     try:
-        for m in modules:
-            m.training = False  # not m.eval(): a user's class may have overridden it
-        if torch.is_grad_enabled():
-            for m in recurrent:
-                if any(p.is_cuda for p in m.parameters()):
-                    m.training, m.dropout = True, 0.0
-        for p in learning:
-            p.requires_grad_(False)
+        with _freezing:
+            for m in module.modules():
+                dropout = {"dropout": m.dropout} if isinstance(m, nn.RNNBase) else {}
+                if freeze(m, training=m.training, **dropout):
+                    m.training = False  # not m.eval(): a user's class may have overridden it
+                if isinstance(m, nn.RNNBase) and torch.is_grad_enabled() and any(p.is_cuda for p in m.parameters()):
+                    m.dropout, m.training = 0.0, True  # also for calls without gradients at the same time
+            for p in module.parameters():
+                # Weights that were made in inference mode can never have gradients, nor can their flag be restored.
+                if (p.requires_grad or id(p) in _frozen_parts) and not p.is_inference():
+                    freeze(p, requires_grad=True)
+                    p.requires_grad_(False)
         yield
     finally:
-        for m, mode in zip(modules, modes, strict=True):
-            m.training = mode
-        for m, dropout in zip(recurrent, dropouts, strict=True):
-            m.dropout = dropout
-        for p in learning:
-            p.requires_grad_(True)
+        with _freezing:
+            for one in mine:
+                one.calls.discard(call)
+                if not one.calls:
+                    for name, value in one.before.items():
+                        setattr(one.part, name, value)
+                    _frozen_parts.pop(id(one.part), None)

@@ -34,7 +34,7 @@ from sparcets.training.callbacks import (
 )
 from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.cuda import CapturedStep
-from sparcets.training.device import resolve_device, seeded
+from sparcets.training.device import resolve_device, seeded, single_precision
 from sparcets.training.loop import shuffled, train
 from sparcets.training.threads import threads_for
 from sparcets.validation import check_labels, check_lengths, check_series
@@ -106,6 +106,7 @@ class TorchClassifier(DifferentiableClassifier):
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
         return self.fit_unchecked(X, labels, check_lengths(lengths, X), found, named=named, progress=progress)
 
+    @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
     def fit_unchecked(
         self,
         X: FloatArray,
@@ -130,6 +131,7 @@ class TorchClassifier(DifferentiableClassifier):
             raise
         return self
 
+    @single_precision()
     def _prepare(self, scaler: Scaler, class_names: tuple[str, ...], named: bool, n_steps: int) -> None:
         """Build an untrained network of the right sizes."""
         device = resolve_device(self.config.device)
@@ -238,6 +240,7 @@ class TorchClassifier(DifferentiableClassifier):
         }
 
     @classmethod
+    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
     def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
         """Return the classifier of a :meth:`header` with its weights."""
         config = ClassifierConfig.from_dict({**header["config"], "device": device})

@@ -22,7 +22,8 @@ from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.registry import require_extra, unknown_name
-from sparcets.seeding import spawn
+from sparcets.seeding import RANDOM_STATE_LOCK, spawn
+from sparcets.training.device import single_precision
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -205,19 +206,21 @@ def left_as_found() -> Iterator[None]:
     """Restore what aeon and numba change: the numbers of threads, NumPy's random state and the filters of warnings.
 
     Importing and calling them sets the number of threads of PyTorch too; small networks are then many times slower.
+    One block runs at a time, since all of this is global.
     """
-    n_torch, state = torch.get_num_threads(), np.random.get_state()  # noqa: NPY002
-    numba = sys.modules.get("numba")
-    n_numba = None if numba is None else numba.get_num_threads()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if numba is not None:
-            numba.set_num_threads(n_numba)
-        torch.set_num_threads(n_torch)
-        np.random.set_state(state)  # noqa: NPY002
+    with RANDOM_STATE_LOCK:
+        n_torch, state = torch.get_num_threads(), np.random.get_state()  # noqa: NPY002
+        numba = sys.modules.get("numba")
+        n_numba = None if numba is None else numba.get_num_threads()
+        try:
+            with warnings.catch_warnings(), single_precision():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            if numba is not None:
+                numba.set_num_threads(n_numba)
+            torch.set_num_threads(n_torch)
+            np.random.set_state(state)  # noqa: NPY002
 
 
 def _make_estimator(family: str) -> Any:

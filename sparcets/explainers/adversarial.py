@@ -28,7 +28,7 @@ from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, EarlyStopping, History, TensorBoard, TrainingFailure
-from sparcets.training.device import resolve_device, seeded
+from sparcets.training.device import resolve_device, seeded, single_precision
 from sparcets.training.gan_step import GanStep
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
@@ -123,7 +123,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         config, info = self.config, job.info
         conditional = job.target is None
         x = torch.tensor(info.scaler.transform(job.X), dtype=torch.float32, device=device)
-        with seeded(spawn(seed, "weights"), device):
+        with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = self._build_generator(
                 info, mutable, conditional=conditional, low=x.amin((0, 1)), high=x.amax((0, 1))
@@ -160,6 +160,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         model = self._require_gradients()
         return model.log_proba(x.to(model.device)).to(x.device)
 
+    @single_precision()
     def _build_generator(
         self, info: SeriesInfo, mutable: list[int], *, conditional: bool, low: Tensor, high: Tensor
     ) -> Generator:
@@ -246,7 +247,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         }
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        nothing = torch.zeros(info.n_features)  # a placeholder; load_state_dict sets the range of the data
+        # A placeholder: load_state_dict sets the range of the data.
+        nothing = torch.zeros(info.n_features, dtype=torch.float32)
         silent = state.pop("silent")
         mutable, conditional = state["mutable"].tolist(), self._own_target(info) is None
         generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
+import torch
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
@@ -79,9 +80,11 @@ class BaseExplainer(ABC, Generic[C]):
         self.constraints_ = Constraints()
         self._target: int | None = None  # the one class it is fitted for, if its settings name one
 
-    # Public methods. Final: every method checks, batches and packages in the same way.
+    # Public methods. Final: every method checks, batches and packages in the same way. They compute gradients, also if
+    # they are called within no_grad or inference_mode; the decorator switches both off.
 
     @final
+    @torch.inference_mode(mode=False)
     def fit(
         self,
         X: Any,
@@ -143,6 +146,7 @@ class BaseExplainer(ABC, Generic[C]):
         return self
 
     @final
+    @torch.inference_mode(mode=False)
     def explain(
         self,
         X: Any,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import safetensors
 import safetensors.numpy
+import torch
 
 from sparcets.classifiers.base import Classifier
 from sparcets.constraints.spec import Constraints
@@ -57,6 +58,7 @@ def load(folder: str | os.PathLike[str], classifier: Classifier) -> BaseExplaine
     return load_as(None, folder, classifier)
 
 
+@torch.inference_mode(mode=False)  # tensors that were made in inference mode could not be used for gradients
 def load_as(
     kind: type[BaseExplainer[Any]] | None, folder: str | os.PathLike[str], classifier: Classifier
 ) -> BaseExplainer[Any]:

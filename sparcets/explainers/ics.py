@@ -72,7 +72,7 @@ class _Search:
         """Return the found series (batch, time, features), standardised."""
         config = self.config
         found = start.clone()
-        trade_off = torch.full((len(start),), config.prediction_weight, device=start.device)
+        trade_off = start.new_full((len(start),), config.prediction_weight)
         open_rows = torch.arange(len(start), device=start.device)
         for _ in range(config.max_lambdas):
             found[open_rows] = self._descend(found[open_rows], open_rows, trade_off[open_rows])

@@ -130,7 +130,9 @@ def _fit_scores(real: FloatArray, seed: int) -> _Scores:
 
     lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
     forest = IsolationForest(random_state=seed).fit(real)
-    svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1).fit(real)
+    svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
+    svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
+    svm.fit(real)
 
     # The SVM's w = Σ αᵢ φ(xᵢ); w / Σα is its centre, and ‖w‖² = Σ αᵢ ⟨w, φ(xᵢ)⟩. Its score is ⟨w, φ(x)⟩, ‖φ(x)‖ is 1.
     weights = svm.dual_coef_[0]

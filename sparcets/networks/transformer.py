@@ -16,7 +16,8 @@ HEADS = 4
 def positions(n_steps: int, width: int, device: torch.device) -> Tensor:
     """Return sine and cosine codes of the steps (time, width), ``width`` even."""
     step = torch.arange(n_steps, device=device)[:, None]  # (T, 1)
-    rate = torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(10000.0) / width))  # (W/2,)
+    pair = torch.arange(0, width, 2, dtype=torch.float32, device=device)  # (W/2,)
+    rate = torch.exp(pair * (-math.log(10000.0) / width))
     return torch.cat([torch.sin(step * rate), torch.cos(step * rate)], dim=1)  # (T, W)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sparcets.seeding import RANDOM_STATE_LOCK
 from sparcets.training.device import seeded
 
 REPEAT = 1.0  # seconds after which the alarm is raised again, if the function caught the first one
@@ -76,6 +77,7 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
         warnings.catch_warnings(),
+        RANDOM_STATE_LOCK,
         _random_state_restored(),
         seeded(seed, device),
         torch.enable_grad(),

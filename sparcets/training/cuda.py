@@ -101,7 +101,7 @@ def graph_adam(
 ) -> torch.optim.Adam:
     """Return Adam in the form that a CUDA graph can hold: its counters and learning rate live on the device."""
     if device.type == "cuda":
-        rate = torch.tensor(lr, device=device)
+        rate = torch.tensor(lr, dtype=torch.float32, device=device)
         return torch.optim.Adam(network.parameters(), lr=rate, betas=betas, capturable=True, fused=True)
     return torch.optim.Adam(network.parameters(), lr=lr, betas=betas)
 

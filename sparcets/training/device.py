@@ -1,13 +1,19 @@
-"""Choice of the device, and seeding that restores torch's global random state."""
+"""Choice of the device, seeding that restores torch's global random state, and networks in single precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from sparcets.errors import CapabilityError
+from sparcets.seeding import RANDOM_STATE_LOCK
+
+# Functions that make a tensor of torch's default type, which a user may have changed.
+_OF_DEFAULT_TYPE = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn, torch.linspace, torch.eye)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -33,14 +39,48 @@ def resolve_device(name: str) -> torch.device:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block under its own torch seed; afterwards the global random state is as it was."""
+    """Run a block under its own torch seed; afterwards the global random state is as it was.
+
+    One block runs at a time: another thread waits for it, since both would draw from the one global generator.
+    """
     # Not torch.manual_seed: it seeds every GPU, and only the state of this one is restored.
     if device.type != "cuda":
-        with torch.random.fork_rng(devices=[]):
+        with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             yield
         return
-    with torch.random.fork_rng(devices=[device]), torch.cuda.device(device):
+    with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[device]), torch.cuda.device(device):
         torch.default_generator.manual_seed(seed)
         torch.cuda.manual_seed(seed)
         yield
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """Make tensors, and so the weights of networks, in float32; also as a decorator.
+
+    ``torch.set_default_dtype`` would do the same, but for all threads of the user's program.
+
+    Examples
+    --------
+    >>> torch.set_default_dtype(torch.float64)
+    >>> with single_precision():
+    ...     print(torch.nn.Linear(2, 2).weight.dtype)
+    torch.float32
+    >>> torch.set_default_dtype(torch.float32)
+    """
+    if torch.get_default_dtype() == torch.float32:
+        yield
+        return
+    with _SinglePrecision():
+        yield
+
+
+class _SinglePrecision(TorchFunctionMode):
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in _OF_DEFAULT_TYPE and kwargs.get("dtype") is None:
+            kwargs["dtype"] = torch.float32
+        return func(*args, **kwargs)

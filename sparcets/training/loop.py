@@ -79,7 +79,7 @@ def train(
         Steps between checks; None checks at the end of epochs only.
     """
     steps, in_window = 0, 0
-    window = torch.zeros(len(step.names), device=device)  # since the last check, across epochs
+    window = torch.zeros(len(step.names), dtype=torch.float32, device=device)  # since the last check, across epochs
     for epoch in range(start, epochs):
         with seeded(spawn(seed, f"epoch {epoch}"), device):
             total, rows = torch.zeros_like(window), 0

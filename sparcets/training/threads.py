@@ -1,7 +1,12 @@
-"""How many threads torch uses: chosen by the size of the work, never by the load, and given back."""
+"""How many threads torch uses: chosen by the size of the work, never by the load, and given back.
+
+Every thread of a program has a number of its own, which it takes over from the process at its first operation; setting
+it sets that of the process too. So a thread that starts while another one works with one thread would keep that.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +14,11 @@ from contextlib import contextmanager
 import torch
 
 SMALL = 2**17  # entries of a batch (series * time * features) below which more than one thread gains nothing
+
+_lock = threading.RLock()  # held while numbers are read and set
+_open: set[object] = set()  # the blocks that run on one thread now, in all threads
+_usual = 1  # number of threads outside of such blocks, when the last one began
+_known = threading.local()  # the number of each thread, once it was read
 
 
 @contextmanager
@@ -33,15 +43,12 @@ def threads_for(n_entries: int) -> Iterator[None]:
     >>> torch.get_num_threads() == before
     True
     """
-    before = torch.get_num_threads()
-    if n_entries >= SMALL or before == 1:
+    if n_entries >= SMALL:
+        _own_number()
         yield
         return
-    torch.set_num_threads(1)
-    try:
+    with _on_one_thread():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -57,10 +64,46 @@ def one_thread_each(n_workers: int) -> Iterator[Executor]:
     ...     print(torch.get_num_threads(), part.result())
     1 1
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    with _on_one_thread(), ThreadPoolExecutor(n_workers, initializer=_use_one_thread) as workers:
+        yield workers
+
+
+def _use_one_thread() -> None:
+    with _lock:
+        torch.set_num_threads(1)
+
+
+@contextmanager
+def _on_one_thread() -> Iterator[None]:
+    global _usual
+    number, block = _own_number(), object()
+    if number == 1:  # also within another such block
+        yield
+        return
     try:
-        with ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(1,)) as workers:
-            yield workers
+        with _lock:
+            if not _open:
+                _usual = number
+            _open.add(block)
+            torch.set_num_threads(1)
+        yield
     finally:
-        torch.set_num_threads(before)
+        with _lock:
+            torch.set_num_threads(number)
+            _open.discard(block)
+
+
+def _own_number() -> int:
+    """Return the number of threads of this thread; corrected if it was taken over from a block of another one."""
+    with _lock:
+        number = torch.get_num_threads()
+        if number == 1 < _usual and not hasattr(_known, "number"):
+            number = _usual if _open else _number_of_a_new_thread()
+            torch.set_num_threads(number)
+        _known.number = number
+        return number
+
+
+def _number_of_a_new_thread() -> int:
+    with ThreadPoolExecutor(1) as new:
+        return new.submit(torch.get_num_threads).result()

@@ -79,7 +79,7 @@ def measure_curve(
     rows = np.arange(len(request))
     answer = search.residual(rows, answers.counterfactual)
     rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
-    tried = [keep_first(answer, rank, (share * n_changes).ceil().long()) for share in SHARES]
+    tried = [keep_first(answer, rank, (share * n_changes.float()).ceil().long()) for share in SHARES]
     tried += list(search.search_rows(rows))
     return _measure(search, tried, classifier)
 
@@ -93,7 +93,7 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
         made = request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
         changed = (made != request.X).sum((1, 2))
         support = ensemble.believe(ensemble.standardise(made), search.target).support
-        least = support.amin(1) if support.shape[1] else torch.full((len(made),), torch.nan)
+        least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
         valid = classifier.proba_unchecked(made, request.lengths).argmax(1) == request.target
         point = {"share": changed / entries, "support": least.cpu().double().numpy(), "valid": valid.astype(np.float64)}
         for name, column in point.items():

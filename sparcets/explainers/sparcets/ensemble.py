@@ -212,7 +212,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         explained=explained,
         networks=networks,
         families=members,
-        levels=torch.zeros(0, K, device=device),
+        levels=x.new_zeros(0, K),
         explained_accuracy=float(np.mean(explained.predict_unchecked(X[measured]) == y[measured])),
         selector=selector,
         scaler=job.info.scaler,
@@ -229,7 +229,7 @@ def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, n_classes: int) -> Tenso
     proba = torch.cat(
         [ensemble.log_proba(x[torch.as_tensor(part)]) for part in np.array_split(rows, 8) if len(part)], 1
     )
-    levels = torch.full((len(proba), n_classes), MAX_LEVEL, device=x.device)
+    levels = x.new_full((len(proba), n_classes), MAX_LEVEL)
     for k in np.unique(y[rows]):
         levels[:, k] = proba[:, torch.as_tensor(y[rows] == k), k].exp().median(1).values
     return levels.clamp(1 / n_classes, MAX_LEVEL)

@@ -54,7 +54,7 @@ from sparcets.progress import Bar
 from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
-from sparcets.training.device import resolve_device, seeded
+from sparcets.training.device import resolve_device, seeded, single_precision
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
@@ -190,7 +190,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             min_batches=MIN_BATCHES,
         )
         epochs = config.train.epochs or -(-sizes.steps // len(pairing))
-        with seeded(spawn(seed, "weights"), device):
+        with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = build_generator(config, info, mutable, hidden=sizes.hidden, layers=sizes.layers)
             critic = Critic(

@@ -13,6 +13,7 @@ from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.training.device import single_precision
 
 CPU_BATCH = 32  # series per pass on a CPU: the states of more do not fit into its caches
 
@@ -62,11 +63,12 @@ class FittedModel:
         if x.device.type == "cpu" and len(x) > CPU_BATCH:
             parts = [slice(start, start + CPU_BATCH) for start in range(0, len(x), CPU_BATCH)]
             return torch.cat([self.propose(x[p], target[p], log_weight) for p in parts])
-        weights = torch.full((len(x),), log_weight, device=x.device)
+        weights = x.new_full((len(x),), log_weight)
         residual: Tensor = self.generator(x, target, weights)
         return residual
 
 
+@single_precision()
 def build_generator(
     config: ExplainerConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, layers: int
 ) -> GatedGenerator:

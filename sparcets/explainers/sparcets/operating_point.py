@@ -126,7 +126,7 @@ def measure_point(
         scale,
         valid=float(valid.mean()),
         transfer=float(belief.convincing.float().mean()),
-        changed=float((delta != 0).sum() / (len(X) * X.shape[1] * n_mutable)),
+        changed=float((delta != 0).sum().float() / (len(X) * X.shape[1] * n_mutable)),
     )
 
 

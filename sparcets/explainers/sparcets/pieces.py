@@ -105,7 +105,7 @@ def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
         gradient, convinced, weight = members.ask(starts, mask * values, weight)
         pieces.credit(gradient * values)
         velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
-        needed = torch.where(convinced, CONVINCED_RATE, 1.0)[:, None, None]
+        needed = torch.where(convinced, CONVINCED_RATE, torch.ones_like(kept))[:, None, None]
         deviation = (values - starts.change + rate * needed * velocity) * (1 - DECAY)
         deviation = deviation.clamp(-MAX_DEVIATION, MAX_DEVIATION)
         values = starts.change + deviation

@@ -108,7 +108,7 @@ class Search:
         """Return the candidates of a search for some queries (candidates, rows, time, features)."""
         changes, deviates = self._starts(rows, attempt)
         k = len(changes)
-        most = torch.ones(len(rows), device=self.x.device)
+        most = self.x.new_ones(len(rows))
         if explained_alone and self.request.at_most is not None:
             # What the classifier alone needs is found within the cap; what all believe, by cutting what they need.
             editable = max(1, int(self.projection.editable.sum()))
@@ -152,7 +152,7 @@ class Search:
             return
         delta = self.residual(rows, self.found.series[rows, 0])
         rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
-        trimmed = [keep_first(delta, rank, (share * n_changes).long()) for share in TRIMMED]
+        trimmed = [keep_first(delta, rank, (share * n_changes.float()).long()) for share in TRIMMED]
         self._offer_best(rows, torch.stack(trimmed), 1, "refined")
 
     def flip(self) -> None:

@@ -88,7 +88,7 @@ class ExplainerStep(GanStep):
         )
         self.members, self.noise, self.ramp_fraction, self.lr = tuple(members), noise, ramp, lr
         self.low, self.high = math.log(sparsity_weights[0]), math.log(sparsity_weights[1])
-        self.sparsity_factor = torch.ones((), device=x.device)
+        self.sparsity_factor = x.new_ones(())
         self.ema_generator = copy.deepcopy(generator).eval().requires_grad_(False)
         self.networks["average"] = self.ema_generator
         self.ema_weight = 1 / max(1.0, AVERAGED * n_steps)
@@ -108,7 +108,8 @@ class ExplainerStep(GanStep):
 
     def _residual(self, query: Tensor, class_condition: Tensor, real: Tensor) -> Tensor:
         """Return residuals for random sparsity weights."""
-        self._log_weight = self.low + (self.high - self.low) * torch.rand(len(query), device=query.device)
+        share = torch.rand(len(query), dtype=query.dtype, device=query.device)
+        self._log_weight = self.low + (self.high - self.low) * share
         with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
             residual: Tensor = self.generator(query, class_condition, self._log_weight)
         return residual
@@ -142,7 +143,7 @@ class ExplainerStep(GanStep):
         shift = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)
         steps = (torch.arange(T, device=raw.device) + shift).clamp(0, T - 1)  # the first and last step fill the gap
         shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
-        size = self.noise * torch.rand(B, 1, 1, device=raw.device)
+        size = self.noise * torch.rand(B, 1, 1, dtype=torch.float32, device=raw.device)
         spread = spread_over_time(raw.detach(), None)[:, None]  # relative to each series: small signals survive
         return shifted + size * spread * torch.randn_like(raw)
 

@@ -9,7 +9,7 @@ import triton.language as tl
 
 def probe(device: torch.device) -> torch.Tensor:
     """Return a tensor with the number 1, computed by a kernel."""
-    number = torch.zeros(1, device=device)
+    number = torch.zeros(1, dtype=torch.float32, device=device)
     with torch.cuda.device_of(number):
         _add_one[(1,)](number)
     return number

@@ -249,7 +249,7 @@ def _mean(counts: list[Tensor], n_series: int) -> Tensor:
 
 def _kernels_by_mixture(n_sets: int) -> Tensor:
     """Return the kernels of each mixture (mixtures, PER_MIXTURE, LENGTH); all 84 occur once in every set."""
-    kernels = torch.full((N_KERNELS, LENGTH), -1.0)
+    kernels = torch.full((N_KERNELS, LENGTH), -1.0, dtype=torch.float32)
     for row, positions in enumerate(combinations(range(LENGTH), RAISED)):
         kernels[row, list(positions)] = 2.0
     # Those of one mixture lie far apart in the list, so that they differ.

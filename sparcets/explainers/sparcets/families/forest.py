@@ -161,9 +161,10 @@ class Forest(nn.Module):
     def _all_paths(self, inputs: Tensor) -> Paths | None:
         """Return the paths to all leaves, kept from pass to pass; None if they are too large."""
         key = inputs.dtype, inputs.device
-        if self._paths is None or self._paths[0] != key:
-            self._paths = key, self._find_paths(inputs)
-        return self._paths[1]
+        kept = self._paths  # another thread may replace it meanwhile
+        if kept is None or kept[0] != key:
+            self._paths = kept = key, self._find_paths(inputs)
+        return kept[1]
 
     def _find_paths(self, inputs: Tensor) -> Paths | None:
         """Return the paths to all leaves, of the type and on the device of some inputs."""

@@ -75,7 +75,8 @@ class IntervalStatistics(nn.Module):
         """Return the weights of the steps, kept from pass to pass; channels with fewer intervals have some of zero."""
         T, n_features = x.shape[1:]
         key = T, n_features, x.dtype, x.device
-        if self._weighted is None or self._weighted[0] != key:
+        kept = self._weighted  # another thread may replace it meanwhile
+        if kept is None or kept[0] != key:
             start, end, channel = (v.cpu().numpy() for v in (self.start, self.end, self.channel))
             # The number of each interval among those of its channel.
             order, count = np.argsort(channel, kind="stable"), np.bincount(channel, minlength=n_features)
@@ -91,5 +92,6 @@ class IntervalStatistics(nn.Module):
             first = channel * 3 * size + number
             columns = np.concatenate([first, first + 2 * size, first + size])
             both = torch.as_tensor(weight).to(x)
-            self._weighted = key, (both[:, :, :size].contiguous(), both, torch.as_tensor(columns).to(x.device))
-        return self._weighted[1]
+            kept = key, (both[:, :, :size].contiguous(), both, torch.as_tensor(columns).to(x.device))
+            self._weighted = kept
+        return kept[1]

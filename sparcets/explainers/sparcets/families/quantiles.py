@@ -110,7 +110,8 @@ class IntervalQuantiles(nn.Module):
 
     def _layout(self, T: int, device: torch.device) -> Layout:
         """Return where the values of the intervals lie, kept from pass to pass."""
-        if self._laid_out is None or self._laid_out[0] != (T, device):
+        kept = self._laid_out  # another thread may replace it meanwhile
+        if kept is None or kept[0] != (T, device):
             lengths = np.array([T, T - 1, T - 2, T // 2 + 1][: self.n_views]).clip(0)
             offset = np.concatenate([[0], np.cumsum(lengths)])
             start = self.start.cpu().numpy() + offset[self.view.cpu().numpy()]
@@ -119,13 +120,14 @@ class IntervalQuantiles(nn.Module):
             for n, own in _groups(start, length, disjoint=device.type == "cuda"):
                 first = (channels[own] * offset[-1] + start[own, None]).reshape(-1, 1)
                 k = min(VALUES, max(1, int(n) // 2))
-                kept = ((np.arange(k) + 0.5) / k * (n - 1)).round().astype(np.int64)
-                groups.append((torch.as_tensor(first + np.arange(n)).to(device), torch.as_tensor(kept).to(device)))
+                rank = ((np.arange(k) + 0.5) / k * (n - 1)).round().astype(np.int64)
+                groups.append((torch.as_tensor(first + np.arange(n)).to(device), torch.as_tensor(rank).to(device)))
                 interval.append(np.repeat(own, channels.shape[1] * k))
             columns = np.argsort(np.concatenate(interval), kind="stable")
             in_order = bool((np.diff(columns) == 1).all())
-            self._laid_out = (T, device), (groups, None if in_order else torch.as_tensor(columns).to(device))
-        return self._laid_out[1]
+            kept = (T, device), (groups, None if in_order else torch.as_tensor(columns).to(device))
+            self._laid_out = kept
+        return kept[1]
 
 
 def _kept(values: Tensor, groups: Groups) -> list[Tensor]:

@@ -1,0 +1,140 @@
+"""One explainer, or several, called from many threads: the answers of one thread, and a model as it was."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.explainers import EXPLAINERS
+from sparcets.testing.data import make_series
+
+N_THREADS = 8
+X, Y = make_series(60, seed=0)
+QUERIES = make_series(6, seed=1)[0]
+
+
+class Net(nn.Module):
+    """Its answers show whether it was in evaluation mode: batch normalisation, dropout and a lag."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.drop, self.out = nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 3)
+        self.norm.running_var.fill_(0.5)
+        with torch.no_grad():
+            self.out.weight.copy_(8 * torch.eye(3, 4))
+            self.out.bias.zero_()
+
+    def forward(self, x):
+        h = self.norm(x.mean(1))
+        threading.Event().wait(1e-4)  # lets other threads run in the middle of a pass
+        return self.out(self.drop(h))
+
+
+def tiny(method, classifier):
+    kind = EXPLAINERS.load(method)
+    return kind(classifier, kind.config_class.tiny())
+
+
+@cache
+def fitted(method):
+    """Return a module, and an explainer that was fitted for it."""
+    module = Net()
+    return module, tiny(method, sp.wrap(module, n_classes=3)).fit(X, Y)
+
+
+def in_threads(call, arguments, n=N_THREADS):
+    """Return the results of calls in threads that begin together and switch often."""
+    together = threading.Barrier(n)
+
+    def begin(argument):
+        together.wait(30)
+        return call(argument)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        with ThreadPoolExecutor(n) as pool:
+            return list(pool.map(begin, arguments))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def same(a, b):
+    names = ("counterfactual", "status", "proba_before", "proba_after")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_predictions_in_threads_are_those_of_one(training, left_alone):
+    module = Net().train(training)
+    classifier = sp.wrap(module, n_classes=3)
+    expected = [classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]) for i in range(N_THREADS)]
+
+    def predict(i):
+        return [classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]) for _ in range(20)]
+
+    with left_alone(module):
+        found = in_threads(predict, range(N_THREADS))
+    assert all(np.array_equal(one, expected[i]) for i, several in enumerate(found) for one in several)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("method", list(EXPLAINERS))
+def test_one_explainer_in_threads_gives_the_answers_of_one(method, training, left_alone):
+    module, explainer = fitted(method)
+    module.train(training)
+    expected = [explainer.explain(QUERIES[k : k + 2]) for k in range(3)]
+    calls = 1 if method == "sparcets" else 3
+    with left_alone(module):
+        found = in_threads(lambda i: [explainer.explain(QUERIES[i % 3 : i % 3 + 2]) for _ in range(calls)], range(8))
+    for i, several in enumerate(found):
+        assert all(same(one, expected[i % 3]) for one in several)
+    for one in found[0]:
+        assert np.array_equal(one.valid, explainer.classifier.predict(one.counterfactual) == one.target)
+
+
+@pytest.mark.parametrize("method", ["sparce", "sparcets"])
+def test_fits_in_threads_give_the_result_of_one_after_the_other(method, left_alone):
+    module, expected = fitted(method)
+    module.train()
+    with left_alone(module):
+        found = in_threads(lambda _: tiny(method, expected.classifier).fit(X, Y), range(2), n=2)
+    before = expected._state()
+    for one in found:
+        after = one._state()
+        assert before.keys() == after.keys()
+        assert [name for name in before if not np.array_equal(before[name], after[name])] == []
+
+
+def test_classifiers_trained_in_threads_are_those_of_one(left_alone):
+    def fit(seed):
+        return sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny().override(f"seed={seed}")).fit(X, Y).weights()
+
+    expected = [fit(seed) for seed in range(4)]
+    with left_alone():
+        found = in_threads(fit, range(4), n=4)
+    for one, other in zip(found, expected, strict=True):
+        assert [name for name in other if not torch.equal(one[name], other[name])] == []
+
+
+def test_the_number_of_threads_is_that_of_before_in_old_and_new_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        _, explainer = fitted("sparcets")
+
+        def explain(i):
+            explainer.explain(QUERIES[i % 3 : i % 3 + 1])
+            return torch.get_num_threads()
+
+        assert in_threads(explain, range(4), n=4) == [3] * 4
+        with ThreadPoolExecutor(1) as new:
+            assert (torch.get_num_threads(), new.submit(torch.get_num_threads).result()) == (3, 3)
+    finally:
+        torch.set_num_threads(before)
