@@ -57,8 +57,7 @@ def left_alone() -> Callable[..., AbstractContextManager[None]]:
             "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
             "threads": torch.get_num_threads(),
             "torch's random state": torch.get_rng_state().tolist(),
-            "NumPy's random state": repr(np.random.get_state(legacy=False)["state"]["key"].tolist())
-            + str(np.random.get_state(legacy=False)["state"]["pos"]),
+            "NumPy's random state": str(np.random.get_state(legacy=False)),  # noqa: NPY002
             "Python's random state": random.getstate(),
         }
         for i, module in enumerate(modules):

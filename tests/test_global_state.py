@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sklearn.ensemble  # noqa: F401 - its first import draws from Python's generator
 import torch
 from torch import nn
 
@@ -16,6 +17,7 @@ from sparcets.testing.mocks import MeanModule, mean_proba
 X, Y = make_series(60, seed=0)
 QUERIES = make_series(3, seed=1)[0]
 LITTLE = {"sparcets": {"believed_by": "model"}}  # settings of fits that are not the subject of a test
+FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"]}}
 ARCHITECTURES = ("bilstm", "fcn", "transformer")
 
 
@@ -42,10 +44,10 @@ def module():
     return MeanModule()
 
 
-def fit_and_explain(method, setting, **changes):
+def fit_and_explain(method, setting):
     classifier = sp.wrap(module(), n_classes=3)
     with setting():
-        explainer = tiny(method, classifier, **changes).fit(X, Y)
+        explainer = tiny(method, classifier, **FEW_FAMILIES.get(method, {})).fit(X, Y)
         answers = explainer.explain(QUERIES, target=1, curve=method == "sparcets")
     return explainer._state(), answers
 

@@ -14,6 +14,7 @@ from sparcets.seeding import RANDOM_STATE_LOCK
 
 # Functions that make a tensor of torch's default type, which a user may have changed.
 _OF_DEFAULT_TYPE = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn, torch.linspace, torch.eye)
+_OF_GIVEN_VALUES = (torch.tensor, torch.full)  # of that type only if they are floats
 
 
 def resolve_device(name: str) -> torch.device:
@@ -83,4 +84,8 @@ class _SinglePrecision(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func in _OF_DEFAULT_TYPE and kwargs.get("dtype") is None:
             kwargs["dtype"] = torch.float32
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+        if func in _OF_GIVEN_VALUES and kwargs.get("dtype") is None and made.is_floating_point():
+            # NumPy's arrays have a type of their own.
+            return made if hasattr(args[0], "dtype") else made.float()
+        return made

@@ -1,5 +1,7 @@
 """threads_for: small work runs on one thread, and the number of threads is given back."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -25,3 +27,19 @@ def test_threads_are_given_back_after_an_error(two_threads):
     with pytest.raises(RuntimeError), threads_for(1):
         raise RuntimeError
     assert torch.get_num_threads() == 2
+
+
+def test_a_thread_that_starts_during_a_block_of_another_does_not_keep_its_number(two_threads):
+    with ThreadPoolExecutor(1) as other:
+        with threads_for(1):
+            other.submit(torch.get_num_threads).result()  # takes over the number of the process, which is 1 now
+
+        def enter():
+            with threads_for(1):
+                pass
+            return torch.get_num_threads()
+
+        assert other.submit(enter).result() == 2
+    assert torch.get_num_threads() == 2
+    with ThreadPoolExecutor(1) as new:
+        assert new.submit(torch.get_num_threads).result() == 2
