@@ -159,9 +159,11 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                 f"cannot write {final}: {reason(error)}. Free some space, or choose another folder."
             ) from error
     finally:
-        _clean_up(outer, final)
-        if handle is not None:
-            os.close(handle)
+        try:
+            _clean_up(outer, final)
+        finally:
+            if handle is not None:
+                os.close(handle)
 
 
 def _put_in_place(new: Path, final: Path, *, in_place: bool) -> None:

@@ -168,9 +168,7 @@ def test_models_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: 
     assert of_classifier(tmp_path / "clf")[0] == expected[0]
 
 
-def test_explanations_without_digests_are_read_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_explanations_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "run.npz"
     explainer().explain(X[:4], 1).save(file)
     expected = of_explanation(file)
