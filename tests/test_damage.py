@@ -117,10 +117,11 @@ def test_a_flipped_bit_is_noticed_or_harmless(kind: str, tmp_path: Path) -> None
             damaged[place // 8] ^= 1 << int(place % 8)
             file.write_bytes(damaged)
             try:
-                if read(tmp_path) != expected:
-                    silent.append((file.name, int(place)))
+                noticed = read(tmp_path) == expected
             except FileFormatError as error:
-                assert str(tmp_path) in str(error)
+                noticed = str(tmp_path) in str(error)
+            if not noticed:
+                silent.append((file.name, int(place)))
         file.write_bytes(whole)
     assert read(tmp_path) == expected
     assert not silent

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import json
 
 import numpy as np
 import pytest
