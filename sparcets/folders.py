@@ -117,10 +117,12 @@ class SavedModel:
     def _remove_other_arrays(self, folder: Path) -> None:
         """Remove the arrays of earlier saves, and what killed writers left."""
         with suppress(OSError, SparcetsError, AttributeError):  # of a damaged header, nothing is known
-            own = self._file(folder, read_json(folder / self.header, "").get("arrays"))
-            stem, suffix = Path(self.arrays).stem, own.suffix
+            saved = (folder / self.header).exists()  # not if the first save failed
+            own = self._file(folder, read_json(folder / self.header, "").get("arrays")) if saved else None
+            stem, suffix = Path(self.arrays).stem, Path(self.arrays).suffix
+            digest = f"-[0-9a-f]{{{NAMED}}}"
             for file in folder.glob(f"{stem}*{suffix}"):
-                if file != own and re.fullmatch(rf"{stem}(-[0-9a-f]{{{NAMED}}})?", file.stem):
+                if file != own and re.fullmatch(f"{stem}({digest}){'?' if saved else ''}", file.stem):
                     file.unlink()
             remove_leftovers(folder, f".{stem}-*{TEMPORARY}*{suffix}")
 

@@ -81,6 +81,16 @@ def test_a_classifier_is_the_old_or_the_new_one(
     assert len(names(tmp_path)) == 2
 
 
+def test_a_first_save_that_fails_leaves_nothing(
+    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights.safetensors").write_text("of another program")
+    kill_at(monkeypatch, 2, OSError)
+    with pytest.raises(StorageError, match="cannot write .*classifier.json"):
+        two[0].save(tmp_path)
+    assert names(tmp_path) == ["weights.safetensors"]
+
+
 DIES = """
 import os, sys
 import sparcets as sp
