@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import sparcets as sp
 from sparcets.errors import FileFormatError
@@ -181,6 +182,17 @@ def test_explanations_without_digests_are_read_with_a_warning(tmp_path: Path, ca
     with caplog.at_level(logging.WARNING):
         assert of_explanation(file) == expected
     assert "run.npz was saved by an earlier version, without a digest" in caplog.text
+
+
+def test_checkpoints_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stored = checkpoint(tmp_path, seed=0)
+    stored.on_epoch_end(2, {})
+    expected = of_checkpoint(tmp_path)
+    header = {"identity": "training", "epoch": 2, "history": {}}
+    save_file(stored._tensors(), stored.file, {"header": json.dumps(header)})
+    with caplog.at_level(logging.WARNING):
+        assert of_checkpoint(tmp_path) == expected
+    assert "checkpoint.safetensors was saved by an earlier version, without a digest" in caplog.text
 
 
 def test_results_without_digests_are_read_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -86,7 +86,7 @@ def test_a_first_save_that_fails_leaves_nothing(
 ) -> None:
     (tmp_path / "weights.safetensors").write_text("of another program")
     kill_at(monkeypatch, 2, OSError)
-    with pytest.raises(StorageError, match="cannot write .*classifier.json"):
+    with pytest.raises(StorageError, match=r"cannot write .*classifier.json"):
         two[0].save(tmp_path)
     assert names(tmp_path) == ["weights.safetensors"]
 
