@@ -1,20 +1,31 @@
-"""Atomic writing of files, and JSON.
+"""Atomic writing of files, locks, and JSON.
 
 Every file is written to a temporary file in the same folder and renamed when it is complete: a full disk, a crash or a
-killed process leaves the old file, or none, but never a partial one.
+killed process leaves the old file, or none, but never a partial one. The temporary file of a killed process is removed
+by the next writer of that file.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from sparcets.digests import add_digest, check_digest
 from sparcets.errors import FileFormatError, SparcetsError, StorageError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where files are still written atomically, but nothing is locked
+    fcntl = None  # type: ignore[assignment]
+
+HAS_LOCKS = fcntl is not None
+TEMPORARY = ".tmp-"  # in the name of everything that is not complete yet
 
 
 @contextmanager
@@ -31,12 +42,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     final = Path(path)
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        # Keep the suffix: some writers append their own if it is missing.
-        handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.stem}-", suffix=final.suffix)
-        os.close(handle)
+        remove_leftovers(final.parent, f".{glob.escape(final.stem)}{TEMPORARY}*{glob.escape(final.suffix)}")
+        handle, temporary = create_locked(lambda: _temporary_file(final))
     except OSError as error:
-        raise StorageError(f"cannot write {final}: {_reason(error)}. Choose another path.") from error
-    temporary = Path(name)
+        raise StorageError(f"cannot write {final}: {reason(error)}. Choose another path.") from error
     try:
         yield temporary
         # Some file systems report a full disk only on fsync, so call it before the rename, while the old file exists.
@@ -51,22 +60,82 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise  # raised by the caller's block
     except OSError as error:
         raise StorageError(
-            f"cannot write {final}: {_reason(error)}. Nothing was overwritten; free some space or choose another path."
+            f"cannot write {final}: {reason(error)}. Nothing was overwritten; free some space or choose another path."
         ) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _temporary_file(final: Path) -> str:
+    # Keep the suffix: some writers append their own if it is missing.
+    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.stem}{TEMPORARY}", suffix=final.suffix)
+    os.close(handle)
+    return name
+
+
+def create_locked(create: Callable[[], str]) -> tuple[int | None, Path]:
+    """Create a temporary file or folder; its lock, held until the handle is closed, says that its writer is alive."""
+    while True:
+        path = Path(create())
+        if not HAS_LOCKS:
+            return None, path
+        with suppress(FileNotFoundError):  # taken for a leftover before it was locked: create another one
+            handle = os.open(path, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if path.exists():
+                return handle, path
+            os.close(handle)
+
+
+def remove_leftovers(folder: Path, pattern: str, remove: Callable[[Path], object] = os.unlink) -> None:
+    """Remove the temporary files or folders of killed writers; ``pattern`` is that of :meth:`pathlib.Path.glob`."""
+    if not HAS_LOCKS:
+        return  # nothing tells whether their writers are alive
+    for left in folder.glob(pattern):
+        with suppress(OSError):  # a live writer holds the lock, or another process was faster
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(left)
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a file or folder during the block; a process that dies releases it.
+
+    One process or thread at a time holds it, or several if all of them ask for a ``shared`` one. Nothing is locked if
+    the path does not exist, or on a file system without locks.
+    """
+    handle = None
+    with suppress(OSError):
+        if HAS_LOCKS:
+            handle = os.open(path, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:
-    """Write ``data`` as JSON, atomically."""
+    """Write ``data`` as JSON, atomically; a dict gets a digest, which :func:`read_json` checks and removes."""
+    data = add_digest(data) if isinstance(data, dict) else data
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: str | os.PathLike[str], what: str) -> Any:
-    """Read a JSON file; raise FileFormatError if it is missing or not valid JSON.
+    """Read a JSON file; raise FileFormatError if it is missing, not valid JSON, or not what was written.
+
+    Files without a digest, by hand or of earlier versions, are read as they are.
 
     Parameters
     ----------
@@ -81,12 +150,24 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
             raise FileFormatError(f"no file {file}, where {what} should be.")
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileFormatError(f"{file} cannot be read: {_reason(error)}.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileFormatError(f"{file} cannot be read: {reason(error)}.") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise FileFormatError(f"{file} is not {what}: {error}.") from error
+    try:
+        return check_digest(data) if isinstance(data, dict) else data
+    except ValueError as error:
+        raise damaged(file, str(error)) from error
 
 
-def _reason(error: OSError) -> str:
+def damaged(file: Path, why: str) -> FileFormatError:
+    """Return the error for a file that is not as it was written."""
+    return FileFormatError(
+        f"{file} was changed or damaged after it was written: {why}. Restore it from a copy, or create it again."
+    )
+
+
+def reason(error: OSError) -> str:
+    """Return what the system says about an error, for messages."""
     return error.strerror or str(error)

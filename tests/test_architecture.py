@@ -16,8 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up; a module may import from its own row and from the rows above it in this list.
 LAYERS = [
     {"errors"},
-    {"registry", "seeding", "arrays", "progress"},
-    {"storage", "validation"},
+    {"registry", "seeding", "arrays", "progress", "digests"},
+    {"storage", "folders", "validation"},
     {"config", "datasets"},
     {"skeletons"},
     {"explanation"},

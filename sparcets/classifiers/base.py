@@ -57,6 +57,10 @@ class Classifier(ABC):
         """Number of classes."""
         return len(self.class_names)
 
+    def digest(self) -> str | None:
+        """Return a digest of all that determines the predictions, or None where it is not known."""
+        return None
+
     @property
     def name(self) -> str:
         """Name of the model in messages."""

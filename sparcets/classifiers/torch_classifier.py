@@ -11,6 +11,7 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
+from safetensors.torch import load as read_tensors
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
@@ -19,11 +20,12 @@ from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.datasets.splits import stratified_split
+from sparcets.digests import digest_of_arrays, digest_of_json
 from sparcets.errors import ConfigError, DataError, FileFormatError, NotFittedError
+from sparcets.folders import SavedModel
 from sparcets.networks import ARCHITECTURES
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
-from sparcets.storage import atomic_path, read_json, write_json
 from sparcets.training.callbacks import (
     EarlyStopping,
     History,
@@ -42,8 +44,9 @@ from sparcets.validation import check_labels, check_lengths, check_series
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FORMAT = 1
-HEADER, WEIGHTS = "classifier.json", "weights.safetensors"
+FORMAT = 2
+WITHOUT_DIGESTS = 1  # an earlier format, which is still read
+FILES = SavedModel(header="classifier.json", arrays="weights.safetensors", what="classifier")
 
 
 class TorchClassifier(DifferentiableClassifier):
@@ -239,6 +242,13 @@ class TorchClassifier(DifferentiableClassifier):
             "history": history_to_plain(self.history_),
         }
 
+    def digest(self) -> str:
+        """Return a digest of all that determines the predictions, by which an explainer names its classifier."""
+        header = self.header()
+        names = ("architecture", "class_names", "n_steps", "scaler")
+        weights = {name: weight.numpy() for name, weight in self.weights().items()}
+        return digest_of_json([*(header[name] for name in names), digest_of_arrays(weights)])
+
     @classmethod
     @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
     def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
@@ -255,11 +265,7 @@ class TorchClassifier(DifferentiableClassifier):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
-        weights, header = self.weights(), self.header()
-        # The weights are put in place after the header was written, so that a full disk never mixes two classifiers.
-        with atomic_path(Path(folder) / WEIGHTS) as temporary:
-            temporary.write_bytes(safetensors.torch.save(weights))
-            write_json(Path(folder) / HEADER, header)
+        FILES.save(Path(folder), self.header(), safetensors.torch.save(self.weights()))
 
 
 def _validation_split(y: IntArray | FloatArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
@@ -282,21 +288,15 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
         Where it is to run; the device it was trained on does not matter.
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
-    header = read_json(Path(folder) / HEADER, "a saved classifier")
     try:
-        if header["format"] != FORMAT:
-            raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
-        weights = safetensors.torch.load_file(Path(folder) / WEIGHTS)
-        return TorchClassifier.rebuild(header, weights, device=device)
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OSError,
-        RuntimeError,
-        safetensors.SafetensorError,
-    ) as error:
-        if isinstance(error, FileFormatError):
-            raise
+        header, content = FILES.load(Path(folder), lambda header: _check_format(header, folder))
+        return TorchClassifier.rebuild(header, read_tensors(content), device=device)
+    except FileFormatError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
+
+
+def _check_format(header: Any, folder: str | os.PathLike[str]) -> None:
+    if header["format"] not in (FORMAT, WITHOUT_DIGESTS):
+        raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from sparcets.cli.fit import RUN
+from sparcets.cli.fit_folder import load_fitted_classifier
 from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
-from sparcets.errors import ConfigError, FileFormatError
+from sparcets.errors import ConfigError
 
 
 def evaluate(
@@ -28,7 +28,6 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Evaluate an explanation: the paper's measures, agreement of other classifiers, plausibility."""
-    from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
     from sparcets.evaluation.scores import better, number
@@ -37,8 +36,8 @@ def evaluate(
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
     e = load_explanation(explanation)
-    name, options = _data_of(model, dataset, seed)
-    classifier = None if model is None else load_classifier(model / "classifier", device=device)
+    run, classifier = (None, None) if model is None else load_fitted_classifier(model, device=device)
+    name, options = _data_of(run, dataset, seed)
     data = None if name is None else load_dataset(name, **{**options, **parse_options(option)})
     scores = measure(e, data, classifier=classifier, device=device, seed=seed)
     if out is not None:
@@ -57,17 +56,11 @@ def evaluate(
         typer.echo(f"saved to {out}")
 
 
-def _data_of(model: Path | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
+def _data_of(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
     """Return name and options of the data set: those the model was fitted with, unless another one is given."""
-    from sparcets.storage import read_json
-
-    if model is None:
+    if run is None:
         return dataset, {"seed": seed}
-    run = read_json(model / RUN, "a folder written by `sparcets fit`")
-    try:
-        own, options = run["dataset"], run["dataset_options"]
-    except KeyError as error:
-        raise FileFormatError(f"{model / RUN} has no {error}. Run sparcets fit again.") from error
+    own, options = run["dataset"], run["dataset_options"]
     if dataset is None:
         return own, options
     same = dataset == own or Path(dataset).resolve() == Path(own).resolve()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparcets.cli.fit import RUN
+from sparcets.cli.fit_folder import load_fit
 from sparcets.cli.options import Device, Json, print_json, print_table
-from sparcets.errors import ConfigError, FeatureMismatchError, FileFormatError
+from sparcets.errors import ConfigError, FeatureMismatchError
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints
@@ -56,18 +56,11 @@ def explain(
     """Explain test series: what would have to change for the classifier to predict another class?"""
     import numpy as np
 
-    from sparcets.classifiers.torch_classifier import load_classifier
     from sparcets.datasets.load import load_dataset
-    from sparcets.explainers.files import load
-    from sparcets.storage import read_json
 
-    run = read_json(model / RUN, "a folder written by `sparcets fit`")
-    try:
-        name, options = (dataset, {}) if dataset else (run["dataset"], run["dataset_options"])
-    except KeyError as error:
-        raise FileFormatError(f"{model / RUN} has no {error}. Run sparcets fit again.") from error
     constraints = _constraints(immutable, frozen, value_range, max_step, direction, group)
-    explainer = load(model / "explainer", classifier=load_classifier(model / "classifier", device=device))
+    run, explainer = load_fit(model, device=device)
+    name, options = (dataset, {}) if dataset else (run["dataset"], run["dataset_options"])
     if seed is not None:
         explainer.config = explainer.config.override(f"seed={seed}")
     data = load_dataset(name, **options)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sparcets.cli.fit_folder import load_fit
 from sparcets.cli.options import Device, Json, in_bytes, print_json
 
 
@@ -17,11 +18,9 @@ def export(
     json: Json = False,
 ) -> None:
     """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
-    from sparcets.classifiers.torch_classifier import load_classifier
-    from sparcets.explainers.files import load
     from sparcets.explainers.onnx import export_generator
 
-    explainer = load(model / "explainer", classifier=load_classifier(model / "classifier", device=device))
+    _, explainer = load_fit(model, device=device)
     difference = export_generator(explainer, out)
     if json:
         print_json({"file": str(out), "bytes": out.stat().st_size, "largest_difference": difference})

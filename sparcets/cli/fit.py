@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sparcets.cli.fit_folder import new_folder, write_fit
 from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_options, print_json
 from sparcets.errors import ConfigError
-
-RUN = "run.json"  # data set, method and settings, in the folder of a fit
 
 
 def fit(
@@ -35,6 +34,7 @@ def fit(
         list[str] | None,
         typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     option: DataOptions = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -45,7 +45,6 @@ def fit(
     from sparcets.config.presets import from_preset
     from sparcets.datasets.load import load_dataset
     from sparcets.explainers import EXPLAINERS
-    from sparcets.storage import write_json
     from sparcets.training.device import resolve_device
 
     kind = EXPLAINERS.load(method)
@@ -54,24 +53,24 @@ def fit(
     config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
     build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
     options = {"seed": seed, **parse_options(option)}
+    place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
-    model = build(data)
-    correct = model.predict(data.X_test, data.lengths_test) == data.y_test
-    model.save(out / "classifier")
-    explainer = kind(model, config).fit(data, checkpoint=checkpoint)
-    explainer.save(out / "explainer")
-    run = {
-        "dataset": dataset,
-        "dataset_options": options,
-        "dataset_name": data.name,
-        "split": data.split,
-        "classifier": model.architecture,
-        "test_accuracy": float(correct.mean()),
-        "method": method,
-        "config": config.to_dict(),
-        "version": __version__,
-    }
-    write_json(out / RUN, run)
+    with place as folder:  # a path that cannot be written shows before any training
+        model = build(data)
+        correct = model.predict(data.X_test, data.lengths_test) == data.y_test
+        explainer = kind(model, config).fit(data, checkpoint=checkpoint)
+        run = {
+            "dataset": dataset,
+            "dataset_options": options,
+            "dataset_name": data.name,
+            "split": data.split,
+            "classifier": model.architecture,
+            "test_accuracy": float(correct.mean()),
+            "method": method,
+            "config": config.to_dict(),
+            "version": __version__,
+        }
+        write_fit(folder, model, explainer, run)
     if json:
         print_json({**run, "folder": str(out)})
         return

@@ -16,19 +16,20 @@ from sparcets.constraints.spec import Constraints
 from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.storage import atomic_path, read_json, write_json
+from sparcets.folders import SavedModel
 from sparcets.training.callbacks import history_from_plain, history_to_plain
 
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-FORMAT = 5  # raised whenever the layout of the folder changes
-HEADER, ARRAYS = "explainer.json", "arrays.safetensors"
-DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, safetensors.SafetensorError)
+FORMAT = 6  # raised whenever the layout of the folder changes
+WITHOUT_DIGESTS = 5  # an earlier format, which is still read
+FILES = SavedModel(header="explainer.json", arrays="arrays.safetensors", what="explainer")
+DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError)
 
 
 def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
-    """Write a fitted explainer; the arrays are put in place only after the header was written."""
+    """Write a fitted explainer, which names its classifier by digest if that has one."""
     info = explainer._fitted()
     header = {
         "format": FORMAT,
@@ -36,13 +37,12 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
         "config": explainer.config.to_dict(),
         "info": info.to_dict(),
         "constraints": explainer.constraints_.to_dict(),
+        "classifier": explainer.classifier.digest(),
         "history": history_to_plain(explainer.history_),
     }
     # safetensors writes the memory of an array as it lies, and reads it in C order.
     arrays = {name: np.asarray(array, order="C") for name, array in explainer._state().items()}
-    with atomic_path(folder / ARRAYS) as temporary:
-        temporary.write_bytes(safetensors.numpy.save(arrays))
-        write_json(folder / HEADER, header)
+    FILES.save(folder, header, safetensors.numpy.save(arrays))
 
 
 def load(folder: str | os.PathLike[str], classifier: Classifier) -> BaseExplainer[Any]:
@@ -64,27 +64,25 @@ def load_as(
 ) -> BaseExplainer[Any]:
     """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = Path(folder)
-    header = read_json(path / HEADER, "a saved explainer")
     try:
-        version, method = header["format"], str(header["method"])
+        header, content = FILES.load(path, lambda header: _check_format(header, path))
+        method = str(header["method"])
+    except SparcetsError:
+        raise
     except DAMAGE as error:
         raise _damaged(path, error) from error
-    if version != FORMAT:
-        renamed = " What was sp.Sparce by default is sp.Explainer now." if method == "sparce" else ""
-        raise FileFormatError(
-            f"{path} has format {version}, this version reads format {FORMAT}. Fit and save it again.{renamed}"
-        )
     kind = EXPLAINERS.load(method) if kind is None else kind  # an unknown method raises its own error
     try:
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
-        state = safetensors.numpy.load_file(path / ARRAYS)
+        state = safetensors.numpy.load(content)
         constraints = Constraints.from_dict(header["constraints"])
         explainer.history_ = history_from_plain(header["history"])
     except DAMAGE as error:
         raise _damaged(path, error) from error
     explainer._check_classifier()
     classifier.check_compatible(info, str(path))
+    _check_digest(header.get("classifier"), classifier, path)
     try:
         explainer._restore(state, info)
         explainer._set_fitted(info, constraints, explainer._own_target(info))
@@ -93,6 +91,24 @@ def load_as(
     except DAMAGE as error:
         raise _damaged(path, error) from error
     return explainer
+
+
+def _check_format(header: Any, path: Path) -> None:
+    version, method = header["format"], header["method"]
+    if version not in (FORMAT, WITHOUT_DIGESTS):
+        renamed = " What was sp.Sparce by default is sp.Explainer now." if method == "sparce" else ""
+        raise FileFormatError(
+            f"{path} has format {version}, this version reads format {FORMAT}. Fit and save it again.{renamed}"
+        )
+
+
+def _check_digest(expected: str | None, classifier: Classifier, path: Path) -> None:
+    found = classifier.digest()
+    if expected is not None and found is not None and expected != found:
+        raise FileFormatError(
+            f"{path / FILES.header} was fitted to another classifier than the one given: the sha256 of its weights and "
+            "settings differs. Load it with the classifier it was fitted to, or fit it again."
+        )
 
 
 def _damaged(path: Path, error: Exception) -> FileFormatError:

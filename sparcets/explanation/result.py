@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.folders import warn_unverified
 from sparcets.storage import atomic_path
 
 if TYPE_CHECKING:
@@ -282,10 +284,11 @@ class Explanation:
             "constraints": dict(self.constraints),
             "seed": self.seed,
             "seconds": self.seconds,
+            "arrays": {name: digest_of_array(np.asarray(array)) for name, array in arrays.items()},
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write = np.savez_compressed if compress else np.savez
-            write(file, header=np.array(json.dumps(header)), **arrays)
+            write(file, header=np.array(json.dumps(add_digest(header))), **arrays)
 
 
 def check_rows(rows: Any, n: int) -> Any:
@@ -331,6 +334,10 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
                     "Use the version that wrote it, or explain again."
                 )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
+        if "arrays" in check_digest(header):
+            check_arrays(header["arrays"], arrays)
+        else:
+            warn_unverified(file)
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
@@ -339,8 +346,16 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
         raise FileFormatError(
-            f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}"
+            f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}. Restore it from a copy, "
+            "or explain again."
         ) from error
+
+
+def check_arrays(digests: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
+    """Raise ValueError if arrays of an explanation file are not those that its header names by digest."""
+    other = [name for name, array in arrays.items() if digests.get(name) != digest_of_array(array)]
+    if other or set(digests) - set(arrays):
+        raise ValueError(f"{', '.join(other) or 'an array'} does not match the sha256 in the header")
 
 
 def join(parts: list[Explanation]) -> Explanation:

@@ -6,7 +6,10 @@ same settings continues after the last finished shard.
 
 from __future__ import annotations
 
+import json
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
@@ -311,6 +315,9 @@ def _read(file: Path, name: str) -> Any:
     """Read a single array of a shard."""
     try:
         with np.load(file, allow_pickle=False) as stored:
-            return stored[name]
-    except (OSError, KeyError, ValueError) as error:
+            expected, array = json.loads(str(stored["header"])).get("arrays"), stored[name]
+        if expected is not None and expected[name] != digest_of_array(array):
+            raise ValueError(f"the content of {name} does not match its sha256")
+        return array
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFormatError(f"{file} is missing or damaged: {error}. Explain again with the same out=.") from error

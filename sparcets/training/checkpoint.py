@@ -16,7 +16,9 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from sparcets.digests import add_digest, check_digest, digest_of_arrays
 from sparcets.errors import FileFormatError
+from sparcets.folders import warn_unverified
 from sparcets.storage import atomic_path
 from sparcets.training.callbacks import Callback, History
 
@@ -59,6 +61,7 @@ class Checkpoint(Callback):
         """Write the state."""
         header = {"identity": self.identity, "epoch": epoch, "history": self.history.values}
         tensors = self._tensors()
+        header = add_digest({"tensors": _digest(tensors), **header})
         with atomic_path(self.file) as temporary:
             temporary.write_bytes(safetensors.torch.save(tensors, {"header": json.dumps(header)}))
 
@@ -116,7 +119,18 @@ def delete_checkpoints(folder: Path) -> None:
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     with safetensors.safe_open(file, framework="pt") as stored:
-        return json.loads(stored.metadata()["header"]), {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        (text,) = stored.metadata().values()  # a single entry: a damaged name changes nothing
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    header = check_digest(json.loads(text))
+    if "tensors" not in header:
+        warn_unverified(file)
+    elif header["tensors"] != _digest(tensors):
+        raise ValueError("its tensors do not match their sha256")
+    return header, tensors
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    return digest_of_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
 
 
 def _agree(a: Tensor, b: Tensor) -> bool:

@@ -99,7 +99,7 @@ def test_a_later_process_finds_it_on_disk(tmp_path, no_training, monkeypatch):
     np.testing.assert_array_equal(second.predict_proba(DATA.X_test), first.predict_proba(DATA.X_test))
 
 
-@pytest.mark.parametrize("file", ["classifier.json", "weights.safetensors"])
+@pytest.mark.parametrize("file", ["classifier.json", "weights-*.safetensors"])
 def test_a_damaged_entry_is_trained_again_and_repaired(tmp_path, monkeypatch, caplog, no_training, file):
     first = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
     next(tmp_path.glob(f"*/{file}")).write_bytes(b"{")
@@ -170,7 +170,7 @@ def test_other_settings_have_other_judges(tmp_path, monkeypatch):
 def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     find_judges(DATA, families=NEURAL)
-    assert len(list((tmp_path / "sparcets" / "judges").glob("*/weights.safetensors"))) == 1
+    assert len(list((tmp_path / "sparcets" / "judges").glob("*/weights-*.safetensors"))) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert module.judges_folder() == tmp_path / "home" / ".cache" / "sparcets" / "judges"

@@ -18,12 +18,13 @@ from sparcets.errors import (
     StorageError,
     UnknownNameError,
 )
-from sparcets.explainers.files import ARRAYS, HEADER
+from sparcets.explainers.files import FILES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
 
 resource = pytest.importorskip("resource")  # limits on file sizes, on Unix alone
 
+HEADER = FILES.header
 X, Y = make_series(30, n_steps=8)
 QUERIES = X[Y != 1]
 CLASSES = ["calm", "brisk", "wild"]
@@ -61,8 +62,14 @@ def disk_with_room_for(n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def arrays(folder):
+    (file,) = folder.glob("arrays-*.safetensors")
+    return file
+
+
 def rewrite(folder, change):
     header = json.loads((folder / HEADER).read_text())
+    del header["sha256"]  # as of a file written by hand
     change(header)
     (folder / HEADER).write_text(json.dumps(header))
 
@@ -111,7 +118,7 @@ def test_lengths_and_histories_with_holes_are_kept(tmp_path):
 
 def test_only_two_files_are_written_and_nothing_before_a_fit(tmp_path):
     saved(tmp_path / "a")
-    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == [ARRAYS, HEADER]
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == [arrays(tmp_path / "a").name, HEADER]
     with pytest.raises(NotFittedError):
         sp.Nearest(clf()).save(tmp_path / "b")
     assert not (tmp_path / "b").exists()
@@ -119,7 +126,12 @@ def test_only_two_files_are_written_and_nothing_before_a_fit(tmp_path):
 
 def other_arrays(folder):
     sp.Nearest(clf()).fit(X[:, :5], Y).save(folder / "other")
-    shutil.copy(folder / "other" / ARRAYS, folder)
+    content = arrays(folder / "other").read_bytes()
+    arrays(folder).unlink()
+    header = json.loads((folder / "other" / HEADER).read_text())
+    shutil.copy(arrays(folder / "other"), folder)
+    rewrite(folder, lambda h: h.update(arrays=header["arrays"]))
+    assert arrays(folder).read_bytes() == content
 
 
 @pytest.mark.parametrize(
@@ -129,13 +141,19 @@ def other_arrays(folder):
         (lambda f: (f / HEADER).write_text("no json"), r"explainer.json is not a saved explainer"),
         (lambda f: (f / HEADER).write_text("7"), r"damaged explainer: TypeError"),
         (lambda f: (f / HEADER).write_text("{}"), r"damaged explainer: KeyError: 'format'"),
-        (lambda f: (f / ARRAYS).unlink(), r"damaged explainer: FileNotFoundError"),
-        (lambda f: (f / ARRAYS).write_bytes((f / ARRAYS).read_bytes()[:-9]), r"damaged explainer: Safetensor"),
-        (lambda f: (f / ARRAYS).write_bytes(b"PK"), r"damaged explainer"),
+        (
+            lambda f: arrays(f).unlink(),
+            r"damaged explainer: .*json belongs to .*arrays-.*, which cannot be read: No such file",
+        ),
+        (
+            lambda f: arrays(f).write_bytes(arrays(f).read_bytes()[:-9]),
+            r"arrays-.*: its sha256 is not the one in .*json",
+        ),
+        (lambda f: arrays(f).write_bytes(b"PK"), r"was changed or damaged after it was written"),
         (other_arrays, r"damaged explainer: ValueError: series of shape \(30, 5, 4\) do not fit 8 steps, 4 features"),
         (
             lambda f: rewrite(f, lambda h: h.update(format=1)),
-            r"format 1, .* reads format 5. Fit and save it again.$",
+            r"format 1, .* reads format 6. Fit and save it again.$",
         ),
         (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
@@ -214,7 +232,7 @@ def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
 def test_a_full_disk_leaves_the_last_saved_explainer_whole(room, tmp_path):
     old = saved(tmp_path)
     files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    new, size = sp.Nearest(clf()).fit(X[:20], Y[:20]), len(files[ARRAYS]) + 64
+    new, size = sp.Nearest(clf()).fit(X[:20], Y[:20]), len(files[arrays(tmp_path).name]) + 64
     if room == "for the arrays only":
         new.history_ = {"loss": [0.5] * size}
     with disk_with_room_for(100 if room == "for nothing" else size), pytest.raises(StorageError, match="cannot write"):

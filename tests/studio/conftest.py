@@ -103,6 +103,8 @@ def make_outdated(sample: Sample, name: str) -> None:
     """Turn a saved explainer into a ``sparce`` explainer of the previous file format."""
     folder = sample.folder / "explainers" / name
     header, record = (json.loads((folder / file).read_text()) for file in ("explainer.json", "about.json"))
-    header |= {"format": header["format"] - 1, "method": "sparce"}
+    for part in (header, record):
+        del part["sha256"]
+    header |= {"format": 4, "method": "sparce"}
     (folder / "explainer.json").write_text(json.dumps(header))
     (folder / "about.json").write_text(json.dumps(record | {"method": "sparce"}))

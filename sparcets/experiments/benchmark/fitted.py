@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from sparcets.explainers.adversarial import AdversarialExplainer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load
 from sparcets.explainers.sparcets.explainer import Explainer
+from sparcets.folders import atomic_folder
 from sparcets.storage import read_json, write_json
 from sparcets.training.device import resolve_device
 
@@ -49,8 +51,10 @@ def find_explainer(
             return load(stored, classifier), float(read_json(stored / SECONDS, "the time of a fit")["seconds"])
         except (SparcetsError, KeyError, TypeError, ValueError):  # missing or damaged
             seconds = _fit(explainer, data)
-            explainer.save(stored)
-            write_json(stored / SECONDS, {"seconds": seconds})
+            shutil.rmtree(stored, ignore_errors=True)
+            with atomic_folder(stored) as folder:
+                explainer.save(folder)
+                write_json(folder / SECONDS, {"seconds": seconds})
             return explainer, seconds
 
 

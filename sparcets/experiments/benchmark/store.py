@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from sparcets.digests import add_digest, check_digest
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.experiments.benchmark.plan import Cell
 
@@ -37,7 +38,8 @@ class ResultStore:
     r"""A file of results, one row per finished cell.
 
     If a process is killed while writing, all lines before are intact. An incomplete last line is ignored by readers and
-    removed by the next append. Rows written by earlier versions are returned in the current form.
+    removed by the next append. Every line ends with a digest of its row, which is checked by readers; rows of earlier
+    versions have none, and are returned in the current form.
 
     Parameters
     ----------
@@ -69,20 +71,23 @@ class ResultStore:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise FileFormatError(f"{self.path} cannot be read: {error.strerror or error}.") from error
         *lines, tail = content.split(b"\n")
-        rows = []
-        for number, line in enumerate(lines, 1):
-            row = _parse(line)
-            if row is None:
-                raise FileFormatError(
-                    f"line {number} of {self.path} is not a result. Only the last line may be incomplete, after an "
-                    "interrupted run; delete this line to have its cell run again."
-                )
-            rows.append(row)
-        last = _parse(tail)
-        if last is not None:  # complete except for its line break
-            rows.append(last)
-        return [_current_form(row) for row in rows]
+        if tail and not _incomplete(tail):
+            lines.append(tail)  # complete except for its line break
+        return [self._row(line, number) for number, line in enumerate(lines, 1)]
+
+    def _row(self, line: bytes, number: int) -> dict[str, Any]:
+        """Return the row of a complete line in the current form."""
+        try:
+            return _current_form(_parse(line))
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            raise FileFormatError(
+                f"line {number} of {self.path} is not a result: {why}. Only the last line may be incomplete, after an "
+                "interrupted run; delete this line to have its cell run again."
+            ) from error
 
     def done(self) -> set[str]:
         """Return the keys of the cells that finished without an error."""
@@ -90,7 +95,9 @@ class ResultStore:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a row, completely or not at all; several processes may append at the same time."""
-        line = json.dumps(to_plain(row), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        line = json.dumps(
+            add_digest(to_plain(row)), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # In append mode every write goes to the current end of the file.
@@ -213,7 +220,7 @@ def _exclusive(handle: int) -> Iterator[None]:
 def _write_line(handle: int, line: bytes) -> None:
     size = os.fstat(handle).st_size
     tail = _tail(handle, size)
-    if tail and _parse(tail) is None:
+    if tail and _incomplete(tail):
         size -= len(tail)
         os.ftruncate(handle, size)
         tail = b""
@@ -240,10 +247,24 @@ def _tail(handle: int, size: int) -> bytes:
     return tail.rpartition(b"\n")[2]
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """Return the row of a line, or None if it is incomplete: no proper prefix of a JSON object is valid JSON."""
+def _parse(line: bytes) -> dict[str, Any]:
+    """Return the row of a complete line without its digest."""
+    row = json.loads(line.decode())
+    if not isinstance(row, dict):
+        raise TypeError("it is no JSON object")
+    row = check_digest(row)
+    if not isinstance(row["key"], str):
+        raise TypeError("its key is no text")
+    return row
+
+
+def _incomplete(tail: bytes) -> bool:
+    """Return whether the content after the last line break was cut off: it is then only the beginning of a JSON object.
+
+    What follows a complete object is damage, of the line break for example, and must not be lost without an error.
+    """
     try:
-        row = json.loads(line.decode())
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) and isinstance(row.get("key"), str) else None
+        json.JSONDecoder().raw_decode(tail.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return True
+    return False

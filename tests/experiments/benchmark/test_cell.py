@@ -162,7 +162,7 @@ def test_curve_and_stability(tmp_path: Path) -> None:
     area = float(np.trapezoid(curve["tpr"], curve["fpr"]) if hasattr(np, "trapezoid") else np.nan)
     assert np.isnan(area) or area == pytest.approx(row["measures"]["saliency_auc_pooled_all"], abs=0.01)
     assert row["stability"]["seed_place"] == 1.0 and 0 <= row["stability"]["retrained_accepts"] <= 1
-    assert len(list((tmp_path / "runs" / "classifiers").glob("*/weights.safetensors"))) == 2
+    assert len(list((tmp_path / "runs" / "classifiers").glob("*/weights-*.safetensors"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_cache_that_cannot_be_written_to_stops_nothing(
 def test_a_damaged_classifier_is_trained_again(cell: Cell, own_data: str, tmp_path: Path) -> None:
     data, context = sp.load_dataset(own_data), RunContext(tmp_path, "cpu")
     before = find_classifier(cell, data, context).predict_proba(data.X_test)
-    weights = next(tmp_path.glob("classifiers/*/weights.safetensors"))
+    weights = next(tmp_path.glob("classifiers/*/weights-*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:100])
     assert np.array_equal(find_classifier(cell, data, context).predict_proba(data.X_test), before)
     assert weights.stat().st_size > 100

@@ -14,7 +14,7 @@ from sparcets.experiments.benchmark.cell import RunContext, find_classifier, loa
 from sparcets.experiments.benchmark.fitted import SECONDS, find_explainer
 from sparcets.experiments.benchmark.plan import Cell
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.files import ARRAYS, HEADER
+from sparcets.explainers.files import FILES
 from sparcets.testing.data import make_series
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
@@ -117,10 +117,10 @@ def truncate(file: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "weights truncated": lambda kept: truncate(kept / ARRAYS),
-    "no weights": lambda kept: (kept / ARRAYS).unlink(),
-    "settings truncated": lambda kept: truncate(kept / HEADER),
-    "empty settings": lambda kept: (kept / HEADER).write_text("{}") and None,
+    "weights truncated": lambda kept: truncate(next(kept.glob("arrays-*"))),
+    "no weights": lambda kept: next(kept.glob("arrays-*")).unlink(),
+    "settings truncated": lambda kept: truncate(kept / FILES.header),
+    "empty settings": lambda kept: (kept / FILES.header).write_text("{}") and None,
     "killed before the time was written": lambda kept: (kept / SECONDS).unlink(),
     "the time truncated": lambda kept: (kept / SECONDS).write_text('{"sec') and None,
 }

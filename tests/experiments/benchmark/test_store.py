@@ -51,6 +51,7 @@ def test_lines_are_json_without_nan(store: ResultStore) -> None:
         raise AssertionError(f"{name} is not JSON")
 
     line = json.loads(store.path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert len(line.pop("sha256")) == 64
     assert line == {"key": "a", "x": 0.5, "nan": None, "inf": [None], "n": 3, "y": [0, 1]}
 
 

@@ -1,0 +1,111 @@
+"""The folder of a fit: classifier, explainer, and ``run.json``, which names both by digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sparcets.errors import FileFormatError, StorageError
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.explainers.base import BaseExplainer
+
+T = TypeVar("T")
+RUN = "run.json"  # data set, method and settings
+CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
+HEADERS = (f"{CLASSIFIER}/classifier.json", f"{EXPLAINER}/explainer.json")
+ATTEMPTS = 5  # to read a folder that is replaced again and again while it is read
+
+
+def new_folder(folder: Path, *, force: bool) -> AbstractContextManager[Path]:
+    """Return a context that yields a temporary folder, which replaces ``folder`` when the block ends.
+
+    Raises StorageError, before anything is written, if the folder holds a fit that may not be replaced.
+    """
+    from sparcets.folders import atomic_folder
+
+    found = [name for name in (RUN, CLASSIFIER, EXPLAINER) if (folder / name).exists()]
+    if found and not force:
+        raise StorageError(
+            f"{folder} holds a fit already ({', '.join(found)}). Choose another folder, or replace it with --force."
+        )
+    return atomic_folder(folder)
+
+
+def write_fit(folder: Path, model: TorchClassifier, explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
+    """Write classifier, explainer and ``run.json`` into an empty folder."""
+    from sparcets.storage import write_json
+
+    model.save(folder / CLASSIFIER)
+    explainer.save(folder / EXPLAINER)
+    write_json(folder / RUN, {**run, "parts": _digests(folder)})
+
+
+def load_fit(folder: Path, *, device: str) -> tuple[dict[str, Any], BaseExplainer[Any]]:
+    """Return ``run.json`` and the explainer with its classifier, all of the same fit."""
+    from sparcets.classifiers.torch_classifier import load_classifier
+    from sparcets.explainers.files import load
+
+    return _of_one_fit(
+        folder, lambda: load(folder / EXPLAINER, classifier=load_classifier(folder / CLASSIFIER, device=device))
+    )
+
+
+def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any], TorchClassifier]:
+    """Return ``run.json`` and the classifier of the same fit."""
+    from sparcets.classifiers.torch_classifier import load_classifier
+
+    return _of_one_fit(folder, lambda: load_classifier(folder / CLASSIFIER, device=device))
+
+
+def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
+    """Read ``run.json`` and something else of the folder; once more if the folder was replaced meanwhile."""
+    from sparcets.folders import warn_unverified
+
+    for attempt in range(1, ATTEMPTS + 1):
+        run = _read_run(folder)
+        try:
+            if "parts" in run:
+                _check_parts(folder, run["parts"])
+            found = read()
+        except FileFormatError:
+            if attempt == ATTEMPTS or _read_run(folder) == run:
+                raise
+            continue
+        if _read_run(folder) == run:
+            if "parts" not in run:
+                warn_unverified(folder / RUN)
+            return run, found
+    raise FileFormatError(f"{folder} is replaced again and again while it is read. Try again later.")
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    from sparcets.storage import read_json
+
+    run = read_json(folder / RUN, "a folder written by `sparcets fit`")
+    for name in ("dataset", "dataset_options"):
+        if not isinstance(run, dict) or name not in run:
+            raise FileFormatError(f"{folder / RUN} has no {name!r}. Run sparcets fit again.")
+    return dict(run)
+
+
+def _check_parts(folder: Path, expected: Any) -> None:
+    found = _digests(folder)
+    other = [
+        str(folder / name) for name in HEADERS if not isinstance(expected, dict) or expected.get(name) != found[name]
+    ]
+    if other:
+        raise FileFormatError(
+            f"{folder / RUN} and {' and '.join(other)} are of different fits. Run sparcets fit again, with --force."
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the digests of the headers; each header in turn holds that of its arrays."""
+    from sparcets.digests import digest_of_json
+    from sparcets.storage import read_json
+
+    return {name: digest_of_json(read_json(folder / name, "a folder written by `sparcets fit`")) for name in HEADERS}

@@ -1,0 +1,143 @@
+"""The folder of a fit: replaced as a whole, and never read as parts of two fits."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.testing.data import make_series
+
+
+@pytest.fixture(scope="module")
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    X, y = make_series(60, n_steps=8)
+    path = tmp_path_factory.mktemp("data") / "own.npz"
+    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    return str(path)
+
+
+def fit(data: str, out: Path, *more: str) -> int:
+    return main(["fit", "-d", data, "--out", str(out), "-m", "nearest", "-c", "fcn", "--preset", "tiny", *more])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def fits(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("fits")
+    assert fit(own_data, folder / "a") == 0 and fit(own_data, folder / "b", "--seed", "5") == 0
+    return folder / "a", folder / "b"
+
+
+def test_a_second_fit_into_a_folder_needs_force(
+    own_data: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(fits[0], model)
+    (model / "notes.txt").write_text("mine")
+    before = contents(model)
+    capsys.readouterr()
+    assert fit(own_data, model, "--seed", "5") == 2
+    err = capsys.readouterr().err
+    assert "model holds a fit already" in err and "--force" in err and len(err.strip().splitlines()) == 1
+    assert contents(model) == before
+    assert fit(own_data, model, "--seed", "5", "--force") == 0
+    assert contents(model) == {**contents(fits[1]), "notes.txt": b"mine"}
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("where", ["sp.TorchClassifier.fit", "sp.Nearest._fit", "sp.Nearest.save"])
+def test_a_fit_that_is_interrupted_leaves_the_old_one(
+    own_data: str, fits: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    model = tmp_path / "model"
+    shutil.copytree(fits[0], model)
+    before = contents(model)
+    _, kind, method = where.split(".")
+    monkeypatch.setattr(getattr(sp, kind), method, interrupt)
+    assert fit(own_data, model, "--seed", "5", "--force") == 130
+    monkeypatch.undo()
+    assert contents(model) == before and [p.name for p in tmp_path.iterdir()] == ["model"]
+    assert main(["explain", str(model), "--rows", "0:2"]) == 0
+
+
+def test_checkpoints_may_lie_in_the_folder(own_data: str, fits: tuple[Path, Path], tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    trained = ["fit", "-d", own_data, "--out", str(model), "-m", "countergan", "-c", str(fits[0] / "classifier")]
+    quick = ["--preset", "tiny", "--set", "train.epochs=1", "--checkpoint", str(model / "state")]
+    assert main([*trained, *quick]) == 0
+    assert sorted(p.name for p in model.iterdir()) == ["classifier", "explainer", "run.json", "state"]
+    assert (model / "state" / "checkpoint.safetensors").is_file()
+
+
+@pytest.mark.parametrize("part", ["classifier", "explainer", "run.json"])
+def test_parts_of_two_fits_are_refused(
+    part: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(fits[0], model)
+    if part == "run.json":
+        shutil.copy(fits[1] / part, model / part)
+    else:
+        shutil.rmtree(model / part)
+        shutil.copytree(fits[1] / part, model / part)
+    capsys.readouterr()
+    assert main(["explain", str(model), "--rows", "0:2"]) == 2
+    err = capsys.readouterr().err
+    assert "are of different fits" in err and str(model / "run.json") in err and len(err.strip().splitlines()) == 1
+    assert ("explainer.json" in err) == (part != "classifier") and ("classifier.json" in err) == (part != "explainer")
+
+
+def test_a_reader_beside_a_writer_gets_one_fit(
+    fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sparcets.cli.fit_folder import load_fit
+    from sparcets.folders import atomic_folder
+
+    model = tmp_path / "model"
+    shutil.copytree(fits[0], model)
+    known = {fit: load_fit(fit, device="cpu")[0]["dataset_options"]["seed"] for fit in fits}
+    digests = {seed: sp.load_classifier(fit / "classifier").digest() for fit, seed in known.items()}
+    stop = threading.Event()
+
+    def replace() -> None:
+        while not stop.is_set():
+            for source in (fits[1], fits[0]):
+                with atomic_folder(model) as folder:
+                    shutil.copytree(source, folder, dirs_exist_ok=True)
+                stop.wait(0.02)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        for _ in range(40):
+            run, explainer = load_fit(model, device="cpu")
+            assert explainer.classifier.digest() == digests[run["dataset_options"]["seed"]]
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_a_fit_of_an_earlier_version_is_read_with_a_warning(
+    fits: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(fits[0], tmp_path / "model")
+    run = json.loads((tmp_path / "model" / "run.json").read_text())
+    del run["parts"], run["sha256"]
+    (tmp_path / "model" / "run.json").write_text(json.dumps(run))
+    with caplog.at_level(logging.WARNING):
+        assert main(["explain", str(tmp_path / "model"), "--rows", "0:2"]) == 0
+    assert "run.json was saved by an earlier version, without a digest" in caplog.text
