@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors"},
     {"registry", "seeding", "arrays", "progress"},
-    {"storage", "validation"},
+    {"storage", "locks", "validation"},
     {"config", "datasets"},
     {"skeletons"},
     {"explanation"},

@@ -223,8 +223,6 @@ class ShardWriter:
             other = [name for name in names if self.settings.get(name) != stored.get(name)]
             if other:
                 self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
-        elif self.folder.exists() and not self.folder.is_dir():
-            raise StorageError(f"out= must be a folder, but {self.folder} is a file.")
         for left in self.folder.glob(f".{_file(self.folder, 0).stem[:5]}*.npz"):
             left.unlink(missing_ok=True)  # temporary file of a process that was killed while writing
         self._begun = False
