@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors"},
     {"registry", "seeding", "arrays", "progress"},
-    {"storage", "locks", "validation"},
+    {"storage", "locks", "npz", "validation"},
     {"config", "datasets"},
     {"skeletons"},
     {"explanation"},

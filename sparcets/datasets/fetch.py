@@ -122,8 +122,8 @@ def _fetch(source: Source, address: str, final: Path, progress: Callable[[int, i
         with _writing(part):
             part.unlink()
         raise DownloadError(
-            f"the file from {address} is not {final.parent.name} as published: its content has the digest {found}, expected "
-            f"{source.expected}. It was removed; try again, or download it manually to {final}."
+            f"the file from {address} is not {final.parent.name} as published: its content has the digest {found}, "
+            f"expected {source.expected}. It was removed; try again, or download it manually to {final}."
         )
     with _writing(final):
         part.replace(final)

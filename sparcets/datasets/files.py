@@ -89,7 +89,7 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     suffix = file.suffix.lower()
     if suffix not in readers:
         raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     try:
         return readers[suffix](file, test_size=test_size, seed=seed)

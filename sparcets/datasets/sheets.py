@@ -75,6 +75,9 @@ def read_parquet(path: Path) -> Sheet:
     require_extra("pyarrow", "a .parquet file", "parquet")
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
+        for column in frame.columns:
+            if isinstance(frame[column].dtype, pd.StringDtype):
+                frame[column].to_numpy(dtype=object)  # decodes the text, which pandas would do at the first use
     except Exception as error:  # damaged files raise various errors, among them OSError and pyarrow's own
         raise FileFormatError(f"{path} is not a valid .parquet file: {' '.join(str(error).split())}") from error
     if any(name is not None for name in frame.index.names):

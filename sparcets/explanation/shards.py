@@ -19,6 +19,7 @@ from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.npz import UNREADABLE
 from sparcets.storage import read_json, write_json
 
 if TYPE_CHECKING:
@@ -288,7 +289,9 @@ def _read_header(folder: Path) -> Any:
     header = read_json(folder / HEADER, "a folder of explanations")
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FileFormatError(f"{folder / HEADER} is not of a folder of explanations that this version reads.")
-    if not {"shards", "seconds", "question"} <= set(header):
+    shards, seconds = header.get("shards", ""), header.get("seconds")
+    fits = (shards is None or (isinstance(shards, int) and shards > 0)) and isinstance(seconds, (int, float))
+    if not fits or not isinstance(header.get("question"), dict):
         raise FileFormatError(f"{folder / HEADER} is damaged.")
     return header
 
@@ -308,7 +311,8 @@ def _readable(file: Path) -> Explanation | None:
 def _read(file: Path, name: str) -> Any:
     """Read a single array of a shard."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             return stored[name]
-    except (OSError, KeyError, ValueError) as error:
-        raise FileFormatError(f"{file} is missing or damaged: {error}. Explain again with the same out=.") from error
+    except UNREADABLE as error:
+        raise FileFormatError(f"{file} is missing or damaged: {error!r}. Explain again with the same out=.") from error
