@@ -67,10 +67,8 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
             handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # the holder before us has just removed the folder again
             continue
-        if fcntl is None:
-            return handle
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(handle, wait=False)
         except BlockingIOError as error:
             if not wait:
                 os.close(handle)
@@ -80,9 +78,14 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
             if not told:
                 log.warning("%s is in use by another process; waiting", what)
             told = True
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            _flock(handle, wait=True)
         # The holder before us removes the file when it is done; then ours is no longer the one that others find.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), file.stat()):
                 return handle
         os.close(handle)
+
+
+def _flock(handle: int, *, wait: bool) -> None:
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -205,8 +205,8 @@ class WrappedModule(DifferentiableClassifier):
         except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
                 f"your model {self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
-                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: 'btf', 'bft' or 'flat'; "
-                "or batches of another size: batch=(2, 64)."
+                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another "
+                "layout ('btf', 'bft' or 'flat') or other batches, batch=(2, 64)."
             ) from error
         if not isinstance(raw, Tensor):
             raise ModelOutputError(

@@ -139,7 +139,7 @@ class Scores:
                     f"{path} has layout {data['schema']}, this version of sparcets reads layout {SCHEMA}. "
                     "Use the version that wrote it, or evaluate again."
                 )
-            missing = [name for name in (*LABELS, "valid") if name not in data["per_query"]]
+            missing = [name for name in ("query", "target", "status", "valid") if name not in data["per_query"]]
             if missing:
                 raise FileFormatError(f"{path} has no column {missing[0]!r}, so it is damaged. Evaluate again.")
             columns = {

@@ -108,7 +108,9 @@ def run_plan(
                     bar.advance(1, format_row(result))
                 continue
             bar.advance(1, f"{item[0].dataset}: classifier and judges")
-            errors = dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result
+            errors = (
+                dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result or {}
+            )
             if len(errors) < len(item):
                 seconds = time.perf_counter() - started[item[0].key]
                 log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
