@@ -60,7 +60,7 @@ def locked(path: str | os.PathLike[str], *, what: str, wait: bool = True) -> Ite
 
 def _acquire(file: Path, what: str, wait: bool) -> int:
     """Return a handle of the locked file."""
-    told = False
+    announced = False
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -75,9 +75,9 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
                 raise BusyError(
                     f"{what} is in use by another process. Wait until it has ended, and try again."
                 ) from error
-            if not told:
+            if not announced:
                 log.warning("%s is in use by another process; waiting", what)
-            told = True
+            announced = True
             _flock(handle, wait=True)
         # The holder before us removes the file when it is done; then ours is no longer the one that others find.
         with suppress(FileNotFoundError):

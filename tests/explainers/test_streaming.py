@@ -13,7 +13,6 @@ import pytest
 
 import sparcets as sp
 from sparcets.errors import (
-    BusyError,
     FeatureMismatchError,
     FileFormatError,
     NonFiniteError,
@@ -305,7 +304,7 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     out = tmp_path / "out"
 
     def meanwhile(request):
-        with pytest.raises(BusyError, match=r"the folder .*out is in use by another process"):
+        with pytest.raises(StorageError, match=r"the folder .*out is in use by another process"):
             fitted().explain(QUERIES, target=1, out=out)
         return request.X
 
