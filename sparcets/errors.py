@@ -20,6 +20,7 @@ Each message says what is wrong, what was passed, what was expected and what to 
     ├── DataNotFoundError (FileNotFoundError)   a data set that is not on this machine
     ├── FileFormatError (ValueError)       a file that is damaged or of another format
     ├── StorageError (OSError)             a file that cannot be written
+    │   └── BusyError                      a file or folder that another process is writing
     ├── DownloadError (OSError)            a file that cannot be downloaded
     └── MissingExtraError (ImportError)    an optional package that is not installed
 """
@@ -103,6 +104,10 @@ class FileFormatError(SparcetsError, ValueError):
 
 class StorageError(SparcetsError, OSError):
     """A file that cannot be written."""
+
+
+class BusyError(StorageError):
+    """A file or folder that another process is writing."""
 
 
 class DownloadError(SparcetsError, OSError):

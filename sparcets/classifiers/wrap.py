@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen
+from sparcets.classifiers.batching import Batch, call_in_batches, check_batch
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
 from sparcets.registry import did_you_mean
 from sparcets.validation import check_names
@@ -31,6 +32,7 @@ def wrap(
     class_names: Sequence[str] | None = None,
     output: Output | None = None,
     layout: Layout | None = None,
+    batch: tuple[int, int] | None = None,
 ) -> Classifier:
     """Make a model usable by explainers.
 
@@ -47,6 +49,9 @@ def wrap(
     layout
         How the model wants its series: ``"btf"`` (batch, time, features; default), ``"bft"`` (batch, features, time;
         the default for aeon and sktime), or ``"flat"`` (batch, time * features).
+    batch
+        Smallest and largest number of series that the model accepts in a call, such as ``(2, 64)``; None for any. A
+        smaller call is padded by repeating its last series, a larger one is split.
 
     Examples
     --------
@@ -58,7 +63,7 @@ def wrap(
     (3,)
     """
     if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout)):
+        if any(v is not None for v in (n_classes, class_names, output, layout, batch)):
             raise ConfigError(
                 f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
             )
@@ -72,10 +77,11 @@ def wrap(
         options = known.__args__  # type: ignore[attr-defined]
         if value is not None and value not in options:
             raise ConfigError(f"no {name} {value!r}.{did_you_mean(str(value), options)} Known: {', '.join(options)}.")
+    batch = check_batch(batch)
     names = _names(model, n_classes, class_names, output)
     named = class_names is not None or _has_names(model)
     if isinstance(model, nn.Module):
-        return WrappedModule(model, names, named, output or "logits", layout or "btf")
+        return WrappedModule(model, names, named, output or "logits", layout or "btf", batch)
     if output is not None:
         raise ConfigError(f"output={output!r} is for an nn.Module; {type(model).__name__} must return probabilities.")
     call = getattr(model, "predict_proba", model)
@@ -84,7 +90,8 @@ def wrap(
         raise CapabilityError(
             f"{type(model).__name__} has no predict_proba and is not callable, so it gives no probabilities.{hint}"
         )
-    return WrappedFunction(model, call, names, named, layout or ("bft" if _wants_channels_first(model) else "btf"))
+    layout = layout or ("bft" if _wants_channels_first(model) else "btf")
+    return WrappedFunction(model, call, names, named, layout, batch)
 
 
 def _names(
@@ -146,11 +153,17 @@ class WrappedModule(DifferentiableClassifier):
     _output_hint = "If they are logits, wrap with output='logits'."
 
     def __init__(
-        self, module: nn.Module, class_names: tuple[str, ...] | None, named: bool, output: Output, layout: Layout
+        self,
+        module: nn.Module,
+        class_names: tuple[str, ...] | None,
+        named: bool,
+        output: Output,
+        layout: Layout,
+        batch: Batch | None = None,
     ) -> None:
         self.module = module
         self._class_names, self.named = class_names, named
-        self.output, self.layout = output, layout
+        self.output, self.layout, self.batch = output, layout, batch
 
     @property
     def name(self) -> str:
@@ -173,7 +186,8 @@ class WrappedModule(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            raw = self._call(_arrange(x.to(self.dtype or x.dtype), self.layout).contiguous())
+            series = _arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
+            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
             self._check_logits(raw)
@@ -188,10 +202,11 @@ class WrappedModule(DifferentiableClassifier):
     def _call(self, x: Tensor) -> Tensor:
         try:
             raw = self.module(x)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
-                f"{self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
-                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: 'btf', 'bft' or 'flat'."
+                f"your model {self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
+                f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another "
+                "layout ('btf', 'bft' or 'flat') or other batches, batch=(2, 64)."
             ) from error
         if not isinstance(raw, Tensor):
             raise ModelOutputError(
@@ -246,11 +261,12 @@ class WrappedFunction(Classifier):
         class_names: tuple[str, ...] | None,
         named: bool,
         layout: Layout,
+        batch: Batch | None = None,
     ) -> None:
         self.model = model
         self.call = call
         self._class_names, self.named = class_names, named
-        self.layout = layout
+        self.layout, self.batch = layout, batch
 
     @property
     def name(self) -> str:
@@ -258,12 +274,16 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = np.array(_arrange(X, self.layout), order="C")  # a copy: the model may write into it
+        series = _arrange(X, self.layout)
+        return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+
+    def _call(self, given: FloatArray) -> Any:
+        series = np.array(given, order="C")  # a copy: the model may write into it
         try:
             proba = np.asarray(self.call(series))
-        except Exception as error:  # the message says what was passed to the model
+        except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
-                f"{self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
+                f"your model {self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
                 f"{type(error).__name__}: {str(error).rstrip('.')}. It may want another layout: "
                 "wrap(model, layout='flat') for models of tables, 'bft' for (batch, features, time)."
             ) from error

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
 from sparcets.validation import (
@@ -30,7 +31,8 @@ class Dataset:
     Attributes
     ----------
     X_train, X_test
-        float32 series (batch, time, features), padded where ``lengths_*`` is given.
+        float32 or float64 series (batch, time, features), of the type that was given; padded where ``lengths_*`` is
+        given.
     y_train, y_test
         Class indices 0..K-1.
     class_names
@@ -139,7 +141,7 @@ class Dataset:
         Parameters
         ----------
         X
-            Series (batch, time, features).
+            Series (batch, time, features). float32 and float64 keep their type, whole numbers become float64.
         y
             One label per series: class indices 0..K-1, or strings.
         test_size, seed
@@ -235,18 +237,15 @@ class Dataset:
         def part(values: Any, rows: IntArray) -> Any:
             return None if values is None else np.asarray(values)[rows]
 
-        with np.errstate(over="ignore"):
-            series = X.astype(np.float32, copy=False)
-        if not np.isfinite(series).all():
+        if max(X.max(), -X.min()) > LARGEST:
             raise DataError(
-                f"X holds {X.flat[np.abs(X).argmax()]:.3g}, beyond float32's {np.finfo(np.float32).max:.2g}. "
-                "Use larger units."
+                f"X holds {X.flat[np.abs(X).argmax()]:.3g}, beyond float32's {LARGEST:.2g}. Use larger units."
             )
         return cls(
             name=name,
-            X_train=series[train],
+            X_train=X[train],
             y_train=labels[train],
-            X_test=series[test],
+            X_test=X[test],
             y_test=labels[test],
             class_names=names,
             feature_names=features,

@@ -68,7 +68,7 @@ def _simulated(test_size: float, seed: int) -> Dataset:
     train, test = stratified_split(trials.label, test_size=test_size, seed=seed)
     names = [f"{group}-{i + 1:02d}" for group in CLASS_NAMES for i in range(PERSONS_PER_CLASS)]
     return Dataset.from_rows(
-        trials.points.reshape(len(trials.points), N_STEPS, len(FEATURES)),
+        trials.points.reshape(len(trials.points), N_STEPS, len(FEATURES)).astype(np.float32),
         trials.label,
         train=train,
         test=test,

@@ -23,6 +23,7 @@ from sparcets.datasets.motionsense import ARCHIVE, content_digest
 from sparcets.datasets.uea_names import UEA_NAMES
 from sparcets.datasets.ui_prmd import HOW_TO_GET
 from sparcets.errors import DownloadError, FileFormatError, StorageError
+from sparcets.locks import locked
 from sparcets.registry import unknown_name
 
 ATTEMPTS = 4
@@ -75,6 +76,8 @@ def fetch(
 ) -> Path:
     """Download a data set into ``folder/name`` and return the file; nothing is downloaded if it is already present.
 
+    Two calls at once download it once: the second waits for the first.
+
     Parameters
     ----------
     name
@@ -96,23 +99,34 @@ def fetch(
     source = SOURCES[name]
     address = source.url if url is None else url
     final = (data_folder() if folder is None else Path(folder).expanduser()) / name / source.file
-    if final.is_file() and _digest(source, final) == source.expected:
+    if _is_complete(source, final):
         return final
+    with _writing(final):
+        final.parent.mkdir(parents=True, exist_ok=True)
+    with locked(final.with_name(f".{final.name}.lock"), what=str(final)):
+        if not _is_complete(source, final):  # another process may have fetched it while this one waited
+            _fetch(source, address, final, progress)
+    return final
+
+
+def _is_complete(source: Source, file: Path) -> bool:
+    return file.is_file() and _digest(source, file) == source.expected
+
+
+def _fetch(source: Source, address: str, final: Path, progress: Callable[[int, int | None], None] | None) -> None:
+    """Download the file, check its content and give it its final name."""
     part = final.with_name(f"{final.name}.part")
-    with _writing(part):
-        part.parent.mkdir(parents=True, exist_ok=True)
     _download(address, part, progress, alternative=f"or download it manually to {final}")
     found = _digest(source, part)
     if found != source.expected:
         with _writing(part):
             part.unlink()
         raise DownloadError(
-            f"the file from {address} is not {name} as published: its content has the digest {found}, expected "
-            f"{source.expected}. It was removed; try again, or download it manually to {final}."
+            f"the file from {address} is not {final.parent.name} as published: its content has the digest {found}, "
+            f"expected {source.expected}. It was removed; try again, or download it manually to {final}."
         )
     with _writing(final):
         part.replace(final)
-    return final
 
 
 def _not_fetchable(name: str) -> Exception:

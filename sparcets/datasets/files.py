@@ -33,6 +33,10 @@ test part, and the data set is called ``NAME``. Labels are in lower case.
 
 Labels are names of classes, sorted. Whole numbers are sorted numerically: 0..K-1 are thus the class indices themselves,
 while 1..K become the classes named "1", "2", …, with the indices 0..K-1.
+
+Numbers keep all their digits. Those of a text file (.csv, .ts) become float32 if its shortest decimal form is the text
+of every number, as it is for six digits and mostly for seven; otherwise float64. Arrays of a .npz file keep their type,
+and columns of a .parquet file become float32 if that changes no number.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.precision import LARGEST, as_written
 from sparcets.errors import DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError, UnknownNameError
 from sparcets.registry import did_you_mean, require_extra
 from sparcets.storage import atomic_path
@@ -84,7 +89,7 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     suffix = file.suffix.lower()
     if suffix not in readers:
         raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     try:
         return readers[suffix](file, test_size=test_size, seed=seed)
@@ -123,9 +128,9 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def _load_table(path: Path, *, test_size: float, seed: int) -> Dataset:
-    from sparcets.datasets.tables import read_csv, read_parquet  # imports pandas
+    from sparcets.datasets.tables import read_table  # imports pandas
 
-    table = (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path)
+    table = read_table(path)
     labels, class_names = _class_names(table.labels)
     known: dict[str, Any] = {
         "feature_names": table.feature_names,
@@ -244,7 +249,7 @@ def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
     cases = [case for part, _ in parts for case in part]
     labels, class_names = _class_names(np.concatenate([part for _, part in parts]))
     lengths = np.array([case.shape[1] for case in cases])
-    X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]), dtype=np.float32)
+    X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]))
     for row, case in zip(X, cases, strict=True):
         if len(case) != X.shape[2]:
             raise FileFormatError(f"{test_path} has {len(case)} features, {path} has {X.shape[2]}.")
@@ -254,9 +259,9 @@ def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
         "lengths": lengths if (lengths != lengths[0]).any() else None,
     }
     if len(parts) == 1:
-        return Dataset.from_arrays(X, labels, test_size=test_size, seed=seed, name=path.stem, **known)
+        return Dataset.from_arrays(as_written(X), labels, test_size=test_size, seed=seed, name=path.stem, **known)
     train, test = np.split(np.arange(len(X)), [len(parts[0][0])])
-    return Dataset.from_rows(X, labels, train=train, test=test, name=base, **known)
+    return Dataset.from_rows(as_written(X), labels, train=train, test=test, name=base, **known)
 
 
 def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
@@ -280,9 +285,8 @@ def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
     unknown = sorted(set(names.tolist()) - set(declared)) if declared else []
     if unknown:
         raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
-    limit = np.finfo(np.float32).max
     for index, case in enumerate(cases):
-        if not (np.abs(case) <= limit).all():  # also true for NaN
+        if not (np.abs(case) <= LARGEST).all():  # also true for NaN
             # The archive has a second version of some sets, without missing values.
             filled = path.with_name(re.sub("_(TRAIN|TEST)$", "_nmv_TRAIN", path.stem) + path.suffix)
             found = filled != path and filled.is_file()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sparcets.arrays import FloatArray
 from sparcets.datasets.base import Dataset
 
 
@@ -29,7 +30,9 @@ def dataset_digest(dataset: Dataset) -> str:
 
 
 def series_digests(X: Any) -> list[str]:
-    """Return a hex digest (32 characters) per series (batch, time, features), of its values as float32.
+    """Return a hex digest (32 characters) per series (batch, time, features), of its values.
+
+    Equal values have equal digests, whether they are given as float32 or as float64.
 
     Examples
     --------
@@ -37,6 +40,12 @@ def series_digests(X: Any) -> list[str]:
     >>> first == again, first == second
     (True, False)
     """
-    return [
-        hashlib.blake2b(np.ascontiguousarray(series, dtype=np.float32).data, digest_size=16).hexdigest() for series in X
-    ]
+    return [hashlib.blake2b(_narrowest(series).data, digest_size=16).hexdigest() for series in X]
+
+
+def _narrowest(series: Any) -> FloatArray:
+    """Return a series as float32 if that changes no value, otherwise as float64."""
+    wide = np.ascontiguousarray(series)
+    with np.errstate(over="ignore"):
+        narrow = wide.astype(np.float32, copy=False)
+    return narrow if wide.dtype == np.float32 or np.array_equal(narrow, wide) else wide.astype(np.float64, copy=False)

@@ -1,12 +1,10 @@
 """Tables of series in three forms (shown in :mod:`sparcets.datasets.files`), converted to arrays with pandas.
 
-Separate from ``files`` so that pandas is imported only for tables. The index of a frame holds the line of each row in
-its file (the row number of a .parquet file), so that error messages name the line, however the rows are sorted.
+Separate from ``files`` so that pandas is imported only for tables.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +13,11 @@ import numpy as np
 import pandas as pd
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.datasets.precision import LARGEST, as_stored, as_written
+from sparcets.datasets.sheets import FORMS, SERIES_COLUMNS, Sheet, read_csv, read_parquet
 from sparcets.errors import FileFormatError
-from sparcets.registry import did_you_mean, require_extra
+from sparcets.registry import did_you_mean
 
-SERIES_COLUMNS = ("series", "label", "subject", "split")
-FORMS = (
-    "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
-    "wide (label, columns <feature>_<step>), each optionally with subject and split."
-)
 STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
@@ -37,95 +32,9 @@ class Table(NamedTuple):
     split: StrArray | None
 
 
-class _Sheet(NamedTuple):
-    """A frame and the file it came from."""
-
-    path: Path
-    frame: pd.DataFrame
-
-    def line(self, row: int) -> str:
-        return f"{self.frame.index.name} {self.frame.index[row]}"
-
-    def cell(self, row: int, column: str) -> str:
-        return repr(str(self.frame[column].iloc[row]))
-
-    def error(self, row: int, column: str, problem: str) -> FileFormatError:
-        return FileFormatError(f"{self.path}, {self.line(row)}, column {column!r}: {problem}")
-
-
-def read_csv(path: Path) -> Table:
-    """Read a .csv file: comma-separated, UTF-8, with a header line."""
-    try:
-        # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
-        with path.open(encoding="utf-8-sig") as file:
-            header, lines = _check_lines(path, csv.reader(file, skipinitialspace=True))
-        with path.open(encoding="utf-8-sig") as file:
-            frame = pd.read_csv(
-                file,
-                header=0,
-                names=header,
-                index_col=False,
-                skipinitialspace=True,
-                # Ids and labels are always text and may be "NA"; only an empty cell is missing.
-                dtype={c: str for c in header if c in (*SERIES_COLUMNS, "feature")},
-                keep_default_na=False,
-                na_values=[""],
-                low_memory=False,
-            )
-    except (UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
-        raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
-    if len(frame) != len(lines):
-        raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
-    frame.index = pd.Index(lines, name="line")
-    return _parse(_Sheet(path, frame))
-
-
-def read_parquet(path: Path) -> Table:
-    """Read a .parquet file."""
-    require_extra("pyarrow", "a .parquet file", "parquet")
-    try:
-        frame = pd.read_parquet(path, engine="pyarrow")
-    except Exception as error:  # damaged files raise various errors, among them OSError and pyarrow's own
-        raise FileFormatError(f"{path} is not a valid .parquet file: {' '.join(str(error).split())}") from error
-    if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()  # series and time may have been the index of the frame that was written
-    frame.columns = pd.Index([str(c) for c in frame.columns])
-    _check_header(path, list(frame.columns))
-    frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    return _parse(_Sheet(path, frame))
-
-
-def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int]]:
-    """Return column names and the line of each row; check row lengths, which pandas would pad or shift."""
-    lines = []
-    records = (record for record in reader if record)
-    header = [name.strip() for name in next(records, [])]
-    _check_header(path, header)
-    for record in records:
-        if len(record) != len(header):
-            excess = len(record) > len(header)
-            problem = "more than there are columns" if excess else f"none for column {header[len(record)]!r}"
-            needed = f"Each line needs {len(header)}, one per column"
-            raise FileFormatError(f"{path}, line {reader.line_num}: {len(record)} values, {problem}. {needed}.")
-        lines.append(reader.line_num)
-    return header, lines
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    if not names:
-        raise FileFormatError(f"{path} is empty. {FORMS}")
-    if "" in names:
-        raise FileFormatError(
-            f"{path}: column {names.index('') + 1} has no name. Name or drop it; pandas leaves it out with index=False."
-        )
-    if len(set(names)) < len(names):
-        duplicate = next(name for name in names if names.count(name) > 1)
-        count = names.count(duplicate)
-        raise FileFormatError(f"{path}: the column {duplicate!r} appears {count} times. Rename one.")
-
-
-def _parse(sheet: _Sheet) -> Table:
-    """Determine the form from the columns and read it."""
+def read_table(path: Path) -> Table:
+    """Read a .csv (comma-separated, UTF-8, with a header line) or .parquet file; its columns determine the form."""
+    sheet = (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path)
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.path} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
@@ -138,7 +47,7 @@ def _parse(sheet: _Sheet) -> Table:
     return _wide(sheet)
 
 
-def _check_columns(sheet: _Sheet, form: str, needed: tuple[str, ...]) -> None:
+def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
     names = list(sheet.frame.columns)
     missing = [name for name in needed if name not in names]
     others = [name for name in names if name not in (*needed, *SERIES_COLUMNS)]
@@ -154,7 +63,7 @@ def _check_columns(sheet: _Sheet, form: str, needed: tuple[str, ...]) -> None:
         raise FileFormatError(f"{sheet.path}: no column holds a feature; there are: {shown}. {FORMS}")
 
 
-def _long(sheet: _Sheet, *, tidy: bool) -> Table:
+def _long(sheet: Sheet, *, tidy: bool) -> Table:
     """Read one row per series and step, or in the tidy form per series, step and feature."""
     keys = {"series": _factorize(sheet, "series")[0], "time": _times(sheet)}
     metadata = _series_metadata(sheet, keys["series"])
@@ -171,12 +80,12 @@ def _long(sheet: _Sheet, *, tidy: bool) -> Table:
     series = keys["series"][order][::repeats]
     lengths = np.bincount(series)
     steps = np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=np.float32)
+    X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=values.dtype)
     X[series, steps] = values
     return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **metadata)
 
 
-def _wide(sheet: _Sheet) -> Table:
+def _wide(sheet: Sheet) -> Table:
     """Read one row per series, with a column for each feature and step."""
     columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
@@ -204,7 +113,7 @@ def _wide(sheet: _Sheet) -> Table:
     return Table(X, tuple(columns), None, **_series_metadata(sheet, np.arange(n_series)))
 
 
-def _series_metadata(sheet: _Sheet, series: IntArray) -> dict[str, Any]:
+def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
     """Return labels, subjects and split, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
@@ -230,7 +139,7 @@ def _series_metadata(sheet: _Sheet, series: IntArray) -> dict[str, Any]:
     return {"labels": one_each("label"), "subjects": one_each("subject"), "split": split}
 
 
-def _factorize(sheet: _Sheet, column: str) -> tuple[IntArray, StrArray]:
+def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:
     """Return a column of names as codes, in order of first appearance, and the name of each code."""
     codes, cells = pd.factorize(sheet.frame[column])
     # pandas reads a column of whole numbers with gaps as floats; its ids are still 1 and 2, not 1.0 and 2.0.
@@ -242,7 +151,7 @@ def _factorize(sheet: _Sheet, column: str) -> tuple[IntArray, StrArray]:
     return np.array([known[text] for text in texts], dtype=np.int64)[codes], np.array(list(known))
 
 
-def _times(sheet: _Sheet) -> IntArray:
+def _times(sheet: Sheet) -> IntArray:
     """Return the rank of each time; times are numbers or ISO dates."""
     column = sheet.frame["time"]
     times = pd.to_numeric(column, errors="coerce")
@@ -254,23 +163,22 @@ def _times(sheet: _Sheet) -> IntArray:
     return np.asarray(pd.factorize(times, sort=True)[0], dtype=np.int64)
 
 
-def _numbers(sheet: _Sheet, columns: list[str]) -> FloatArray:
-    """Return columns of numbers as float32, (rows, columns)."""
-    result = np.empty((len(sheet.frame), len(columns)), dtype=np.float32)
+def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
+    """Return columns of numbers (rows, columns), as float32 if that loses nothing."""
+    result = np.empty((len(sheet.frame), len(columns)))
     for index, column in enumerate(columns):
         cells = sheet.frame[column]
         if cells.dtype.kind in "mM":
             cells = cells.astype(str)  # dates are not numbers, although pandas would convert them to nanoseconds
-        with np.errstate(over="ignore"):
-            result[:, index] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if (row := _first(~np.isfinite(result[:, index]))) is not None:
+        result[:, index] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if (row := _first(~(np.abs(result[:, index]) <= LARGEST))) is not None:
             if pd.isna(cells.iloc[row]):
                 raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
-            raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a finite float32 number.")
-    return result
+            raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a number within ±{LARGEST:.2g}.")
+    return as_stored(result) if sheet.path.suffix.lower() == ".parquet" else as_written(result)
 
 
-def _sorted_distinct(sheet: _Sheet, keys: dict[str, IntArray]) -> IntArray:
+def _sorted_distinct(sheet: Sheet, keys: dict[str, IntArray]) -> IntArray:
     """Return the order of the rows sorted by the keys; raise if two rows have the same keys."""
     order = np.lexsort(list(keys.values())[::-1])
     same = np.all([codes[order][1:] == codes[order][:-1] for codes in keys.values()], axis=0)
@@ -281,7 +189,7 @@ def _sorted_distinct(sheet: _Sheet, keys: dict[str, IntArray]) -> IntArray:
     return np.asarray(order)
 
 
-def _check_complete(sheet: _Sheet, keys: dict[str, IntArray], order: IntArray, features: tuple[str, ...]) -> None:
+def _check_complete(sheet: Sheet, keys: dict[str, IntArray], order: IntArray, features: tuple[str, ...]) -> None:
     """Check that every step of a tidy table has a value of every feature; the keys must be sorted."""
     new_step = (np.diff(keys["series"]) != 0) | (np.diff(keys["time"]) != 0)
     step = np.cumsum(np.r_[0, new_step])

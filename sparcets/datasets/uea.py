@@ -7,14 +7,17 @@ its own split into training and test.
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.files import load_file
 from sparcets.datasets.folder import data_folder
 from sparcets.datasets.uea_names import UEA_NAMES
 from sparcets.errors import DownloadError, StorageError
+from sparcets.locks import locked
 from sparcets.registry import require_extra, unknown_name
 
 
@@ -70,6 +73,19 @@ def _fetch(name: str) -> Path:
     folder = data_folder() / "uea" / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
+    with locked(folder / ".lock", what=str(folder)):
+        # Another process may have fetched it while this one waited.
+        if not all((folder / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
+            _download(aeon, name, folder)
+    return folder
+
+
+def _download(aeon: Any, name: str, folder: Path) -> None:
+    for left in folder.glob(".fetching-*"):
+        shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
+    try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
             try:
                 # The original version: unequal lengths not truncated, missing values not filled in.
@@ -87,7 +103,6 @@ def _fetch(name: str) -> Path:
         raise
     except OSError as error:
         raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
-    return folder
 
 
 def _root(error: BaseException) -> str:

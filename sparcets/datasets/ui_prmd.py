@@ -12,16 +12,15 @@ file, ``UI-PRMD_arm_T100.npz``, with
 from __future__ import annotations
 
 import os
-import zlib
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.folder import data_folder
 from sparcets.errors import DataNotFoundError, FileFormatError
+from sparcets.npz import UNREADABLE
 from sparcets.validation import check_series
 
 FILE = "UI-PRMD_arm_T100.npz"
@@ -108,6 +107,5 @@ def _read(file: Path) -> dict[str, np.ndarray[Any, Any]]:
             return {key: content[key] for key in _KEYS}
     except FileFormatError:
         raise
-    # NumPy raises ValueError for pickled arrays and for other formats.
-    except (BadZipFile, zlib.error, ValueError, EOFError, OSError) as error:
+    except UNREADABLE as error:
         raise FileFormatError(f"{file} is damaged or not a .npz file ({error}). {HOW_TO_GET}.") from error

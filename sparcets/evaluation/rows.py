@@ -36,11 +36,15 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
         return np.full(len(e), -1)
     _check_same_data(e, dataset)
     given = None if rows is None else _check_rows(rows, e, len(dataset.X_test))[e.query_index]
-    in_test = series_digests(dataset.X_test)
+    # A user may have one in float32 and the other in float64: compare in the coarser type.
+    dtype = min(e.query.dtype, dataset.X_test.dtype, key=lambda kind: kind.itemsize)
+    if dtype != e.query.dtype:
+        digests = series_digests(e.query.astype(dtype))
+    in_test = series_digests(dataset.X_test.astype(dtype, copy=False))
     index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # of duplicates, the first
     found = np.array([index.get(digest, -1) for digest in digests], dtype=np.int64)
     if (found < 0).any():
-        notes.append(_unknown_queries(e.query_index, digests, found >= 0, dataset, rows_given=given is not None))
+        notes.append(_unknown_queries(e.query_index, digests, found >= 0, dataset, dtype, rows_given=given is not None))
     if given is None:
         return found
     for i, digest in enumerate(digests):
@@ -54,7 +58,13 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
 
 
 def _unknown_queries(
-    query_index: IntArray, digests: Sequence[str], known: BoolArray, dataset: Dataset, *, rows_given: bool
+    query_index: IntArray,
+    digests: Sequence[str],
+    known: BoolArray,
+    dataset: Dataset,
+    dtype: np.dtype[Any],
+    *,
+    rows_given: bool,
 ) -> str:
     """Return a note on how many queries are not in the test part, and whether they are in the training part."""
     unknown, n = np.unique(query_index[~known], return_index=True)[1], len(np.unique(query_index))
@@ -63,7 +73,7 @@ def _unknown_queries(
         text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
     else:
         text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
-    in_train = set(series_digests(dataset.X_train))
+    in_train = set(series_digests(dataset.X_train.astype(dtype, copy=False)))
     n_train = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
     if n_train:
         text += f"; {n_train} of them {_are(n_train)} in its training part, which classifier and judges were trained on"

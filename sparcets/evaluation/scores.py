@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -47,6 +46,7 @@ TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under th
 HIGHER = ("valid", "coverage", "probability", "saliency_auc", "saliency_auc_pooled", "diversity", "place_diversity")
 HEADLINE = ("valid", "precision", "transfer", "oracle", "similarity", "sparsity", "smoothness", "universality")
 LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are not measures
+SUMMARY = ("mean", "std", "low", "high", "n")  # of every measure
 WARNING = "warning: "  # prefix of notes that are also shown in repr
 
 Better = Literal["higher", "lower", ""]
@@ -130,7 +130,7 @@ class Scores:
         """Read a file written by :meth:`save`."""
         import pandas as pd
 
-        if not Path(path).is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
             raise FileFormatError(f"no file {path}. Give the .json that Scores.save wrote.")
         data = read_json(path, "saved scores")
         try:
@@ -139,20 +139,20 @@ class Scores:
                     f"{path} has layout {data['schema']}, this version of sparcets reads layout {SCHEMA}. "
                     "Use the version that wrote it, or evaluate again."
                 )
+            missing = [name for name in ("query", "target", "status", "valid") if name not in data["per_query"]]
+            if missing:
+                raise FileFormatError(f"{path} has no column {missing[0]!r}, so it is damaged. Evaluate again.")
             columns = {
                 name: values if name in LABELS else np.array(values, dtype=np.float64)
                 for name, values in data["per_query"].items()
             }
             return cls(
                 per_query=pd.DataFrame(columns),
-                summary={
-                    name: {key: math.nan if v is None else v for key, v in s.items()}
-                    for name, s in data["summary"].items()
-                },
-                judges={name: math.nan if v is None else v for name, v in data["judges"].items()},
-                notes=tuple(data["notes"]),
+                summary={name: {key: _number(s[key]) for key in SUMMARY} for name, s in data["summary"].items()},
+                judges={name: _number(v) for name, v in data["judges"].items()},
+                notes=tuple(str(note) for note in data["notes"]),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{path} contains no scores, or it is damaged: {error!r}.") from error
@@ -231,6 +231,11 @@ def number(value: float) -> str:
     ('0.500', '')
     """
     return "" if math.isnan(value) else f"{value:.3f}"
+
+
+def _number(value: Any) -> float:
+    """Return a number of a saved file, where None is NaN."""
+    return math.nan if value is None else value + 0  # a TypeError unless it is a number
 
 
 def _plain(value: Any) -> Any:

@@ -28,6 +28,7 @@ from sparcets.explainers.request import (
     QueryBlock,
     Request,
     check_constraints,
+    check_lengths_supported,
     is_stream,
     raise_if_all_unchanged,
 )
@@ -124,7 +125,7 @@ class BaseExplainer(ABC, Generic[C]):
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
-        self._check_lengths_supported(lengths)
+        check_lengths_supported(lengths, self)
         lengths = check_lengths(lengths, X)
         y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
         standing = check_constraints(constraints)
@@ -197,7 +198,7 @@ class BaseExplainer(ABC, Generic[C]):
         self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
-        self._check_lengths_supported(lengths)
+        check_lengths_supported(lengths, self)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve)
         if options.curve and not self.supports_curve:
             name = type(self).__name__
@@ -320,10 +321,7 @@ class BaseExplainer(ABC, Generic[C]):
             status[of_explained] = answers.status
             reason[of_explained] = answers.reason
             after[of_explained] = np.nan if answers.proba is None else answers.proba
-            if answers.support is not None:
-                support = np.full((len(status), len(answers.families)), np.nan)
-                support[of_explained] = answers.support
-                evidence = Evidence(families=answers.families, support=support)
+            evidence = answers.evidence(len(status), of_explained)
         repeated = None if lengths is None else np.repeat(lengths, n)
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
@@ -359,10 +357,9 @@ class BaseExplainer(ABC, Generic[C]):
         return self.info_
 
     def _check_classifier(self) -> None:
-        name = type(self).__name__
         if not isinstance(self.classifier, Classifier):
             raise CapabilityError(
-                f"{name} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
+                f"{type(self).__name__} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
                 "Wrap your model first: sp.wrap(model)."
             )
         if self.needs_gradients:
@@ -376,13 +373,6 @@ class BaseExplainer(ABC, Generic[C]):
                 "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
             )
         return self.classifier
-
-    def _check_lengths_supported(self, lengths: Any) -> None:
-        if lengths is not None and not self.supports_lengths:
-            raise CapabilityError(
-                f"{type(self).__name__} does not support series of unequal length yet. Cut them to one length, "
-                "or use Nearest."
-            )
 
     def _own_target(self, info: SeriesInfo) -> int | None:
         """Return the index of the class that the settings name as the only target, or None."""

@@ -12,7 +12,8 @@ import numpy as np
 from sparcets.arrays import FloatArray, IntArray, StrArray, length_mask
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
-from sparcets.errors import ConfigError, ConstraintError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 
@@ -268,6 +269,14 @@ class Answers:
             reason=np.tile(np.where(first, "", "this method gives one answer per query"), B),
         )
 
+    def evidence(self, n_answers: int, rows: IntArray) -> Evidence:
+        """Return what families have said of these answers, which are the given rows of all; NaN in the others."""
+        if self.support is None:
+            return Evidence.none(n_answers)
+        support = np.full((n_answers, len(self.families)), np.nan)
+        support[rows] = self.support
+        return Evidence(families=self.families, support=support)
+
 
 def check_constraints(constraints: Any) -> Constraints:
     """Return the constraints that a user passed; none where None was passed."""
@@ -276,6 +285,15 @@ def check_constraints(constraints: Any) -> Constraints:
     if not isinstance(constraints, Constraints):
         raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
     return constraints
+
+
+def check_lengths_supported(lengths: Any, explainer: Any) -> None:
+    """Raise if true lengths are given to a method that does not support them."""
+    if lengths is not None and not explainer.supports_lengths:
+        raise CapabilityError(
+            f"{type(explainer).__name__} does not support series of unequal length yet. Cut them to one length, or use "
+            "Nearest."
+        )
 
 
 def is_stream(X: Any) -> bool:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparcets.explainers.request import CallOptions, QueryBlock, is_stream, rais
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
+from sparcets.locks import locked
 from sparcets.progress import Bar, progress_bar
 from sparcets.validation import check_lengths, check_series
 
@@ -147,7 +149,8 @@ def explain_stream(
     stream, options
         The queries, and what holds for all of them.
     out
-        Folder for the answers; None keeps them in memory. Shards that are finished already are kept.
+        Folder for the answers; None keeps them in memory. Shards that are finished already are kept. A
+        folder that another process is writing raises BusyError.
     progress
         Whether to draw a progress bar; None draws it on a terminal.
     """
@@ -162,6 +165,15 @@ def explain_stream(
 
 
 def _explain_to_folder(
+    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
+) -> ExplanationFolder:
+    if os.path.isfile(out):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+        raise StorageError(f"out= must be a folder, but {os.fspath(out)} is a file.")
+    with locked(Path(out, ".lock"), what=f"the folder {os.fspath(out)}", wait=False):
+        return _write_shards(explainer, stream, options, out, bar)
+
+
+def _write_shards(
     explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
 ) -> ExplanationFolder:
     info = explainer._fitted()

@@ -313,11 +313,11 @@ def check_rows(rows: Any, n: int) -> Any:
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
     """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle."""
     file = Path(path)
-    if file.is_dir():
+    if os.path.isdir(file):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         from sparcets.explanation.shards import ExplanationFolder
 
         return ExplanationFolder(file)
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113
         raise FileFormatError(f"no file {file}. Pass an .npz file written by Explanation.save.")
     if not zipfile.is_zipfile(file):
         raise FileFormatError(f"{file} is not an explanation, or it is truncated: it is not a complete .npz file.")

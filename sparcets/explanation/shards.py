@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +21,7 @@ from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.npz import UNREADABLE
 from sparcets.storage import read_json, write_json
 
 if TYPE_CHECKING:
@@ -227,8 +226,6 @@ class ShardWriter:
             other = [name for name in names if self.settings.get(name) != stored.get(name)]
             if other:
                 self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
-        elif self.folder.exists() and not self.folder.is_dir():
-            raise StorageError(f"out= must be a folder, but {self.folder} is a file.")
         for left in self.folder.glob(f".{_file(self.folder, 0).stem[:5]}*.npz"):
             left.unlink(missing_ok=True)  # temporary file of a process that was killed while writing
         self._begun = False
@@ -294,7 +291,9 @@ def _read_header(folder: Path) -> Any:
     header = read_json(folder / HEADER, "a folder of explanations")
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FileFormatError(f"{folder / HEADER} is not of a folder of explanations that this version reads.")
-    if not {"shards", "seconds", "question"} <= set(header):
+    shards, seconds = header.get("shards", ""), header.get("seconds")
+    fits = (shards is None or (isinstance(shards, int) and shards > 0)) and isinstance(seconds, (int, float))
+    if not fits or not isinstance(header.get("question"), dict):
         raise FileFormatError(f"{folder / HEADER} is damaged.")
     return header
 
@@ -314,10 +313,11 @@ def _readable(file: Path) -> Explanation | None:
 def _read(file: Path, name: str) -> Any:
     """Read a single array of a shard."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             expected, array = json.loads(str(stored["header"])).get("arrays"), stored[name]
         if expected is not None and expected[name] != digest_of_array(array):
             raise ValueError(f"the content of {name} does not match its sha256")
         return array
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise FileFormatError(f"{file} is missing or damaged: {error}. Explain again with the same out=.") from error
+    except UNREADABLE as error:
+        raise FileFormatError(f"{file} is missing or damaged: {error!r}. Explain again with the same out=.") from error

@@ -54,7 +54,7 @@ def test_metadata_is_split_with_its_rows() -> None:
     assert sorted(rows_of(ds.X_train) + rows_of(ds.X_test)) == list(range(20))
     assert not set(ds.subjects_train) & set(ds.subjects_test) and ds.split == "subject"  # type: ignore[arg-type]
     assert len(set(ds.subjects_test)) == 2, "two of five people"  # type: ignore[arg-type]
-    assert ds.X_train.dtype == np.float32 and ds.y_train.dtype == np.int64
+    assert ds.X_train.dtype == X.dtype == np.float64 and ds.y_train.dtype == np.int64
     assert ds.feature_names == ("a", "b", "c") and ds.class_names == ("even", "odd") and ds.units == ("m",) * 3
     assert ds.mutable is not None and ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
     assert (ds.name, ds.description) == ("mine", "by hand")

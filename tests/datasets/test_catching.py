@@ -229,7 +229,7 @@ def recorded(tmp_path: Path) -> Path:
 
 def test_reader_merges_validation_into_training(recorded: Path) -> None:
     ds = load_catching(path=str(recorded))
-    X = {part: np.load(recorded / f"X_{part}.npy").astype(np.float32) for part in ("train", "val", "test")}
+    X = {part: np.load(recorded / f"X_{part}.npy") for part in ("train", "val", "test")}
     assert np.array_equal(ds.X_train, np.concatenate([X["train"], X["val"]]))
     assert np.array_equal(ds.X_test, X["test"])
     assert (ds.y_train.tolist(), ds.y_test.tolist()) == ([0, 1, 2] * 4, [0, 1, 2] * 2)
@@ -248,7 +248,7 @@ def test_reader_drops_singleton_axes_and_needs_no_validation(recorded: Path) -> 
     (recorded / "X_val.npy").unlink()
     (recorded / "y_val.npy").unlink()
     ds = load_catching(path=recorded)
-    assert np.array_equal(ds.X_train, X.astype(np.float32))
+    assert np.array_equal(ds.X_train, X)
     assert ds.X_test.shape == (1, 60, 20)
 
 

@@ -8,6 +8,7 @@ import socket
 import threading
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,10 @@ def test_data_sets_that_cannot_be_fetched() -> None:
         fetch("moving_box")
     with pytest.raises(UnknownNameError, match=r"no data set 'motionsens'. Did you mean 'motionsense'"):
         fetch("motionsens")
+
+
+def test_two_at_once_download_it_once(site: Site, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: fetch("motionsense", folder=tmp_path), range(2))
+    assert first == second and first.read_bytes() == CONTENT
+    assert site.sent == len(CONTENT) and [entry.name for entry in first.parent.iterdir()] == [ARCHIVE]

@@ -177,7 +177,7 @@ def test_npz_of_two_parts_with_text_labels(tmp_path: Path) -> None:
     text = np.array(["u", "v"] * 5)
     ds = load_file(save(tmp_path / "mine.npz", X_train=X[:6], y_train=text[:6], X_test=X[6:], y_test=text[6:]))
     assert (ds.split, ds.class_names) == ("given", ("u", "v"))
-    np.testing.assert_array_equal(ds.X_test, X[6:].astype(np.float32))
+    np.testing.assert_array_equal(ds.X_test, X[6:])
     assert ds.y_test.tolist() == [0, 1, 0, 1]
 
 

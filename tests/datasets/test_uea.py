@@ -154,7 +154,9 @@ def test_sets_included_in_aeon(
     assert (ds.name, ds.split) == (name, "given")
     assert ds.X_train.shape == (n_train, n_steps, n_features)
     assert ds.X_test.shape == (n_test, n_steps, n_features)
-    assert ds.X_train.dtype == np.float32
+    # Six digits fit into float32; the others have eight or more.
+    narrow = name in ("BasicMotions", "JapaneseVowels", "PickupGestureWiimoteZ", "UnitTest")
+    assert ds.X_train.dtype == (np.float32 if narrow else np.float64)
     assert ds.n_classes == n_classes
     assert (ds.lengths_train is not None) == (ds.lengths_test is not None) == padded
     assert capfd.readouterr() == ("", "")

@@ -298,3 +298,15 @@ def test_a_killed_process_leaves_whole_shards_and_another_goes_on(tmp_path):
     e = fitted().explain(QUERIES, target=1, out=tmp_path)
     assert_same(e, fitted().explain(QUERIES, target=1))
     assert {name: files(tmp_path)[name] for name in before} == before
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
+    out = tmp_path / "out"
+
+    def meanwhile(request):
+        with pytest.raises(StorageError, match=r"the folder .*out is in use by another process"):
+            fitted().explain(QUERIES, target=1, out=out)
+        return request.X
+
+    Scripted(sp.wrap(MeanModule(), n_classes=3), script=meanwhile).fit(X, Y).explain(QUERIES, target=1, out=out)
+    assert not list(out.glob(".*")) and len(sp.load_explanation(out)) == len(QUERIES)

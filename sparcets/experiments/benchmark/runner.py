@@ -6,15 +6,18 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sparcets.engines.local import map_unordered
+from sparcets.errors import BusyError
 from sparcets.experiments.benchmark.cell import RunContext, cell_fields, cuda_works, failure, prepare, run_cell
 from sparcets.experiments.benchmark.plan import Cell, Plan, file_digest
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore, format_row, to_plain
+from sparcets.locks import locked
 from sparcets.progress import progress_bar
 from sparcets.training.device import resolve_device
 
@@ -35,7 +38,8 @@ def run_plan(
     """Run the cells of a plan that have no result yet, failed, or whose data file has changed since.
 
     Classifiers and judges are trained first, once for all cells that share them. A cell that fails becomes a row with
-    its error; the others continue. Several workers are separate processes, which may share one GPU.
+    its error; the others continue. Several workers are separate processes, which may share one GPU. Several runs may
+    share a folder: each cell is computed by one of them, and a run ends when all its cells have a row.
 
     Parameters
     ----------
@@ -63,6 +67,7 @@ def run_plan(
     pending = pending_cells(plan, folder)
     if pending:
         resolve_device(device)  # else a wrong device would be an error of every cell
+    before = {row["key"]: row["started"] for row in store.rows() if "started" in row}
     done = store.done()
     for path in dict.fromkeys(cell.source or cell.dataset for cell in pending if cell.key in done):
         log.warning("%s has changed since its results were stored; its cells are run again", path)
@@ -71,8 +76,6 @@ def run_plan(
     with progress_bar("benchmark", len(groups) + len(pending), show=progress) as bar:
 
         def finish(row: Row) -> None:
-            row = to_plain({**row, "workers": workers})
-            store.append(row)
             if on_row is not None:
                 on_row(row)
             bar.advance(1, format_row(row))
@@ -82,21 +85,38 @@ def run_plan(
                 started[item[0].key] = time.perf_counter()
                 log.info("%s: preparing classifier and judges", item[0].dataset)
 
-        # The cells of a group join the queue once their classifiers and judges are trained.
+        def fail(cell: Cell, error: Exception) -> None:
+            finish(_append(store, {**cell_fields(cell), **failure(error)}, workers))
+
+        # The cells of a group join the queue once their classifiers and judges are trained. A cell that another run is
+        # computing joins the second queue, where this run waits for it.
         queue: deque[Cell | list[Cell]] = deque(groups)
-        work = partial(_work, RunContext(folder, device))
-        for item, result in map_unordered(work, queue, workers=workers, on_start=begin):
+        computed_elsewhere: deque[Cell | list[Cell]] = deque()
+        work = partial(_work, RunContext(folder, device), before, workers)
+        for item, result in chain(
+            map_unordered(partial(work, False), queue, workers=workers, on_start=begin),
+            map_unordered(partial(work, True), computed_elsewhere, workers=workers),
+        ):
             if isinstance(item, Cell):
-                finish({**cell_fields(item), **failure(result)} if isinstance(result, Exception) else result)
+                if isinstance(result, Exception):
+                    fail(item, result)
+                elif result is None:
+                    computed_elsewhere.append(item)
+                elif result.pop("new"):
+                    finish(result)
+                else:
+                    bar.advance(1, format_row(result))
                 continue
             bar.advance(1, f"{item[0].dataset}: classifier and judges")
-            errors = dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result
+            errors = (
+                dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result or {}
+            )
             if len(errors) < len(item):
                 seconds = time.perf_counter() - started[item[0].key]
                 log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
             for cell in item:
                 if cell.key in errors:
-                    finish({**cell_fields(cell), **failure(errors[cell.key])})
+                    fail(cell, errors[cell.key])
             queue.extend(cell for cell in item if cell.key not in errors)
     return collect(plan, folder)
 
@@ -137,9 +157,11 @@ def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
-def _work(context: RunContext, item: Cell | list[Cell]) -> dict[str, Any]:
+def _work(
+    context: RunContext, before: Mapping[str, str], workers: int, wait: bool, item: Cell | list[Cell]
+) -> dict[str, Any] | None:
     """Run a cell, or train what a group of cells shares; called in the worker."""
-    return _run(context, item) if isinstance(item, Cell) else _prepare(context, item)
+    return _run(context, before, workers, wait, item) if isinstance(item, Cell) else _prepare(context, item)
 
 
 def _prepare(context: RunContext, cells: list[Cell]) -> dict[str, Exception]:
@@ -161,8 +183,28 @@ def _needs(cell: Cell) -> str:
     return repr((cell.classifier, sorted(cell.classifier_config.items()), cell.stability))
 
 
-def _run(context: RunContext, cell: Cell) -> Row:
-    row = run_cell(cell, context)
-    if "error" in row and not cuda_works():
-        raise RuntimeError(row["error"])  # ends this process, which cannot use CUDA any more; the engine starts another
+def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: bool, cell: Cell) -> Row | None:
+    """Run a cell and store its row, with ``new`` set; return the row of another run if there is one by now.
+
+    Without ``wait``, return None for a cell that another run is computing.
+    """
+    store = ResultStore(context.folder / RESULTS)
+    try:
+        # Held until the row is stored, so that no other run computes the cell in between.
+        with locked(context.folder / f".cell-{cell.key}.lock", what=f"the cell {cell.key}", wait=wait):
+            stored = next((row for row in store.rows() if row["key"] == cell.key), None)
+            if stored is not None and stored.get("started") != before.get(cell.key):
+                return {**stored, "new": False}
+            row = run_cell(cell, context)
+            if "error" in row and not cuda_works():
+                # Ends this process, which cannot use CUDA any more; the engine starts another.
+                raise RuntimeError(row["error"])
+            return {**_append(store, row, workers), "new": True}
+    except BusyError:
+        return None
+
+
+def _append(store: ResultStore, row: Row, workers: int) -> Row:
+    row = to_plain({**row, "workers": workers})
+    store.append(row)
     return row

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.errors import SparcetsError
+from sparcets.experiments.benchmark import runner
 from sparcets.experiments.benchmark.plan import Cell, Plan
 from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore
@@ -227,3 +229,20 @@ def test_networks_are_trained_before_the_cells_and_once(
     run_plan(plan, tmp_path, device="cpu", on_row=lambda row: events.append(f"row {row['method']}"))
     assert events[:4] == ["train fcn", "network", "train bilstm", "network"]
     assert sorted(events[4:]) == ["judges"] * 3 + ["network"] * 3 + ["row ics", "row nearest", "row nearest"]
+
+
+def test_two_runs_at_once_compute_each_cell_once(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(cells=tuple(replace(base, method="nearest", seed=seed) for seed in range(4)))
+    computed: list[str] = []
+
+    def slow(cell: Cell, context: Any) -> dict[str, Any]:
+        computed.append(cell.key)
+        time.sleep(0.1)
+        return {**runner.cell_fields(cell), "measures": {}, "fit_s": 0.0, "explain_s": 0.0}
+
+    monkeypatch.setattr(runner, "run_cell", slow)
+    monkeypatch.setattr(runner, "prepare", lambda cell, context: None)
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(lambda _: run_plan(plan, tmp_path, device="cpu", progress=False), range(2))
+    assert sorted(computed) == sorted(cell.key for cell in plan.cells)
+    assert one == two and len(one) == 4 and not list(tmp_path.glob(".cell-*"))

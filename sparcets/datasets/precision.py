@@ -1,0 +1,72 @@
+"""The type of numbers read from files: float32 where it keeps them all, float64 otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+
+LARGEST = float(np.finfo(np.float32).max)  # of any series: standardised ones are float32 in most networks
+
+# Digits of the shortest decimal number that identifies a float32: all with 6 digits are distinct, and 9 always suffice.
+_DIGITS = range(6, 10)
+_POWERS = 10.0 ** np.arange(23)
+
+
+def as_stored(values: FloatArray) -> FloatArray:
+    """Return numbers of a binary file as float32 if that changes none of them, otherwise as float64.
+
+    >>> as_stored(np.array([0.5, 3.0])).dtype, as_stored(np.array([0.1, 3.0])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    single = values.astype(np.float32)
+    return single if np.array_equal(single, values) else values
+
+
+def as_written(values: FloatArray) -> FloatArray:
+    """Return numbers of a text file as float32 if that keeps every digit of the text, otherwise as float64.
+
+    The digits are kept if the shortest decimal number that identifies the float32 is the one in the text. All numbers
+    of at most six digits are kept, and of most ranges those of seven.
+
+    Parameters
+    ----------
+    values
+        Numbers of the text, rounded to float64, none beyond :data:`LARGEST`.
+
+    Examples
+    --------
+    >>> as_written(np.array([0.1, 3.14159])).dtype
+    dtype('float32')
+    >>> as_written(np.array([1e9, 1e9 + 1])).dtype
+    dtype('float64')
+    """
+    single = as_stored(values)
+    if single.dtype == np.float32:
+        return single
+    single = values.astype(np.float32)
+    return single if np.array_equal(_shortest(single), values) else values
+
+
+def _shortest(single: FloatArray) -> FloatArray:
+    """Return the shortest decimal numbers that identify float32 numbers, as float64.
+
+    Rounding is much faster than a conversion to text and back, which is left for very small and very large numbers:
+    there, powers of ten are not exact.
+    """
+    exact = single.astype(np.float64).ravel()
+    with np.errstate(divide="ignore"):
+        exponent = np.where(exact == 0, 0.0, np.floor(np.log10(np.abs(exact)))).astype(np.int64)
+    shortest = exact.copy()
+    extreme = (exponent < -13) | (exponent > 22)
+    shortest[extreme] = single.ravel()[extreme].astype(str).astype(np.float64)
+    left = np.flatnonzero(~extreme)
+    for digits in _DIGITS:
+        decimals = digits - 1 - exponent[left]
+        # Both powers are whole numbers, and one of them is 1: only the last division or product rounds.
+        up, down = _POWERS[np.maximum(decimals, 0)], _POWERS[np.maximum(-decimals, 0)]
+        rounded = np.rint(exact[left] * up / down) / up * down
+        same = rounded.astype(np.float32) == exact[left]
+        shortest[left[same]] = rounded[same]
+        left = left[~same]
+    return np.asarray(shortest.reshape(single.shape))

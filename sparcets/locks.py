@@ -1,0 +1,91 @@
+"""Locks between processes: one at a time writes a file or a folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sparcets.errors import BusyError, StorageError
+
+try:
+    import fcntl
+except ImportError:  # Windows: there, two processes must not write to one folder
+    fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], *, what: str, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file, so that one process at a time runs the block; a process that dies releases it.
+
+    Parameters
+    ----------
+    path
+        The lock file; created if missing and removed afterwards. So is its folder, if nothing is written into it.
+    what
+        What is locked, for the message that it is in use.
+    wait
+        Whether to wait until the lock is free; if False, a lock that is taken raises BusyError.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, locked(f"{folder}/.lock", what=folder):
+    ...     with locked(f"{folder}/.lock", what="this folder", wait=False):
+    ...         pass
+    Traceback (most recent call last):
+    sparcets.errors.BusyError: this folder is in use by another process. Wait until it has ended, and try again.
+    """
+    file = Path(path)
+    folder_is_new = not file.parent.exists()
+    try:
+        handle = _acquire(file, what, wait)
+    except BusyError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror or error}. Choose another folder.") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)  # while the lock is held, so that it is our own file
+            if folder_is_new:
+                file.parent.rmdir()  # an error if the block has written something
+        os.close(handle)
+
+
+def _acquire(file: Path, what: str, wait: bool) -> int:
+    """Return a handle of the locked file."""
+    announced = False
+    while True:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # the holder before us has just removed the folder again
+            continue
+        try:
+            _flock(handle, wait=False)
+        except BlockingIOError as error:
+            if not wait:
+                os.close(handle)
+                raise BusyError(
+                    f"{what} is in use by another process. Wait until it has ended, and try again."
+                ) from error
+            if not announced:
+                log.warning("%s is in use by another process; waiting", what)
+            announced = True
+            _flock(handle, wait=True)
+        # The holder before us removes the file when it is done; then ours is no longer the one that others find.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), file.stat()):
+                return handle
+        os.close(handle)
+
+
+def _flock(handle: int, *, wait: bool) -> None:
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
