@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -30,3 +33,14 @@ def spawn(seed: int, purpose: str) -> int:
 def generator(seed: int, purpose: str) -> np.random.Generator:
     """Return a NumPy random generator for one purpose."""
     return np.random.default_rng(spawn(seed, purpose))
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Restore Python's random state after a block, such as a first import of scikit-learn, which draws from it."""
+    with RANDOM_STATE_LOCK:
+        state = random.getstate()
+        try:
+            yield
+        finally:
+            random.setstate(state)

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import sklearn.ensemble  # noqa: F401 - its first import draws from Python's generator
 import torch
 from torch import nn
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -39,3 +41,16 @@ def test_generator_does_not_use_the_global_state() -> None:
     before_np, before_py = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
     assert generator(3, "a").random() == generator(3, "a").random() != generator(3, "b").random()
     assert np.array_equal(before_np, np.random.get_state()[1]) and before_py == random.getstate()  # noqa: NPY002
+
+
+def test_a_first_import_of_scikit_learn_leaves_python_s_generator_alone() -> None:
+    script = """
+import random
+import numpy as np
+import torch
+from sparcets.explainers.sparcets.families.forest import Forest
+before = random.getstate()
+Forest.fit(torch.arange(9.0)[:, None], np.arange(9) % 2, 2, n_trees=5, max_depth=2, seed=0)
+assert random.getstate() == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -12,7 +12,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
 from sparcets.explanation.result import Explanation
-from sparcets.seeding import generator, spawn
+from sparcets.seeding import generator, random_state_kept, spawn
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
 NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
@@ -124,9 +124,10 @@ class Plausibility:
 
 def _fit_scores(real: FloatArray, seed: int) -> _Scores:
     """Fit the four models to flattened series (batch, entries); each score is higher for less similar series."""
-    from sklearn.ensemble import IsolationForest
-    from sklearn.neighbors import LocalOutlierFactor
-    from sklearn.svm import OneClassSVM
+    with random_state_kept():
+        from sklearn.ensemble import IsolationForest
+        from sklearn.neighbors import LocalOutlierFactor
+        from sklearn.svm import OneClassSVM
 
     lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
     forest = IsolationForest(random_state=seed).fit(real)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.arrays import IntArray
+from sparcets.seeding import random_state_kept
 
 WIDTH = 0.2  # of a smooth split, in standard deviations of its input
 MAX_FEATURES = 0.1  # share of the inputs tried at every split
@@ -119,7 +120,8 @@ class Forest(nn.Module):
         >>> forest.log_proba(inputs[[0, 39]]).argmax(1).tolist(), forest.votes(inputs[[0, 39]]).shape
         ([0, 1], torch.Size([2, 40, 2]))
         """
-        from sklearn.ensemble import ExtraTreesClassifier
+        with random_state_kept():
+            from sklearn.ensemble import ExtraTreesClassifier
 
         leaf = 1 if max_depth is None else (5 if len(y) >= FEW_SERIES else 2)
         grown = ExtraTreesClassifier(
