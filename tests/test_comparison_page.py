@@ -42,6 +42,9 @@ def test_the_page_has_the_tables_of_the_stored_rows(script: dict[str, Any]) -> N
 
 def test_rows_by_families_stand_alone_and_have_a_column_per_judge(script: dict[str, Any]) -> None:
     title, others = script["SETS"]["motionsense"], script["SETS"]["moving_box"]
+    for row in (row for rows in script["rows"].values() for row in rows if row["dataset"] == "motionsense"):
+        for family in FAMILIES:  # as if all had been measured by networks
+            row["measures"].pop(f"transfer_{family}", None)
     before = table(script["comparison_tables"](), others)
     (row, *_) = [r for r in script["rows"]["reproduction/results.jsonl"] if r["dataset"] == "motionsense"]
     measured_by_families(row)
