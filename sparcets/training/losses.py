@@ -43,7 +43,7 @@ def similarity(delta: Tensor) -> Tensor:
 def count_changed(delta: Tensor, n_mutable: int) -> Tensor:
     """‖δ‖₀ / (T·F_mutable): the share of mutable entries that changed. It has no gradient."""
     T = delta.shape[1]
-    return (delta != 0).sum((1, 2)).float() / (T * n_mutable)
+    return (delta != 0).sum((1, 2), dtype=torch.float32) / (T * n_mutable)
 
 
 def sparsity(delta: Tensor, n_mutable: int) -> Tensor:

@@ -89,7 +89,8 @@ def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> 
     rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
     lines = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
     assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
-    assert lines[: len(before)] == before  # down to the time they were started
+    stored = ResultStore(folder / RESULTS).rows()
+    assert stored[: len(before)] == before  # down to the time they were started
     assert set(seen) == {cell.key for cell in plan.cells} - {row["key"] for row in before}
     assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
 
