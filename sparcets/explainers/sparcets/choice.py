@@ -51,7 +51,7 @@ def _choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: 
     rest = [name for name in families if name not in CHEAP]
     paid = torch.full_like(share, torch.inf).flatten()
     ordered, order = torch.where(alive.reshape(share.shape), share, torch.inf).sort(dim=0, stable=True)
-    row = order * share.shape[1] + torch.arange(share.shape[1], device=share.device)  # in the flattened candidates
+    row = row_of(order).reshape(order.shape)
     n = min(n, len(share))
     for first in range(0, len(share), AT_A_TIME):
         # What follows changes more, so that it is at best worth its changes divided by the price of a lead.
