@@ -155,7 +155,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         new.mkdir()
         yield new
         try:
-            _put_in_place(new, final, in_place=in_place)
+            with locked(final):  # not while somebody reads it
+                _put_in_place(new, final, in_place=in_place)
         except OSError as error:
             raise StorageError(
                 f"cannot write {final}: {reason(error)}. Free some space, or choose another folder."

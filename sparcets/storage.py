@@ -112,16 +112,27 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
     One process or thread at a time holds it, or several if all of them ask for a ``shared`` one. Nothing is locked if
     the path does not exist, or on a file system without locks.
     """
-    handle = None
-    with suppress(OSError):
-        if HAS_LOCKS:
-            handle = os.open(path, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    handle = _lock(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX) if HAS_LOCKS else None
     try:
         yield
     finally:
         if handle is not None:
             os.close(handle)
+
+
+def _lock(path: Path, how: int) -> int | None:
+    while True:
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, how)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except OSError:  # replaced by nothing while we waited, or a file system without locks
+            return handle
+        os.close(handle)  # replaced while we waited: lock what is there now
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:

@@ -17,7 +17,6 @@ T = TypeVar("T")
 RUN = "run.json"  # data set, method and settings
 CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
 HEADERS = (f"{CLASSIFIER}/classifier.json", f"{EXPLAINER}/explainer.json")
-ATTEMPTS = 5  # to read a folder that is replaced again and again while it is read
 
 
 def new_folder(folder: Path, *, force: bool) -> AbstractContextManager[Path]:
@@ -62,24 +61,17 @@ def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any]
 
 
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
-    """Read ``run.json`` and something else of the folder; once more if the folder was replaced meanwhile."""
+    """Read ``run.json`` and something else of the folder, which nobody replaces meanwhile."""
     from sparcets.folders import warn_unverified
+    from sparcets.storage import locked
 
-    for attempt in range(1, ATTEMPTS + 1):
+    with locked(folder, shared=True):
         run = _read_run(folder)
-        try:
-            if "parts" in run:
-                _check_parts(folder, run["parts"])
-            found = read()
-        except FileFormatError:
-            if attempt == ATTEMPTS or _read_run(folder) == run:
-                raise
-            continue
-        if _read_run(folder) == run:
-            if "parts" not in run:
-                warn_unverified(folder / RUN)
-            return run, found
-    raise FileFormatError(f"{folder} is replaced again and again while it is read. Try again later.")
+        if "parts" in run:
+            _check_parts(folder, run["parts"])
+        else:
+            warn_unverified(folder / RUN)
+        return run, read()
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
