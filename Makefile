@@ -5,7 +5,7 @@ READY := .venv/.ready
 # One process more than cores, at most 4: some tests wait for a browser or another process.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 3 ] && echo 4 || echo $$((n + 1)))
 
-.PHONY: setup demo test check docs paper clean
+.PHONY: setup demo test campaign check docs paper clean
 
 setup: $(READY)  ## create .venv and install everything
 
@@ -20,6 +20,9 @@ demo: $(READY)  ## explain a few trials of simulated ball catching, end to end
 
 test: $(READY)  ## run the tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+campaign: $(READY)  ## run the whole campaigns of random trials; half an hour on two cores
+	$(BIN)/python -m tests.campaigns
 
 check: $(READY)  ## format, lint and types, as CI does
 	$(BIN)/ruff format --check .
