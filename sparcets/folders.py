@@ -25,12 +25,12 @@ from typing import Any
 
 from sparcets.digests import digest_of_bytes
 from sparcets.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.locks import locked_in_place
 from sparcets.storage import (
     TEMPORARY,
     atomic_path,
     create_locked,
     damaged,
-    locked,
     read_json,
     reason,
     remove_leftovers,
@@ -68,7 +68,7 @@ class SavedModel:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
-        with locked(folder):
+        with locked_in_place(folder):
             try:
                 with atomic_path(self._file(folder, digest)) as temporary:
                     temporary.write_bytes(content)
@@ -89,7 +89,7 @@ class SavedModel:
         try:
             return self._load(folder, check)
         except FileFormatError:
-            with locked(folder, shared=True):  # perhaps it was being saved; now no writer is at work
+            with locked_in_place(folder, shared=True):  # perhaps it was being saved; now no writer is at work
                 return self._load(folder, check)
 
     def _load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
@@ -155,7 +155,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         new.mkdir()
         yield new
         try:
-            with locked(final):  # not while somebody reads it
+            with locked_in_place(final):  # not while somebody reads it
                 _put_in_place(new, final, in_place=in_place)
         except OSError as error:
             raise StorageError(

@@ -1,4 +1,4 @@
-"""Locks between processes: one at a time writes a file or a folder."""
+"""Locks between processes: one at a time writes a file or a folder. A process that dies releases its locks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,25 @@ except ImportError:  # Windows: there, two processes must not write to one folde
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
+HAS_LOCKS = fcntl is not None
+
+
+def lock(handle: int, *, shared: bool = False, wait: bool = True) -> None:
+    """Lock an open file or folder until it is closed; raise BlockingIOError if it is taken and ``wait`` is False."""
+    if fcntl is not None:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], *, what: str, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file, so that one process at a time runs the block; a process that dies releases it.
+def locked(path: str | os.PathLike[str], *, what: str | None = None, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file, so that one process at a time runs the block.
 
     Parameters
     ----------
     path
         The lock file; created if missing and removed afterwards. So is its folder, if nothing is written into it.
     what
-        What is locked, for the message that it is in use.
+        What is locked, for the message that it is in use; None to wait without a message.
     wait
         Whether to wait until the lock is free; if False, a lock that is taken raises BusyError.
 
@@ -58,9 +65,9 @@ def locked(path: str | os.PathLike[str], *, what: str, wait: bool = True) -> Ite
         os.close(handle)
 
 
-def _acquire(file: Path, what: str, wait: bool) -> int:
+def _acquire(file: Path, what: str | None, wait: bool) -> int:
     """Return a handle of the locked file."""
-    announced = False
+    announced = what is None
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -68,7 +75,7 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
         except FileNotFoundError:  # the holder before us has just removed the folder again
             continue
         try:
-            _flock(handle, wait=False)
+            lock(handle, wait=False)
         except BlockingIOError as error:
             if not wait:
                 os.close(handle)
@@ -78,7 +85,7 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
             if not announced:
                 log.warning("%s is in use by another process; waiting", what)
             announced = True
-            _flock(handle, wait=True)
+            lock(handle)
         # The holder before us removes the file when it is done; then ours is no longer the one that others find.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), file.stat()):
@@ -86,6 +93,32 @@ def _acquire(file: Path, what: str, wait: bool) -> int:
         os.close(handle)
 
 
-def _flock(handle: int, *, wait: bool) -> None:
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+@contextmanager
+def locked_in_place(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a file or folder itself, which others may be about to replace.
+
+    One process or thread at a time holds it, or several if all of them ask for a ``shared`` one. Nothing is locked if
+    the path does not exist, or on a file system without locks.
+    """
+    handle = _open_locked(path, shared)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _open_locked(path: Path, shared: bool) -> int | None:
+    while HAS_LOCKS:
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:
+            break
+        try:
+            lock(handle, shared=shared)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except OSError:  # removed while we waited, or a file system without locks
+            return handle
+        os.close(handle)  # replaced while we waited: lock what is there now
+    return None

@@ -1,4 +1,4 @@
-"""Atomic writing of files, locks, and JSON.
+"""Atomic writing of files, and JSON.
 
 Every file is written to a temporary file in the same folder and renamed when it is complete: a full disk, a crash or a
 killed process leaves the old file, or none, but never a partial one. The temporary file of a killed process is removed
@@ -18,13 +18,8 @@ from typing import Any
 
 from sparcets.digests import add_digest, check_digest
 from sparcets.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.locks import HAS_LOCKS, lock
 
-try:
-    import fcntl
-except ImportError:  # Windows, where files are still written atomically, but nothing is locked
-    fcntl = None  # type: ignore[assignment]
-
-HAS_LOCKS = fcntl is not None
 TEMPORARY = ".tmp-"  # in the name of everything that is not complete yet
 
 
@@ -85,7 +80,7 @@ def create_locked(create: Callable[[], str]) -> tuple[int | None, Path]:
         with suppress(FileNotFoundError):  # taken for a leftover before it was locked: create another one
             handle = os.open(path, os.O_RDONLY)
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                lock(handle)
             if path.exists():
                 return handle, path
             os.close(handle)
@@ -99,40 +94,10 @@ def remove_leftovers(folder: Path, pattern: str, remove: Callable[[Path], object
         with suppress(OSError):  # a live writer holds the lock, or another process was faster
             handle = os.open(left, os.O_RDONLY)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(handle, wait=False)
                 remove(left)
             finally:
                 os.close(handle)
-
-
-@contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold the lock of a file or folder during the block; a process that dies releases it.
-
-    One process or thread at a time holds it, or several if all of them ask for a ``shared`` one. Nothing is locked if
-    the path does not exist, or on a file system without locks.
-    """
-    handle = _lock(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX) if HAS_LOCKS else None
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _lock(path: Path, how: int) -> int | None:
-    while True:
-        try:
-            handle = os.open(path, os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(handle, how)
-            if os.path.samestat(os.fstat(handle), path.stat()):
-                return handle
-        except OSError:  # replaced by nothing while we waited, or a file system without locks
-            return handle
-        os.close(handle)  # replaced while we waited: lock what is there now
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from sparcets.errors import BusyError, StorageError
-from sparcets.locks import locked
+from sparcets.locks import lock, locked, locked_in_place
 
 HOLD = """
 import sys, time
@@ -59,3 +62,44 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     refused = pytest.raises(StorageError, match=r"cannot write .*file.*Choose another folder")
     with refused, locked(tmp_path / "file" / ".lock", what="x"):
         pass
+
+
+def test_several_threads_take_turns(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        with locked(tmp_path / "a.lock"):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+            inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_a_folder_that_is_replaced_meanwhile_is_locked_anew(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    entered = threading.Event()
+
+    def enter() -> None:
+        with locked_in_place(tmp_path / "a", shared=True):
+            entered.set()
+
+    thread = threading.Thread(target=enter)
+    with locked_in_place(tmp_path / "a"):
+        thread.start()
+        assert not entered.wait(0.2)
+        (tmp_path / "a").rename(tmp_path / "old")
+        (tmp_path / "a").mkdir()
+        new = os.open(tmp_path / "a", os.O_RDONLY)
+        lock(new)
+    assert not entered.wait(0.2), "the new folder is locked"
+    os.close(new)
+    assert entered.wait(60)
+    thread.join()

@@ -63,9 +63,9 @@ def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any]
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
     """Read ``run.json`` and something else of the folder, which nobody replaces meanwhile."""
     from sparcets.folders import warn_unverified
-    from sparcets.storage import locked
+    from sparcets.locks import locked_in_place
 
-    with locked(folder, shared=True):
+    with locked_in_place(folder, shared=True):
         run = _read_run(folder)
         if "parts" in run:
             _check_parts(folder, run["parts"])

@@ -29,15 +29,15 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import dataset_digest
 from sparcets.datasets.load import load_dataset
 from sparcets.datasets.scaling import Scaler
-from sparcets.errors import DataError, FileFormatError
+from sparcets.errors import DataError, FileFormatError, StorageError
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.judges import find_judges, judges_folder
 from sparcets.experiments.benchmark.fitted import find_explainer
 from sparcets.experiments.benchmark.plan import Cell, file_digest, registry_of
 from sparcets.experiments.benchmark.stability import measure_stability
-from sparcets.experiments.benchmark.store import locked
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.locks import locked
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import roc
 from sparcets.peers.cfts import CftsPeer
@@ -238,7 +238,7 @@ def _judges(data: Dataset, classifier: TorchClassifier, context: RunContext) -> 
 def _train_network(data: Dataset, classifier: TorchClassifier, context: RunContext) -> None:
     """Train the judge that is stored in the user's cache, by one process at a time."""
     with ExitStack() as stack:
-        with suppress(OSError):  # without a writable cache there is nothing to lock
+        with suppress(StorageError):  # without a writable cache there is nothing to lock
             stack.enter_context(locked(judges_folder().with_name(f"judges-{dataset_digest(data)[:16]}.lock")))
         find_judges(data, classifier, families=["neural"], device=context.device, progress=False)
 

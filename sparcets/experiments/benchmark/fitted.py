@@ -14,12 +14,12 @@ from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import dataset_digest
 from sparcets.errors import SparcetsError
-from sparcets.experiments.benchmark.store import locked
 from sparcets.explainers.adversarial import AdversarialExplainer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load
 from sparcets.explainers.sparcets.explainer import Explainer
 from sparcets.folders import atomic_folder
+from sparcets.locks import locked
 from sparcets.storage import read_json, write_json
 from sparcets.training.device import resolve_device
 

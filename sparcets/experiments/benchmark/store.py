@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,7 @@ from typing import Any
 from sparcets.digests import add_digest, check_digest
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.experiments.benchmark.plan import Cell
-
-try:
-    import fcntl
-except ImportError:  # Windows: a single append is atomic there too, but two runs must not write to one folder
-    fcntl = None  # type: ignore[assignment]
+from sparcets.locks import lock
 
 RESULTS = "results.jsonl"  # in the folder of a benchmark
 _BY_FAMILIES = "transfer_statistics"  # a measure that all rows measured by families have
@@ -103,8 +98,8 @@ class ResultStore:
             # In append mode every write goes to the current end of the file.
             handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                with _exclusive(handle):
-                    _write_line(handle, line)
+                lock(handle)
+                _write_line(handle, line)
             finally:
                 os.close(handle)
         except OSError as error:
@@ -200,21 +195,6 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy scalars and arrays
         return to_plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, so that one process at a time runs the block; a process that dies releases it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file, _exclusive(file.fileno()):
-        yield
-
-
-@contextmanager
-def _exclusive(handle: int) -> Iterator[None]:
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # released when the file is closed or its process dies
-    yield
 
 
 def _write_line(handle: int, line: bytes) -> None:

@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from sparcets.experiments.benchmark.store import (
     ResultStore,
     by_families,
     format_row,
-    locked,
     to_plain,
     variant,
     with_same_judges,
@@ -137,48 +134,6 @@ def test_several_processes_append_at_once(store: ResultStore) -> None:
     rows = store.rows()
     assert {row["key"] for row in rows} == {f"{n}-{i}" for n in range(4) for i in range(60)}
     assert all(row["content"] == row["key"][0] * 5000 for row in rows)
-
-
-def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
-    inside, most = 0, 0
-
-    def work() -> None:
-        nonlocal inside, most
-        with locked(tmp_path / "a.lock"):
-            inside += 1
-            most = max(most, inside)
-            time.sleep(0.02)
-            inside -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == 1
-
-
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    code = (
-        "import sys, time, pathlib; from sparcets.experiments.benchmark.store import locked\n"
-        "with locked(pathlib.Path(sys.argv[1])): print('in', flush=True); time.sleep(100)"
-    )
-    owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a.lock")], stdout=subprocess.PIPE)
-    assert owner.stdout is not None and owner.stdout.readline() == b"in\n"
-    entered = threading.Event()
-
-    def enter() -> None:
-        with locked(tmp_path / "a.lock"):
-            entered.set()
-
-    thread = threading.Thread(target=enter, daemon=True)
-    thread.start()
-    assert not entered.wait(0.3)
-    owner.kill()
-    owner.wait()
-    owner.stdout.close()
-    assert entered.wait(10)
-    thread.join()
 
 
 def test_summary_of_a_row() -> None:
