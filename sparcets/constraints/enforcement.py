@@ -1,8 +1,9 @@
 """Enforcing constraints: a proposal is moved back towards its query until every constraint holds exactly.
 
 The query itself satisfies every constraint, because constraints apply to changes and allow steps as large as the
-query's own. Moving entries towards the query, and never away from it, therefore ends in a series that satisfies all of
-them. Entries that the proposal left unchanged stay unchanged; the number of changed entries never grows.
+query's own. Resetting to the query whatever violates one therefore ends in a series that satisfies all of them.
+Entries that the proposal left unchanged stay unchanged, and the number of changed entries does not grow, except where a
+fixed sum or the user's own projection asks for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.constraints.projecting import Project, apply_project
+from sparcets.constraints.shapes import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
 
 IMMUTABLE = "immutable features"
 
@@ -37,6 +40,16 @@ class BoundConstraints:
         Indices of features that change together or not at all.
     tolerance
         Changes below this are set to zero (features,).
+    max_features
+        Number of features that may change in one series, or None.
+    integer
+        Features whose changed entries are whole numbers (features,).
+    trend
+        1 where consecutive changed entries do not fall, -1 where they do not rise, 0 elsewhere (features,).
+    sums
+        Indices of features whose sum at a step does not change.
+    project
+        The user's own function, applied last, or None.
     """
 
     editable: BoolArray
@@ -47,12 +60,17 @@ class BoundConstraints:
     sign: IntArray
     groups: tuple[np.ndarray[Any, Any], ...]
     tolerance: FloatArray
+    max_features: int | None
+    integer: BoolArray
+    trend: IntArray
+    sums: tuple[np.ndarray[Any, Any], ...]
+    project: Project | None
 
     def combine(self, other: BoundConstraints) -> BoundConstraints:
         """Return the conjunction of both: what either forbids is forbidden."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         # Opposite directions, or ranges without a common value: the feature must not change.
-        opposed = (self.sign * other.sign < 0) | (low > high)
+        opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
         mutable = self.mutable & other.mutable & ~opposed
         groups = self.groups + other.groups
         for _ in groups:  # freezing one group may freeze another that shares a member
@@ -67,6 +85,11 @@ class BoundConstraints:
             sign=np.where(self.sign != 0, self.sign, other.sign),
             groups=groups,
             tolerance=self.tolerance,
+            max_features=min((m for m in (self.max_features, other.max_features) if m is not None), default=None),
+            integer=self.integer | other.integer,
+            trend=np.where(self.trend != 0, self.trend, other.trend),
+            sums=self.sums + other.sums,
+            project=other.project or self.project,
         )
 
     def active_kinds(self) -> list[str]:
@@ -78,10 +101,17 @@ class BoundConstraints:
             "largest steps": bool(np.isfinite(self.limit).any()),
             "directions": bool((self.sign != 0).any()),
             "groups": len(self.groups) > 0,
+            "the number of features": self.max_features is not None,
+            "whole numbers": bool(self.integer.any()),
+            "monotone features": bool((self.trend != 0).any()),
+            "fixed sums": len(self.sums) > 0,
+            "the projection": self.project is not None,
         }
         return [kind for kind, active in kinds.items() if active]
 
-    def enforce(self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+    def enforce(
+        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None, *, complete: bool = True
+    ) -> FloatArray:
         """Move the proposal back towards the query until every constraint holds.
 
         Parameters
@@ -90,6 +120,8 @@ class BoundConstraints:
             Series (batch, time, features).
         lengths
             True lengths of padded series; padding is never changed.
+        complete
+            Whether entries that the proposal left unchanged may change to keep a fixed sum.
 
         Returns
         -------
@@ -99,15 +131,37 @@ class BoundConstraints:
         inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
+        result = self._settle(query, proposal, free, steps, complete)
+        if self.max_features is not None:
+            bound_together = self.groups + self.sums
+            kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
+            result = self._settle(query, result, free & kept[:, None], steps, complete=False)
+        if self.project is not None:
+            projected = apply_project(self.project, result, query, free, self.tolerance)
+            allowed = self._settle(query, projected, free, steps, complete=False)
+            kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
+            result = np.where(kept[:, None, None], projected, query)
+        return result
+
+    def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        if self.max_features is None:
+            return np.ones(len(query), dtype=bool)
+        return np.asarray((result != query).any(1).sum(1) <= self.max_features)
+
+    def _settle(
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, complete: bool
+    ) -> FloatArray:
+        """Enforce all but the number of features and the user's function."""
+        free = free.copy()
         while True:
-            result = self._move_back(query, proposal, free, steps)
-            violating = self._violations(query, result)
+            result = self._move_back(query, proposal, free, steps, complete)
+            violating = self._violations(query, result, steps)
             if not violating.any():
                 return result
             free &= ~violating  # fewer free entries in each iteration, so the loop terminates
 
     def _move_back(
-        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, complete: bool
     ) -> FloatArray:
         low, high = _inward(self.low, self.high, query.dtype)
         with np.errstate(over="ignore"):  # values beyond the query's dtype become infinite and are ignored below
@@ -117,6 +171,13 @@ class BoundConstraints:
         result = np.where(self._negligible(query, result) | self._wrong_direction(query, result), query, result)
         if steps is not None:
             result = self._limit_steps(query, result, steps)
+        if self.trend.any():
+            result = straightened(query, result, self.trend)
+        if self.integer.any():
+            result = rounded(query, result, self.integer, low, high)
+        for members in self.sums:
+            integer, tolerance = self.integer[members], self.tolerance[members]
+            result = balance(query, result, free, members, integer, tolerance, complete=complete)
         return np.where(result == query, query, result)  # 0.0 equals -0.0, but unchanged means bit-identical
 
     def _negligible(self, query: FloatArray, result: FloatArray) -> BoolArray:
@@ -126,7 +187,7 @@ class BoundConstraints:
     def _wrong_direction(self, query: FloatArray, result: FloatArray) -> BoolArray:
         return ((self.sign > 0) & (result < query)) | ((self.sign < 0) & (result > query))
 
-    def _violations(self, query: FloatArray, result: FloatArray) -> BoolArray:
+    def _violations(self, query: FloatArray, result: FloatArray, steps: FloatArray | None) -> BoolArray:
         """Mark changed entries that have to be reset to the query."""
         changed = result != query
         outside = (result < self.low) | (result > self.high)
@@ -135,6 +196,17 @@ class BoundConstraints:
             of_group = changed[..., members]  # (batch, time, members)
             partial = of_group.any(-1) & ~of_group.all(-1)
             violating[..., members] |= of_group & partial[..., None]
+        for members in self.sums:
+            wrong = unbalanced(query[..., members], result[..., members], self.tolerance[members])
+            violating[..., members] |= changed[..., members] & wrong[..., None]
+        if self.integer.any():
+            violating |= changed & self.integer & (result != np.rint(result))
+        if self.trend.any():
+            violating |= wrong_trend(query, result, self.trend)
+        if steps is not None and (self.trend.any() or self.integer.any() or self.sums):  # these may enlarge a step
+            too_large = np.abs(np.diff(result.astype(np.float64), axis=1)) > steps[:, 1:]
+            violating[:, 1:] |= too_large & changed[:, 1:]
+            violating[:, :-1] |= too_large & changed[:, :-1]
         return np.asarray(violating)
 
     def _step_limits(self, query: FloatArray, inside: BoolArray) -> FloatArray:

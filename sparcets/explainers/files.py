@@ -31,12 +31,14 @@ DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError, safeten
 def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
     """Write a fitted explainer, which names its classifier by digest if that has one."""
     info = explainer._fitted()
+    constraints = explainer.constraints_.to_dict()
+    Constraints.from_dict(constraints)  # raises if they could not be read back
     header = {
         "format": FORMAT,
         "method": explainer.method,
         "config": explainer.config.to_dict(),
         "info": info.to_dict(),
-        "constraints": explainer.constraints_.to_dict(),
+        "constraints": constraints,
         "classifier": explainer.classifier.digest(),
         "history": history_to_plain(explainer.history_),
     }

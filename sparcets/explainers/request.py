@@ -222,8 +222,13 @@ class Request:
         allowed = self.constraints.enforce(query, proposal, lengths)
         if self.at_most is None:
             return allowed
-        cut = keep_largest(query, allowed, at_most=self.at_most[rows], scale=self.info.scaler.scale)
-        return self.constraints.enforce(query, cut, lengths)
+        at_most = self.at_most[rows]
+        cut = keep_largest(query, allowed, at_most=at_most, scale=self.info.scaler.scale)
+        cut = self.constraints.enforce(query, cut, lengths, complete=False)
+        if self.constraints.project is not None:  # which may have changed more entries
+            few = (cut != query).sum((1, 2)) <= at_most
+            cut = np.where(few[:, None, None], cut, query)
+        return cut
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

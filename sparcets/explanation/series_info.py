@@ -33,6 +33,8 @@ class SeriesInfo:
         Mean and standard deviation per feature on the training series.
     span
         Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
+    binary
+        Per feature, whether its training values are 0 and 1.
     """
 
     feature_names: tuple[str, ...]
@@ -43,6 +45,7 @@ class SeriesInfo:
     n_steps: int
     scaler: Scaler
     span: FloatArray
+    binary: BoolArray
 
     @property
     def n_features(self) -> int:
@@ -81,6 +84,7 @@ class SeriesInfo:
             n_steps=X.shape[1],
             scaler=Scaler.fit(X, lengths),
             span=inside.max(0).astype(np.float64) - inside.min(0),
+            binary=((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +98,7 @@ class SeriesInfo:
             "n_steps": self.n_steps,
             "scaler": self.scaler.to_dict(),
             "span": self.span.tolist(),
+            "binary": self.binary.tolist(),
         }
 
     @classmethod
@@ -108,4 +113,5 @@ class SeriesInfo:
             n_steps=int(data["n_steps"]),
             scaler=Scaler.from_dict(data["scaler"]),
             span=np.asarray(data["span"], dtype=np.float64),
+            binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
         )

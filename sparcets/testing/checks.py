@@ -185,6 +185,33 @@ def check_constraints_hold(s: Subject) -> None:
     assert not e.mutable[3] and e.mutable[:3].all(), "the explanation does not say what was mutable"
 
 
+def check_constraints_on_shape_hold(s: Subject) -> None:
+    """Few features, whole numbers, monotone stretches, fixed sums and the user's own projection hold exactly."""
+    few = s.fitted.explain(s.queries, target=1, constraints=Constraints(max_features=2, frozen={"f0": [(None, 5)]}))
+    assert (few.changed.any(1).sum(1) <= 2).all(), "more features were changed than allowed"
+    assert not few.changed[:, :5, 0].any(), "a frozen step of one feature was changed"
+
+    shape = Constraints(integer=["f0"], monotone={"f1": "up"}, fixed_sum=[("f2", "f3")])
+    e = s.fitted.explain(s.queries, target=1, constraints=shape)
+    cf, q = e.counterfactual.astype(np.float64), e.query.astype(np.float64)
+    whole = cf[..., 0][e.changed[..., 0]]
+    assert np.array_equal(whole, np.rint(whole)), "a changed entry is not a whole number"
+    both = e.changed[:, 1:, 1] & e.changed[:, :-1, 1]
+    assert (np.diff(cf[..., 1], axis=1)[both] >= 0).all(), "a changed stretch is not monotone"
+    np.testing.assert_allclose(cf[..., 2:].sum(-1), q[..., 2:].sum(-1), atol=1e-5, err_msg="a sum did not stay fixed")
+
+    own = s.fitted.explain(s.queries, target=1, constraints=Constraints(project=_first_feature_constant))
+    moved = own.changed.any((1, 2))
+    assert (np.ptp(own.delta[moved][..., 0], axis=1) < 1e-5).all(), "an answer does not obey the user's projection"
+
+
+def _first_feature_constant(counterfactuals: FloatArray, queries: FloatArray) -> FloatArray:
+    """Move the first feature by its mean change."""
+    moved = counterfactuals.copy()
+    moved[..., 0] = queries[..., 0] + (counterfactuals - queries)[..., 0].mean(1, keepdims=True)
+    return moved
+
+
 def check_unchanged_and_not_found(s: Subject) -> None:
     """A query in its class already is left alone; what the constraints forbid is ``not_found`` with a reason."""
     X, _ = make_series(12, seed=2)
@@ -289,6 +316,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_batch_size_does_not_matter,
     check_nothing_is_left_behind,
     check_constraints_hold,
+    check_constraints_on_shape_hold,
     check_unchanged_and_not_found,
     check_sparsity_is_a_cap,
     check_several_answers,

@@ -20,15 +20,15 @@ FAST = settings(max_examples=250, deadline=None)
 def bind(n_steps: int, span: Any, **constraints: Any) -> BoundConstraints:
     """Bind constraints to series of features f0, f1, … whose training values range over ``span``."""
     span = np.asarray(span, dtype=np.float64)
-    X = np.zeros((2, n_steps, len(span)))
-    X[1] = span
+    X = np.zeros((3, n_steps, len(span)))
+    X[1], X[2] = span, 0.5 * span
     return Constraints(**constraints).bind(SeriesInfo.from_series(X, ("a", "b")))
 
 
-KINDS = ["immutable", "frozen", "ranges", "max_step", "direction", "groups"]
+TOWARDS_QUERY = ["immutable", "frozen", "ranges", "max_step", "direction", "groups", "max_features"]
+KINDS = [*TOWARDS_QUERY, "integer", "monotone", "fixed_sum"]
 DRAWN = {
     "seed": st.integers(0, 2**32 - 1),
-    "kinds": st.sets(st.sampled_from(KINDS)),
     "dtype": st.sampled_from([np.float32, np.float64]),
     "shape": st.tuples(st.integers(1, 3), st.integers(1, 20), st.integers(1, 4)),
     "unit": st.sampled_from([1e-30, 1e-3, 1.0, 1e5, 1e30]),
@@ -45,21 +45,29 @@ def random_constraints(
 
     lowest, highest = [-np.inf, -1.0, -0.1, 0.5], [0.5, 0.7, 1.5, np.inf]
     start = int(rng.integers(0, n_steps))
+    window = (None if start == 0 else start, [int(rng.integers(start, n_steps)) + 1, None][rng.integers(2)])
+    pair = [f"f{i}" for i in rng.permutation(n_features)[:3]]
     everything = {
         "immutable": some()[:1],
-        "frozen": [(start, int(rng.integers(start, n_steps)) + 1)],
+        "frozen": [window] if rng.random() < 0.5 else {f: [window] for f in some()},
         "ranges": {f: (rng.choice(lowest) * unit, rng.choice(highest) * unit) for f in some()},
         "max_step": {f: rng.choice([0.0, 0.1, 0.25, 1.0]) * unit for f in some()},
         "direction": {f: str(rng.choice(["up", "down"])) for f in some()},
         "groups": {"one": some()},
+        "max_features": int(rng.integers(1, 4)),
+        "integer": some(),
+        "monotone": {f: str(rng.choice(["up", "down"])) for f in some()},
+        "fixed_sum": [pair] if len(pair) > 1 else [],
     }
-    return {kind: value if kind in kinds else type(value)() for kind, value in everything.items()}
+    nothing = vars(Constraints())
+    return {kind: value if kind in kinds else nothing[kind] for kind, value in everything.items()}
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Any, ...]:
+def cases(draw: st.DrawFn, of: list[str] = KINDS) -> tuple[Any, ...]:
     """Draw query, proposal, lengths, the spans of the features, the constraints, and the bound constraints."""
-    seed, kinds, dtype, shape, unit = (draw(s) for s in DRAWN.values())
+    seed, dtype, shape, unit = (draw(s) for s in DRAWN.values())
+    kinds = draw(st.sets(st.sampled_from(of)))
     rng = np.random.default_rng(seed)
     B, T, F = shape
     # Coarse values equal the limits and each other; fine ones exercise rounding; a walk often satisfies the limits.
@@ -91,8 +99,25 @@ def assert_holds(query: Any, result: Any, lengths: Any, span: Any, constraints: 
     immutable = immutable.union(*(g for g in groups if g & immutable))
     for f in immutable:
         assert not changed[..., f].any(), "immutable"
-    for start, stop in constraints["frozen"]:
-        assert not changed[:, start:stop].any(), "frozen"
+    if isinstance(constraints["frozen"], dict):
+        for name, windows in constraints["frozen"].items():
+            assert not any(changed[:, start:stop, index[name]].any() for start, stop in windows), "frozen feature"
+    else:
+        assert not any(changed[:, start:stop].any() for start, stop in constraints["frozen"]), "frozen"
+    if constraints["max_features"] is not None:
+        assert (changed.any(1).sum(1) <= constraints["max_features"]).all(), "max_features"
+    for name in constraints["integer"]:
+        values = r[..., index[name]][changed[..., index[name]]]
+        assert (values == np.rint(values)).all(), "integer"
+    for name, direction in constraints["monotone"].items():
+        f = index[name]
+        step = np.diff(r[..., f], axis=1)[changed[:, 1:, f] & changed[:, :-1, f]]
+        assert (step >= 0).all() if direction == "up" else (step <= 0).all(), "monotone"
+    for names in constraints["fixed_sum"]:
+        members = [index[f] for f in names]
+        off = np.abs(r[..., members].sum(-1) - q[..., members].sum(-1))
+        rounding = 4 * len(members) * np.finfo(query.dtype).eps * np.maximum(np.abs(q), np.abs(r))[..., members].max(-1)
+        assert (off <= np.maximum(1e-6 * span[members].min(), rounding)).all(), "fixed_sum"
     for name, (low, high) in constraints["ranges"].items():
         values = r[..., index[name]][changed[..., index[name]]]
         assert ((low <= values) & (values <= high)).all(), "range"
@@ -123,7 +148,7 @@ def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
 
 
 @FAST
-@given(cases())
+@given(cases(TOWARDS_QUERY))
 def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
     query, proposal, lengths, _, _, bound = case
     result = bound.enforce(query, proposal, lengths)

@@ -64,6 +64,7 @@ def by_hand(**changes) -> Explanation:
         n_steps=3,
         scaler=Scaler(np.zeros(1), np.ones(1)),
         span=np.ones(1),
+        binary=np.zeros(1, dtype=bool),
     )
     query = np.arange(12, dtype=np.float32).reshape(4, 3, 1)
     query[1] = query[0]

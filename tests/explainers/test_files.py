@@ -99,6 +99,13 @@ def test_series_that_lie_transposed_in_memory_are_saved_as_they_are(method, tmp_
         np.testing.assert_array_equal(stored[name], array, err_msg=name)
 
 
+def test_a_function_among_the_constraints_cannot_be_saved(tmp_path):
+    ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(project=np.maximum))
+    with pytest.raises(sp.ConstraintError, match="'maximum' of the constraints cannot be stored"):
+        ex.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_standing_constraints_are_kept(tmp_path):
     ex = saved(tmp_path, constraints=sp.Constraints(immutable=["b"], frozen=[(0, 3)], max_step={"c": 0.5}))
     e = sp.load(tmp_path, classifier=clf()).explain(QUERIES, target="wild")

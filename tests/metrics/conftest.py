@@ -49,6 +49,7 @@ def _make_explanation(
             np.array(np.broadcast_to(scale, (F,)), dtype=np.float64),
         ),
         span=np.ones(F),
+        binary=np.zeros(F, dtype=bool),
     )
     return Explanation(
         query=query,

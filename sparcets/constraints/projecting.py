@@ -1,0 +1,62 @@
+"""The user's own projection: called, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray
+from sparcets.errors import ConstraintError
+
+Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)
+
+
+def apply_project(
+    project: Project, result: FloatArray, query: FloatArray, free: BoolArray, tolerance: FloatArray
+) -> FloatArray:
+    """Return the projected series; those that did not change are left alone.
+
+    Parameters
+    ----------
+    project
+        The user's function.
+    result, query
+        Series (batch, time, features).
+    free
+        Entries that may change (batch, time, features); the others are set to the query's.
+    tolerance
+        Changes below this are none (features,).
+
+    Raises
+    ------
+    ConstraintError
+        If the function fails, returns something else than series of the same shape, or is not idempotent.
+    """
+    rows = np.flatnonzero((result != query).any((1, 2)))
+    if not len(rows):
+        return result
+    once = _call(project, result[rows], query[rows])
+    twice = _call(project, once, query[rows])
+    if (difference := np.abs(twice - once).max((0, 1)) > tolerance).any():
+        raise ConstraintError(
+            "project must give the same when it is applied twice, but its second application changed "
+            f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
+        )
+    negligible = np.abs(once - query[rows]) < tolerance
+    projected: FloatArray = result.copy()
+    projected[rows] = np.where(free[rows] & ~negligible, once, query[rows])
+    return projected
+
+
+def _call(project: Project, result: FloatArray, query: FloatArray) -> FloatArray:
+    try:
+        returned = np.asarray(project(result.copy(), query.copy()), dtype=query.dtype)
+    except Exception as error:  # a user's function may raise anything
+        raise ConstraintError(f"project raised {type(error).__name__}: {error}.") from error
+    if returned.shape != query.shape:
+        raise ConstraintError(f"project must return an array of shape {query.shape}, got {returned.shape}.")
+    if not np.isfinite(returned).all():
+        raise ConstraintError("project returned values that are not finite.")
+    return returned
