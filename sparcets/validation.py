@@ -50,7 +50,8 @@ def check_series(
     """
     array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
     if array.ndim != 3:
-        hint = " For a single series pass X[None]." if array.ndim == 2 else ""
+        two = " One feature? Pass X[..., None]. A single series? Pass X[None]."
+        hint = two if array.ndim == 2 else ""
         raise ShapeError(f"{name} must be (batch, time, features), got shape {array.shape}.{hint}")
     if 0 in array.shape:
         raise ShapeError(

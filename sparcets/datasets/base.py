@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from sparcets.validation import (
     check_names,
     check_series,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBER = (int, float, np.integer, np.floating)
 Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
@@ -43,6 +46,8 @@ class Dataset:
         Per feature, whether it may change; None means all.
     salient_train, salient_test
         Entries that determine the class, if the generating process is known (batch, time, features).
+    ids_train, ids_test
+        Name of each series, such as that of a recording; None where unknown.
     subjects_train, subjects_test
         Recorded person, one id per series.
     lengths_train, lengths_test
@@ -66,6 +71,8 @@ class Dataset:
     mutable: BoolArray | None = None
     salient_train: BoolArray | None = None
     salient_test: BoolArray | None = None
+    ids_train: np.ndarray[Any, Any] | None = None
+    ids_test: np.ndarray[Any, Any] | None = None
     subjects_train: np.ndarray[Any, Any] | None = None
     subjects_test: np.ndarray[Any, Any] | None = None
     lengths_train: IntArray | None = None
@@ -152,7 +159,7 @@ class Dataset:
             Name of the data set.
         **known
             Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
-            ``sampling_rate``, ``lengths``, ``description``.
+            ``sampling_rate``, ``ids``, ``lengths``, ``description``.
 
         Examples
         --------
@@ -172,6 +179,56 @@ class Dataset:
         return cls.from_rows(X, y, train=train, test=test, subjects=subjects, name=name, split=split, **known)
 
     @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        series: str = "series",
+        time: str = "time",
+        label: str = "label",
+        subject: str = "subject",
+        split: str = "split",
+        feature: str = "feature",
+        value: str = "value",
+        test_size: float = 0.2,
+        seed: int = 0,
+        **known: Any,
+    ) -> Dataset:
+        """Build from a frame of pandas in one of the forms described in :mod:`sparcets.datasets.files`.
+
+        Parameters
+        ----------
+        frame
+            A row per series and step, with a column for each feature (long); or per series, step and feature (tidy);
+            or per series, with columns ``<feature>_<step>`` (wide). Named levels of the index count as columns, and two
+            levels of column names as ``<feature>_<step>``.
+        series, time, label, subject, split, feature, value
+            Names of the columns with that meaning; ``subject`` and ``split`` are optional. Every other column is a
+            feature.
+        test_size, seed
+            Share held out (of the subjects, if given) and the seed of the split, if there is no column ``split``.
+        **known
+            Further metadata, as in :meth:`from_rows`: ``units``, ``sampling_rate``, ``mutable``, ``name``,
+            ``description``. The sampling rate is found by itself if ``time`` is in seconds or a date.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = [(i, t, "sick" if i % 2 else "well", 60.0 + i) for i in range(1, 11) for t in (0, 0.5)]
+        >>> frame = pd.DataFrame(rows, columns=["id", "t", "y", "pulse"])
+        >>> ds = Dataset.from_frame(frame, series="id", time="t", label="y")
+        >>> ds, ds.sampling_rate, ds.ids_test.tolist()
+        (Dataset('frame': 8 training + 2 test series, 2 steps, 1 features, 2 classes), 2.0, ['6', '1'])
+        """
+        from sparcets.datasets.files import dataset_of_sheet
+        from sparcets.datasets.sheets import sheet_of_frame
+
+        roles = {"series": series, "time": time, "label": label, "subject": subject, "split": split}
+        roles |= {"feature": feature, "value": value}
+        sheet = sheet_of_frame(frame, roles, source="the frame")
+        return dataset_of_sheet(sheet, test_size=test_size, seed=seed, **{"name": "frame", **known})
+
+    @classmethod
     def from_rows(
         cls,
         X: Any,
@@ -185,6 +242,7 @@ class Dataset:
         units: str | Sequence[str] | None = None,
         sampling_rate: float | None = None,
         salient: BoolArray | None = None,
+        ids: Any = None,
         subjects: Any = None,
         lengths: Any = None,
         oracle: Oracle | None = None,
@@ -208,7 +266,7 @@ class Dataset:
             One unit for all features, or one per feature.
         sampling_rate
             In Hz.
-        salient, subjects, lengths
+        salient, ids, subjects, lengths
             Per series, as in the attributes.
         oracle, name, description, split
             As in the attributes.
@@ -231,8 +289,9 @@ class Dataset:
             raise DataError(f"sampling_rate must be a positive number of Hz, got {sampling_rate!r}.")
         if salient is not None and np.shape(salient) != X.shape:
             raise ShapeError(f"salient must have a flag for every entry, {X.shape}, got shape {np.shape(salient)}.")
-        if subjects is not None and np.shape(subjects) != (len(X),):
-            raise ShapeError(f"subjects must be {len(X)} ids, one per series, got shape {np.shape(subjects)}.")
+        for what, values in (("subjects", subjects), ("ids", ids)):
+            if values is not None and np.shape(values) != (len(X),):
+                raise ShapeError(f"{what} must be {len(X)}, one per series, got shape {np.shape(values)}.")
 
         def part(values: Any, rows: IntArray) -> Any:
             return None if values is None else np.asarray(values)[rows]
@@ -254,6 +313,8 @@ class Dataset:
             mutable=check_mutable(mutable, feature_names=features, n_features=n_features),
             salient_train=part(salient, train),
             salient_test=part(salient, test),
+            ids_train=part(ids, train),
+            ids_test=part(ids, test),
             subjects_train=part(subjects, train),
             subjects_test=part(subjects, test),
             lengths_train=part(lengths, train),

@@ -3,7 +3,7 @@
 **.npz**, plain arrays: ``X`` (batch, time, features) and ``y`` (batch,), which are split on loading, by subject if
 ``subjects`` is given; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. Optional: ``feature_names``,
 ``class_names``, ``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``;
-and per series ``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as
+and per series ``ids``, ``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as
 :func:`save_dataset` writes them.
 
 **.csv** and **.parquet**, tables in one of three forms, recognised by their columns; long, a row per series and step::
@@ -24,9 +24,11 @@ wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``,
     label,acc_0,acc_1,gyro_0,gyro_1
     walk,0.1,0.2,2.0,2.1
 
-Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Series are
-in order of first appearance, their steps are sorted by ``time`` (numbers or ISO dates). Series of unequal length (long
-and tidy form) are padded with zeros at the end, and ``lengths`` is set.
+Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Columns of
+other names are named by ``load_dataset("mine.csv", series="id", time="t", label="y")``. Series are in order of first
+appearance, their steps are sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps
+give the sampling rate. Series of unequal length (long and tidy form) are padded with zeros at the end, and ``lengths``
+is set. Columns of a .csv file are separated by commas, or by semicolons or tabs; then numbers may have decimal commas.
 
 **.ts**, the format of the UEA/UCR archive. If ``NAME_TEST.ts`` is in the same folder as ``NAME_TRAIN.ts``, it is the
 test part, and the data set is called ``NAME``. Labels are in lower case.
@@ -45,26 +47,48 @@ import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.precision import LARGEST, as_written
-from sparcets.errors import DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError, UnknownNameError
+from sparcets.errors import (
+    ConfigError,
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    NonFiniteError,
+    ShapeError,
+    UnknownNameError,
+)
 from sparcets.registry import did_you_mean, require_extra
 from sparcets.storage import atomic_path
 from sparcets.validation import check_series
 
-SUFFIXES = {".npz", ".csv", ".parquet", ".ts"}
+if TYPE_CHECKING:
+    from sparcets.datasets.sheets import Sheet
 
-PER_SERIES = ("X", "y", "subjects", "lengths", "salient")
+TABLES = (".csv", ".parquet")
+SUFFIXES = {".npz", ".ts", *TABLES}
+
+PER_SERIES = ("X", "y", "ids", "subjects", "lengths", "salient")
 ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split")
 WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
 
 
-def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int = 0) -> Dataset:
+def load_file(
+    path: str | os.PathLike[str],
+    *,
+    test_size: float = 0.2,
+    seed: int = 0,
+    series: str | None = None,
+    time: str | None = None,
+    label: str | None = None,
+    subject: str | None = None,
+    split: str | None = None,
+) -> Dataset:
     r"""Read a file of series; the forms are described in :mod:`sparcets.datasets.files`.
 
     Parameters
@@ -73,6 +97,8 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
         A ``.npz``, ``.csv``, ``.parquet`` or ``.ts`` file; its stem is the name of the data set.
     test_size, seed
         Share held out (of the subjects, if known) and the seed of the split, if the file does not define a split.
+    series, time, label, subject, split
+        Names of those columns of a .csv or .parquet file, where they are called otherwise.
 
     Examples
     --------
@@ -85,14 +111,19 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     Dataset('patients': 8 training + 2 test series, 3 steps, 1 features, 2 classes)
     """
     file = Path(path)
-    readers = {".npz": _load_npz, ".csv": _load_table, ".parquet": _load_table, ".ts": _load_ts}
     suffix = file.suffix.lower()
-    if suffix not in readers:
+    roles = {"series": series, "time": time, "label": label, "subject": subject, "split": split}
+    columns = {role: name for role, name in roles.items() if name is not None}
+    if suffix not in SUFFIXES:
         raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
     if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
+    if columns and suffix not in TABLES:
+        raise ConfigError(f"{', '.join(columns)}: names of columns are for {' and '.join(TABLES)} files, got {file}.")
     try:
-        return readers[suffix](file, test_size=test_size, seed=seed)
+        if suffix in TABLES:
+            return _load_table(file, columns, test_size=test_size, seed=seed)
+        return (_load_npz if suffix == ".npz" else _load_ts)(file, test_size=test_size, seed=seed)
     except (DataError, UnknownNameError) as error:  # raised where the file name is not known: add it
         raise type(error)(f"{file}: {error}") from error
     except PermissionError as error:
@@ -127,22 +158,31 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _load_table(path: Path, *, test_size: float, seed: int) -> Dataset:
-    from sparcets.datasets.tables import read_table  # imports pandas
+def _load_table(path: Path, columns: dict[str, str], *, test_size: float, seed: int) -> Dataset:
+    from sparcets.datasets.sheets import read_sheet  # imports pandas
 
-    table = read_table(path)
+    return dataset_of_sheet(read_sheet(path, columns), test_size=test_size, seed=seed, name=path.stem)
+
+
+def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, **known: Any) -> Dataset:
+    """Convert a sheet, split by its column ``split`` if there is one; ``known`` is further metadata."""
+    from sparcets.datasets.tables import to_table
+
+    table = to_table(sheet)
     labels, class_names = _class_names(table.labels)
-    known: dict[str, Any] = {
+    found: dict[str, Any] = {
         "feature_names": table.feature_names,
         "class_names": class_names,
+        "ids": table.ids,
         "subjects": table.subjects,
         "lengths": table.lengths,
-        "name": path.stem,
+        "sampling_rate": table.sampling_rate,
+        **known,
     }
     if table.split is None:
-        return Dataset.from_arrays(table.X, labels, test_size=test_size, seed=seed, **known)
+        return Dataset.from_arrays(table.X, labels, test_size=test_size, seed=seed, **found)
     train, test = (np.flatnonzero(table.split == part) for part in ("train", "test"))
-    return Dataset.from_rows(table.X, labels, train=train, test=test, **known)
+    return Dataset.from_rows(table.X, labels, train=train, test=test, **found)
 
 
 def _class_names(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:

@@ -1,20 +1,21 @@
-"""Sheets: the rows of a .csv or .parquet file as a frame of pandas, checked to be complete.
+"""Sheets: the rows of a .csv or .parquet file, or of a frame of pandas, checked to be complete.
 
-Separate from ``tables``, which knows what the columns mean. The index of a frame holds the line of each row in its file
-(the row number of a .parquet file), so that error messages name the line, however the rows are sorted.
+Separate from ``tables``, which knows what the columns mean. The index of a sheet's frame holds the line of each row in
+its file (the row number of other sources), so that error messages name the line, however the rows are sorted.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from sparcets.errors import FileFormatError
-from sparcets.registry import require_extra
+from sparcets.registry import did_you_mean, require_extra
 
 SERIES_COLUMNS = ("series", "label", "subject", "split")
 FORMS = (
@@ -23,11 +24,33 @@ FORMS = (
 )
 
 
-class Sheet(NamedTuple):
-    """A frame and the file it came from."""
+ROLES = (*SERIES_COLUMNS, "time", "feature", "value")  # what a column can be, other than a feature
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
-    path: Path
+
+class Sheet(NamedTuple):
+    """A frame whose columns are named by their roles, and where it came from.
+
+    Attributes
+    ----------
+    source
+        The file, or what else the rows came from, for messages.
+    frame
+        The rows.
+    columns
+        Role to the name that the column has in the source, where that is another one.
+    is_text
+        Whether the numbers were read from text.
+    """
+
+    source: str
     frame: pd.DataFrame
+    columns: Mapping[str, str]
+    is_text: bool
+
+    def name(self, column: str) -> str:
+        """Return a column's name in the source."""
+        return self.columns.get(column, column)
 
     def line(self, row: int) -> str:
         """Return the place of a row, as a message names it."""
@@ -38,39 +61,51 @@ class Sheet(NamedTuple):
         return repr(str(self.frame[column].iloc[row]))
 
     def error(self, row: int, column: str, problem: str) -> FileFormatError:
-        """Return an error that names the file, the row and the column."""
-        return FileFormatError(f"{self.path}, {self.line(row)}, column {column!r}: {problem}")
+        """Return an error that names the source, the row and the column."""
+        return FileFormatError(f"{self.source}, {self.line(row)}, column {self.name(column)!r}: {problem}")
 
 
-def read_csv(path: Path) -> Sheet:
-    """Read a .csv file: comma-separated, UTF-8, with a header line."""
+def read_sheet(path: Path, columns: Mapping[str, str]) -> Sheet:
+    """Read a .csv or .parquet file; ``columns`` gives the names of columns that are not called by their role."""
+    return (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path, columns)
+
+
+def read_csv(path: Path, columns: Mapping[str, str]) -> Sheet:
+    """Read a .csv file, UTF-8 with a header line; separated by commas, or by semicolons or tabs if the header is."""
     try:
         # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
         with path.open(encoding="utf-8-sig") as file:
-            header, lines = _check_lines(path, csv.reader(_text_lines(path, file), skipinitialspace=True))
+            separator = _separator(file.readline())
+        with path.open(encoding="utf-8-sig") as file:
+            reader = csv.reader(_text_lines(path, file), skipinitialspace=True, delimiter=separator)
+            header, lines, commas = _check_lines(path, reader)
+        own = dict(columns)
+        as_text = {own.get(role, role) for role in (*SERIES_COLUMNS, "feature")}
         with path.open(encoding="utf-8-sig") as file:
             frame = pd.read_csv(
                 file,
+                sep=separator,
+                decimal="," if commas and separator != "," else ".",
                 header=0,
                 names=header,
                 index_col=False,
                 skipinitialspace=True,
                 # Ids and labels are always text and may be "NA"; only an empty cell is missing.
-                dtype={c: str for c in header if c in (*SERIES_COLUMNS, "feature")},
+                dtype={c: str for c in header if c in as_text},
                 keep_default_na=False,
                 na_values=[""],
                 low_memory=False,
-                float_precision="round_trip",  # the default is faster and may miss the last digit
+                float_precision=None if commas else "round_trip",  # the default is faster and may miss the last digit
             )
     except (UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
         raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
     if len(frame) != len(lines):
         raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
     frame.index = pd.Index(lines, name="line")
-    return Sheet(path, frame)
+    return _by_role(str(path), frame, columns, is_text=True)
 
 
-def read_parquet(path: Path) -> Sheet:
+def read_parquet(path: Path, columns: Mapping[str, str]) -> Sheet:
     """Read a .parquet file."""
     require_extra("pyarrow", "a .parquet file", "parquet")
     try:
@@ -80,12 +115,44 @@ def read_parquet(path: Path) -> Sheet:
                 frame[column].to_numpy(dtype=object)  # decodes the text, which pandas would do at the first use
     except Exception as error:  # damaged files raise various errors, among them OSError and pyarrow's own
         raise FileFormatError(f"{path} is not a valid .parquet file: {' '.join(str(error).split())}") from error
+    return sheet_of_frame(frame, columns, source=str(path))
+
+
+def sheet_of_frame(frame: pd.DataFrame, columns: Mapping[str, str], *, source: str) -> Sheet:
+    """Return a frame as a sheet; named levels of its index are columns, levels of column names are joined by "_"."""
     if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()  # series and time may have been the index of the frame that was written
-    frame.columns = pd.Index([str(c) for c in frame.columns])
-    _check_header(path, list(frame.columns))
+        frame = frame.reset_index()  # series and time may be the index
+    if frame.columns.nlevels > 1:  # (feature, step), or (name, "")
+        names = ["_".join(str(level) for level in levels if str(level)) for levels in frame.columns]
+    else:
+        names = [str(c) for c in frame.columns]
+    frame = frame.set_axis(names, axis=1)
+    _check_header(source, names)
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    return Sheet(path, frame)
+    return _by_role(source, frame, columns, is_text=False)
+
+
+def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, is_text: bool) -> Sheet:
+    """Name the columns by their roles."""
+    renamed = {role: str(name) for role, name in columns.items() if str(name) != role}
+    for role, name in renamed.items():
+        if name not in frame:
+            hint = did_you_mean(name, list(frame.columns))
+            shown = ", ".join(map(str, frame.columns[:8])) + (", …" if len(frame.columns) > 8 else "")
+            raise FileFormatError(f"{source}: no column {name!r}, given as {role}; there are: {shown}.{hint}")
+        if role in frame and role not in renamed.values():
+            raise FileFormatError(
+                f"{source}: {name!r} is given as {role}, but there is a column {role!r} too. Rename or drop one."
+            )
+    if len(set(renamed.values())) < len(renamed):
+        raise FileFormatError(f"{source}: one column is given as two of {', '.join(renamed)}.")
+    frame = frame.rename(columns={name: role for role, name in renamed.items()})
+    return Sheet(source, frame, renamed, is_text)
+
+
+def _separator(header: str) -> str:
+    """Return the separator of the columns, by the first line."""
+    return max(",;\t", key=header.count)
 
 
 def _text_lines(path: Path, file: Iterable[str]) -> Iterator[str]:
@@ -99,12 +166,16 @@ def _text_lines(path: Path, file: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int]]:
-    """Return column names and the line of each row; check row lengths, which pandas would pad or shift."""
+def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int], bool]:
+    """Return column names, the line of each row, and whether a cell is a number with a decimal comma.
+
+    Row lengths are checked here: pandas would pad or shift shorter rows.
+    """
     lines = []
+    commas = False
     records = (record for record in reader if record)
     header = [name.strip() for name in next(records, [])]
-    _check_header(path, header)
+    _check_header(str(path), header)
     for record in records:
         if len(record) != len(header):
             excess = len(record) > len(header)
@@ -112,17 +183,19 @@ def _check_lines(path: Path, reader: Any) -> tuple[list[str], list[int]]:
             needed = f"Each line needs {len(header)}, one per column"
             raise FileFormatError(f"{path}, line {reader.line_num}: {len(record)} values, {problem}. {needed}.")
         lines.append(reader.line_num)
-    return header, lines
+        commas = commas or any(map(DECIMAL_COMMA.fullmatch, record))
+    return header, lines, commas
 
 
-def _check_header(path: Path, names: list[str]) -> None:
+def _check_header(source: str, names: list[str]) -> None:
     if not names:
-        raise FileFormatError(f"{path} is empty. {FORMS}")
+        raise FileFormatError(f"{source} is empty. {FORMS}")
     if "" in names:
         raise FileFormatError(
-            f"{path}: column {names.index('') + 1} has no name. Name or drop it; pandas leaves it out with index=False."
+            f"{source}: column {names.index('') + 1} has no name. Name or drop it; pandas leaves out its index with "
+            "index=False."
         )
     if len(set(names)) < len(names):
         duplicate = next(name for name in names if names.count(name) > 1)
         count = names.count(duplicate)
-        raise FileFormatError(f"{path}: the column {duplicate!r} appears {count} times. Rename one.")
+        raise FileFormatError(f"{source}: the column {duplicate!r} appears {count} times. Rename one.")

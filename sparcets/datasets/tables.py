@@ -6,7 +6,6 @@ Separate from ``files`` so that pandas is imported only for tables.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,11 @@ import pandas as pd
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.datasets.precision import LARGEST, as_stored, as_written
-from sparcets.datasets.sheets import FORMS, SERIES_COLUMNS, Sheet, read_csv, read_parquet
+from sparcets.datasets.sheets import FORMS, SERIES_COLUMNS, Sheet
 from sparcets.errors import FileFormatError
 from sparcets.registry import did_you_mean
 
+IRREGULAR = 0.02  # largest deviation of steps of a regular recording, relative to the usual step
 STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
@@ -28,15 +28,16 @@ class Table(NamedTuple):
     feature_names: tuple[str, ...]
     lengths: IntArray | None
     labels: StrArray
+    ids: StrArray | None
     subjects: StrArray | None
     split: StrArray | None
+    sampling_rate: float | None = None
 
 
-def read_table(path: Path) -> Table:
-    """Read a .csv (comma-separated, UTF-8, with a header line) or .parquet file; its columns determine the form."""
-    sheet = (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path)
+def to_table(sheet: Sheet) -> Table:
+    """Convert a sheet; its columns determine the form."""
     if not len(sheet.frame):
-        raise FileFormatError(f"{sheet.path} holds column names but no rows. {FORMS}")
+        raise FileFormatError(f"{sheet.source} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
         _check_columns(sheet, "tidy", ("series", "time", "feature", "value", "label"))
         return _long(sheet, tidy=True)
@@ -49,23 +50,25 @@ def read_table(path: Path) -> Table:
 
 def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
     names = list(sheet.frame.columns)
-    missing = [name for name in needed if name not in names]
+    missing = [sheet.name(name) for name in needed if name not in names]
     others = [name for name in names if name not in (*needed, *SERIES_COLUMNS)]
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     if missing:
-        hint = " Separate the columns by commas." if len(names) == 1 else did_you_mean(missing[0], others)
+        one = len(names) == 1 and sheet.is_text
+        hint = " Separate the columns by commas." if one else did_you_mean(missing[0], others)
         raise FileFormatError(
-            f"{sheet.path}: no column {missing[0]!r}, which the {form} form needs; there are: {shown}.{hint} {FORMS}"
+            f"{sheet.source}: no column {missing[0]!r}, which the {form} form needs; there are: {shown}.{hint} {FORMS}"
         )
     if others and form == "tidy":
-        raise FileFormatError(f"{sheet.path}: the tidy form has no column {others[0]!r}. Drop it. {FORMS}")
+        raise FileFormatError(f"{sheet.source}: the tidy form has no column {others[0]!r}. Drop it. {FORMS}")
     if not others and form != "tidy":
-        raise FileFormatError(f"{sheet.path}: no column holds a feature; there are: {shown}. {FORMS}")
+        raise FileFormatError(f"{sheet.source}: no column holds a feature; there are: {shown}. {FORMS}")
 
 
 def _long(sheet: Sheet, *, tidy: bool) -> Table:
     """Read one row per series and step, or in the tidy form per series, step and feature."""
-    keys = {"series": _factorize(sheet, "series")[0], "time": _times(sheet)}
+    ranks, seconds = _times(sheet)
+    keys = {"series": _factorize(sheet, "series")[0], "time": ranks}
     metadata = _series_metadata(sheet, keys["series"])
     columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*SERIES_COLUMNS, "time")]
     features = tuple(columns)
@@ -82,7 +85,8 @@ def _long(sheet: Sheet, *, tidy: bool) -> Table:
     steps = np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=values.dtype)
     X[series, steps] = values
-    return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **metadata)
+    rate = _sampling_rate(seconds[order][::repeats], series)
+    return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **metadata, sampling_rate=rate)
 
 
 def _wide(sheet: Sheet) -> Table:
@@ -93,10 +97,10 @@ def _wide(sheet: Sheet) -> Table:
             continue
         match = STEP_COLUMN.fullmatch(column)
         if match is None:
-            raise FileFormatError(f"{sheet.path}: the column {column!r} is not of the kind <feature>_<step>. {FORMS}")
+            raise FileFormatError(f"{sheet.source}: the column {column!r} is not of the kind <feature>_<step>. {FORMS}")
         steps, step = columns.setdefault(match["feature"], {}), int(match["step"])
         if step in steps:
-            raise FileFormatError(f"{sheet.path}: the columns {steps[step]!r} and {column!r} hold the same step.")
+            raise FileFormatError(f"{sheet.source}: the columns {steps[step]!r} and {column!r} hold the same step.")
         steps[step] = column
     all_steps = {step for steps in columns.values() for step in steps}
     span = range(min(all_steps), max(all_steps) + 1)
@@ -104,7 +108,7 @@ def _wide(sheet: Sheet) -> Table:
         absent = next((step for step in span if step not in steps), None)
         if absent is not None:
             needed = f"Every feature needs the steps {span[0]}..{span[-1]}"
-            raise FileFormatError(f"{sheet.path}: no column {f'{feature}_{absent}'!r}. {needed}.")
+            raise FileFormatError(f"{sheet.source}: no column {f'{feature}_{absent}'!r}. {needed}.")
     if "series" in sheet.frame:
         _sorted_distinct(sheet, {"series": _factorize(sheet, "series")[0]})
     n_series = len(sheet.frame)
@@ -114,7 +118,7 @@ def _wide(sheet: Sheet) -> Table:
 
 
 def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
-    """Return labels, subjects and split, one entry per series."""
+    """Return labels, ids, subjects and split, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
     def one_each(column: str) -> StrArray | None:
@@ -135,8 +139,9 @@ def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
             raise sheet.error(row, "split", f"{sheet.cell(row, 'split')} is neither 'train' nor 'test'.")
         if len(set(split.tolist())) < 2:
             needed = "Mark training and test rows, or drop the column for an automatic split"
-            raise FileFormatError(f"{sheet.path}: every row has the split {str(split[0])!r}. {needed}.")
-    return {"labels": one_each("label"), "subjects": one_each("subject"), "split": split}
+            raise FileFormatError(f"{sheet.source}: every row has the split {str(split[0])!r}. {needed}.")
+    ids = one_each("series")
+    return {"labels": one_each("label"), "ids": ids, "subjects": one_each("subject"), "split": split}
 
 
 def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:
@@ -151,16 +156,36 @@ def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:
     return np.array([known[text] for text in texts], dtype=np.int64)[codes], np.array(list(known))
 
 
-def _times(sheet: Sheet) -> IntArray:
-    """Return the rank of each time; times are numbers or ISO dates."""
+def _times(sheet: Sheet) -> tuple[IntArray, FloatArray]:
+    """Return the rank of each time, and the time in seconds; times are numbers or ISO dates."""
     column = sheet.frame["time"]
-    times = pd.to_numeric(column, errors="coerce")
-    if pd.isna(times.iloc[0]):  # the first row determines the type of the column
+    times = pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "mM" else column.astype(object)
+    if pd.isna(times.iloc[0]) or column.dtype.kind == "M":  # the first row determines the type of the column
         times = pd.to_datetime(column.astype(str), format="ISO8601", errors="coerce", utc=True)
     if (row := _first((times.isna() | column.isna()).to_numpy())) is not None:
         problem = "the cell is empty" if pd.isna(column.iloc[row]) else f"{sheet.cell(row, 'time')} is not a time"
         raise sheet.error(row, "time", f"{problem}. Times are all numbers or all ISO dates.")
-    return np.asarray(pd.factorize(times, sort=True)[0], dtype=np.int64)
+    # Ranks are of the exact times: as floating-point seconds two of them could be equal.
+    ranks = np.asarray(pd.factorize(times, sort=True)[0], dtype=np.int64)
+    if not pd.api.types.is_numeric_dtype(times):
+        times = pd.to_timedelta(times - times.min() if column.dtype.kind != "m" else column).dt.total_seconds()
+    return ranks, np.asarray(times, dtype=np.float64)
+
+
+def _sampling_rate(times: FloatArray, series: IntArray) -> float | None:
+    """Return the number of steps per second if all are equally long; None if times only count the steps.
+
+    Parameters
+    ----------
+    times, series
+        Time in seconds, and number of the series, of every step (steps,), sorted by series and time.
+    """
+    steps = np.diff(times)[np.diff(series) == 0]
+    if not len(steps) or (times == np.round(times)).all():  # whole numbers count steps, or have another unit
+        return None
+    usual = float(np.median(steps))
+    regular = (np.abs(steps - usual) <= IRREGULAR * usual).all()
+    return float(f"{1 / usual:.6g}") if regular else None
 
 
 def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
@@ -175,7 +200,7 @@ def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
             if pd.isna(cells.iloc[row]):
                 raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
             raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a number within ±{LARGEST:.2g}.")
-    return as_stored(result) if sheet.path.suffix.lower() == ".parquet" else as_written(result)
+    return as_written(result) if sheet.is_text else as_stored(result)
 
 
 def _sorted_distinct(sheet: Sheet, keys: dict[str, IntArray]) -> IntArray:

@@ -207,7 +207,7 @@ def check_constraints_on_shape_hold(s: Subject) -> None:
 
 def _first_feature_constant(counterfactuals: FloatArray, queries: FloatArray) -> FloatArray:
     """Move the first feature by its mean change."""
-    moved = counterfactuals.copy()
+    moved: FloatArray = counterfactuals.copy()
     moved[..., 0] = queries[..., 0] + (counterfactuals - queries)[..., 0].mean(1, keepdims=True)
     return moved
 

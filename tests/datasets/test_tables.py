@@ -140,7 +140,7 @@ def test_every_form_in_both_files(tmp_path: Path, form: str, suffix: str, string
     )
     assert ds.split == "subject"
     assert not set(ds.subjects_train.tolist()) & set(ds.subjects_test.tolist())
-    assert_same(ds, expected, but=("oracle", "name"))
+    assert_same(ds, expected, but=("oracle", "name", "ids_train", "ids_test"))
 
 
 @settings(deadline=None, max_examples=25)
@@ -311,7 +311,7 @@ MALFORMED = {
         LONG.replace("label", "lable"),
         "no column 'label', which the long form.* Did you mean 'lable'.*Known forms",
     ),
-    "semicolons": (LONG.replace(",", ";"), "no column 'label'.*Separate the columns by commas"),
+    "bars": (LONG.replace(",", "|"), "no column 'label'.*Separate the columns by commas"),
     "index": (LONG.replace("series", ",series"), "column 1 has no name.*index=False"),
     "double column": (LONG.replace("gyro", "acc"), "the column 'acc' appears 2 times"),
     "no feature": ("series,time,label\na,0,1\n", "no column holds a feature; there are: series, time, label"),
