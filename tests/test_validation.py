@@ -60,7 +60,7 @@ def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
         (
             X[0],
             ShapeError,
-            r"X must be \(batch, time, features\), got shape \(4, 3\). One feature\? Pass X\[..., None\]. A single series",
+            r"X must be \(batch, time, features\), got shape \(4, 3\). One feature\? Pass X\[..., None\].",
         ),
         (X[0, 0], ShapeError, r"got shape \(3,\)\.$"),
         (X[None], ShapeError, None),

@@ -139,7 +139,7 @@ def test_messages_use_the_names_of_the_user() -> None:
 
 def test_names_of_columns_are_for_tables(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(b"")
-    with pytest.raises(ConfigError, match="label: names of columns are for .csv and .parquet files"):
+    with pytest.raises(ConfigError, match=r"label: names of columns are for \.csv and \.parquet files"):
         sp.load_dataset(tmp_path / "a.npz", label="y")
 
 
