@@ -29,6 +29,7 @@ _WHERE = {
     "LossWeights": "sparcets.config.explainers",
     "Nearest": "sparcets.explainers.nearest",
     "NearestConfig": "sparcets.config.explainers",
+    "Not": "sparcets.targets",
     "Scaler": "sparcets.datasets.scaling",
     "Scores": "sparcets.evaluation.scores",
     "Sparce": "sparcets.explainers.sparce",
@@ -63,6 +64,7 @@ __all__ = [
     "LossWeights",
     "Nearest",
     "NearestConfig",
+    "Not",
     "Scaler",
     "Scores",
     "Sparce",
@@ -111,6 +113,7 @@ if TYPE_CHECKING:
     from sparcets.explainers.sparce import Sparce
     from sparcets.explainers.sparcets.explainer import Explainer
     from sparcets.explanation.result import Explanation, load_explanation
+    from sparcets.targets import Not
     from sparcets.training.losses import LossTerm
 
 

@@ -232,6 +232,8 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
     if isinstance(target, str) or not hasattr(target, "__len__"):
+        if _is_integer(target):
+            _check_unambiguous(int(target), class_names)
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
     if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
         for extreme in (target.min(), target.max()) if n_queries else ():
@@ -244,6 +246,17 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
             f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
         )
     return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
+
+
+def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:
+    """Raise for a number where the names of the classes are other numbers: it may be meant as a name or as an index."""
+    numbers = all(name.lstrip("-").isdecimal() for name in class_names)
+    if numbers and list(class_names) != [str(k) for k in range(len(class_names))]:
+        index = f" or target=[{target}, …], one index per query" if 0 <= target < len(class_names) else ""
+        raise TargetError(
+            f"target={target} is ambiguous, since the classes are named by numbers: {', '.join(class_names)}. Give the "
+            f"name as text, target={str(target)!r}{index}."
+        )
 
 
 def _one_target(target: Any, class_names: Sequence[str]) -> int:

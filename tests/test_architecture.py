@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors"},
     {"registry", "seeding", "arrays", "progress", "digests"},
-    {"storage", "folders", "locks", "npz", "validation"},
+    {"storage", "folders", "locks", "npz", "validation", "targets"},
     {"config", "datasets"},
     {"skeletons"},
     {"explanation"},

@@ -18,7 +18,9 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError
+from sparcets.explainers.any_other import answer_any_other
+from sparcets.explainers.batch import explain_batch
 from sparcets.explainers.compatibility import agree_on_class_names
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
@@ -30,13 +32,13 @@ from sparcets.explainers.request import (
     check_constraints,
     check_lengths_supported,
     is_stream,
-    raise_if_all_unchanged,
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
+from sparcets.targets import Not, check_targets, excluded_class
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
@@ -156,6 +158,7 @@ class BaseExplainer(ABC, Generic[C]):
         constraints: Constraints | None = None,
         sparsity: float | None = None,
         n: int = 1,
+        confidence: float | None = None,
         lengths: Any = None,
         curve: bool = False,
         out: str | os.PathLike[str] | None = None,
@@ -169,13 +172,16 @@ class BaseExplainer(ABC, Generic[C]):
             Queries (batch, time, features) in the data's own units; also a memory map, or an iterator over series
             (time, features) or batches of them, of which no more is held than is being worked on.
         target
-            Class name, index, or one per query; None means the runner-up class of each query.
+            Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
+            runner-up class of each query.
         constraints
             Further constraints, for this call only.
         sparsity
             Largest share of the mutable entries that may change, per query.
         n
             Number of different answers per query.
+        confidence
+            The least probability of the target that counts as reached.
         lengths
             True lengths of padded queries.
         curve
@@ -199,7 +205,10 @@ class BaseExplainer(ABC, Generic[C]):
         if isinstance(X, Dataset):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         check_lengths_supported(lengths, self)
-        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve)
+        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
+        if isinstance(target, Not):
+            excluded = excluded_class(target, info.class_names, own=self._target, owner=type(self).__name__)
+            options, target = replace(options, excluded=excluded), None
         if options.curve and not self.supports_curve:
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
@@ -213,7 +222,6 @@ class BaseExplainer(ABC, Generic[C]):
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)
-        raise_if_all_unchanged([whole])
         return replace(whole, seconds=time.perf_counter() - started)
 
     @property
@@ -277,6 +285,8 @@ class BaseExplainer(ABC, Generic[C]):
     @final
     def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, and add the evidence."""
+        if options.excluded is not None:
+            return answer_any_other(self, block, options, bar)
         began = time.perf_counter()
         answers = join(list(self._explain_block(block, options, bar)))
         evidence = self._evidence(answers, options)
@@ -297,58 +307,13 @@ class BaseExplainer(ABC, Generic[C]):
             if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
                 target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
             query_index = np.arange(batch.first, batch.first + len(batch.X))
-            answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
+            request = options.request(batch.X, target, batch.lengths, info)
+            answers = explain_batch(self, request, query_index, before)
             bar.advance(len(batch.X))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
     def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
-
-    def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
-        """Answer a batch of queries, predict the answers, and package both."""
-        X, target, lengths, n, info = request.X, request.target, request.lengths, request.n, request.info
-        query = np.repeat(X, n, axis=0)
-        counterfactual = query.copy()
-        status = np.full(len(X) * n, "unchanged", dtype="<U9")
-        reason = np.full(len(X) * n, "", dtype=object)
-        after = np.repeat(before, n, axis=0)
-        evidence = Evidence.none(len(X) * n)
-        to_explain = np.flatnonzero(before.argmax(1) != target)
-        if len(to_explain):
-            answers = self._explain(request.select(to_explain))
-            of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
-            counterfactual[of_explained] = answers.counterfactual
-            status[of_explained] = answers.status
-            reason[of_explained] = answers.reason
-            after[of_explained] = np.nan if answers.proba is None else answers.proba
-            evidence = answers.evidence(len(status), of_explained)
-        repeated = None if lengths is None else np.repeat(lengths, n)
-        missing = np.flatnonzero(np.isnan(after).any(1))
-        if len(missing):
-            steps = None if repeated is None else repeated[missing]
-            after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
-        targets = np.repeat(target, n)
-        valid = after.argmax(1) == targets
-        # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
-        for i in np.flatnonzero(~valid & (status != "not_found")):
-            status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
-        return Explanation(
-            query=query,
-            counterfactual=counterfactual,
-            target=targets,
-            status=status,
-            reason=reason.astype(str),
-            query_index=np.repeat(query_index, n),
-            proba_before=np.repeat(before, n, axis=0),
-            proba_after=after,
-            info=info,
-            mutable=request.constraints.mutable,
-            lengths=repeated,
-            evidence=evidence,
-            method=self.method,
-            config=self._settings,
-            seed=self.config.seed,
-        )
 
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
@@ -387,14 +352,5 @@ class BaseExplainer(ABC, Generic[C]):
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
         """Return the target class of each query (batch,), or None for the runner-up of each."""
-        class_names = self._fitted().class_names
-        own = self._target
-        if target is None:
-            return None if own is None else np.full(n_queries, own)
-        targets = check_target(target, n_queries=n_queries, class_names=class_names)
-        if own is not None and (targets != own).any():
-            raise TargetError(
-                f"this {type(self).__name__} was fitted for the target {class_names[own]!r} alone. "
-                "Ask for that, or fit one with target=None for every class."
-            )
-        return targets
+        names = self._fitted().class_names
+        return check_targets(target, n_queries, names, own=self._target, owner=type(self).__name__)

@@ -68,7 +68,7 @@ class _Search:
     def __init__(
         self, model: DifferentiableClassifier, query: Tensor, target: Tensor, request: Request, config: IcsConfig
     ) -> None:
-        self.model, self.query, self.target, self.config = model, query, target, config
+        self.model, self.query, self.target, self.request, self.config = model, query, target, request, config
         scaler = request.info.scaler
         own = request.X.dtype  # the classifier receives float64 where the data are
         self.center = torch.tensor(scaler.center.astype(own), device=query.device)
@@ -86,8 +86,10 @@ class _Search:
                 block, n = padded(rows, self.size), len(rows)
                 found[rows] = self._descend(found[block], block, trade_off[block])[:n]
                 with torch.no_grad():
-                    predicted = self.model.log_proba(self._constrained(found[block], block)).argmax(1)
-                valid[rows] = (predicted == self.target[block])[:n]
+                    said = self.model.log_proba(self._constrained(found[block], block)).exp().cpu().numpy()
+                valid[rows] = torch.as_tensor(
+                    self.request.is_reached(said, block.cpu().numpy())[:n], device=valid.device
+                )
             if valid.all():
                 break
             trade_off[~valid] *= 2

@@ -68,7 +68,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             admitted = request.apply_limits(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
             proba = self.classifier.proba_unchecked(admitted, lengths)
-            valid = proba.argmax(1) == request.target[rows]
+            valid = request.is_reached(proba, rows)
             new = valid & ~_already_there(admitted, best[rows], found[rows])
             p = proba[np.arange(len(rows)), request.target[rows]]
             for i in np.flatnonzero(new):

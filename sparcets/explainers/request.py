@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, StrArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
-from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
+from sparcets.errors import CapabilityError, ConfigError, ConstraintError
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation
+from sparcets.explanation.reached import is_reached
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.targets import check_confidence
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +65,10 @@ class CallOptions:
         Number of different answers per query.
     curve
         Whether to measure how few changes are enough.
+    confidence
+        The least probability that counts as reached, or None.
+    excluded
+        If any class but one is asked for, the index of that one.
     """
 
     constraints: BoundConstraints
@@ -71,6 +76,8 @@ class CallOptions:
     sparsity: float | None = None
     n: int = 1
     curve: bool = False
+    confidence: float | None = None
+    excluded: int | None = None
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
@@ -78,7 +85,16 @@ class CallOptions:
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
         return cls(constraints=constraints.bind(info), constraints_given=as_given)
 
-    def for_call(self, constraints: Any, info: SeriesInfo, *, sparsity: Any, n: Any, curve: Any = False) -> CallOptions:
+    def for_call(
+        self,
+        constraints: Any,
+        info: SeriesInfo,
+        *,
+        sparsity: Any,
+        n: Any,
+        curve: Any = False,
+        confidence: Any = None,
+    ) -> CallOptions:
         """Check the arguments of ``explain`` and return the options of that call.
 
         Parameters
@@ -87,7 +103,7 @@ class CallOptions:
             Those of the call, or None.
         info
             The data that they are bound to.
-        sparsity, n, curve
+        sparsity, n, curve, confidence
             As in ``explain``.
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
@@ -106,13 +122,26 @@ class CallOptions:
                 "the constraints given to fit and to explain together leave nothing that may change; loosen one."
             )
         return replace(
-            self, constraints=bound, constraints_given=as_given, sparsity=sparsity, n=int(n), curve=bool(curve)
+            self,
+            constraints=bound,
+            constraints_given=as_given,
+            sparsity=sparsity,
+            n=int(n),
+            curve=bool(curve),
+            confidence=check_confidence(confidence),
         )
 
     def request(self, X: FloatArray, target: IntArray, lengths: IntArray | None, info: SeriesInfo) -> Request:
         """Return the request of a batch of queries (batch, time, features) with these options."""
         request = Request(
-            X=X, target=target, lengths=lengths, constraints=self.constraints, at_most=None, n=self.n, info=info
+            X=X,
+            target=target,
+            lengths=lengths,
+            constraints=self.constraints,
+            at_most=None,
+            n=self.n,
+            info=info,
+            confidence=self.confidence,
         )
         if self.sparsity is None:
             return request
@@ -170,6 +199,8 @@ class Request:
         Number of different answers per query.
     info
         Names, units and scale of the data.
+    confidence
+        The least probability of the target that counts as reached, or None.
     """
 
     X: FloatArray
@@ -179,6 +210,7 @@ class Request:
     at_most: IntArray | None
     n: int
     info: SeriesInfo
+    confidence: float | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -187,6 +219,10 @@ class Request:
         """Return the number of entries of each query that could change: its steps times the mutable features."""
         steps = length_mask(self.lengths, len(self.X), self.X.shape[1]).sum(1)
         return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
+
+    def is_reached(self, proba: FloatArray, rows: IntArray | None = None) -> BoolArray:
+        """Return whether probabilities (rows, classes) of answers reach the targets of their queries."""
+        return is_reached(proba, self.target if rows is None else self.target[rows], self.confidence)
 
     def select(self, rows: IntArray) -> Request:
         """Return the request for some of the queries."""
@@ -202,7 +238,8 @@ class Request:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
         target = int(self.target[i])
         limits = "" if self.at_most is None else f" within {int(self.at_most[i])} changed entries"
-        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}"
+        wanted = "" if self.confidence is None else f", not {self.confidence:g}"
+        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
         nothing = "; the method changes nothing that may be changed here" * bool((counterfactual == self.X[i]).all())
         return f"the answer did not convince the classifier{limits}: {reached}{nothing}"
 
@@ -308,19 +345,6 @@ def is_stream(X: Any) -> bool:
     (True, False, False)
     """
     return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
-
-
-def raise_if_all_unchanged(parts: Iterable[Explanation]) -> None:
-    """Raise if all queries are in their target class already; parts are read only as far as needed."""
-    count, first = 0, ""
-    for part in parts:
-        if (part.status != "unchanged").any():
-            return
-        count, first = count + len(part), first or part.class_names[int(part.target[0])]
-    raise TargetError(
-        f"all {count} queries are in their target class already (the first in {first!r}); "
-        "there is nothing to explain. Choose another target or other queries."
-    )
 
 
 def _is_share(value: Any) -> bool:

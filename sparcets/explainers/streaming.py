@@ -16,7 +16,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
-from sparcets.explainers.request import CallOptions, QueryBlock, is_stream, raise_if_all_unchanged
+from sparcets.explainers.request import CallOptions, QueryBlock, is_stream
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
@@ -160,7 +160,6 @@ def explain_stream(
             return _explain_to_folder(explainer, stream, options, out, bar)
         blocks = stream.blocks(stream.n or explainer.config.batch_size)
         whole = join([explainer._answer_block(block, options, bar) for block in blocks])
-    raise_if_all_unchanged([whole])
     return replace(whole, seconds=time.perf_counter() - started)
 
 
@@ -190,9 +189,7 @@ def _write_shards(
         else:
             bar.advance(len(block.X))
         n_shards += 1
-    folder = writer.finish(n_shards)
-    raise_if_all_unchanged(folder.shards())
-    return folder
+    return writer.finish(n_shards)
 
 
 def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
@@ -211,6 +208,10 @@ def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, 
     }
     if options.curve:
         values["curve"] = True
+    if options.confidence is not None:
+        values["confidence"] = options.confidence
+    if options.excluded is not None:
+        values["excluded"] = options.excluded
     return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
 
 

@@ -16,6 +16,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_ma
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
+from sparcets.explanation.reached import is_reached
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
@@ -60,6 +61,8 @@ class Explanation:
     method, config, constraints, seed, seconds
         Method, its configuration, the constraints given to ``fit`` and to ``explain``, the seed, and the total
         computation time.
+    confidence
+        The least probability of the target that counts as reached, or None.
     evidence
         What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
     """
@@ -80,6 +83,7 @@ class Explanation:
     constraints: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     seconds: float = 0.0
+    confidence: float | None = None
     evidence: Evidence = NO_EVIDENCE
 
     def __post_init__(self) -> None:
@@ -107,8 +111,8 @@ class Explanation:
 
     @property
     def valid(self) -> BoolArray:
-        """Whether the explained classifier assigns its largest probability to the target."""
-        return np.asarray(self.proba_after.argmax(1) == self.target)
+        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``."""
+        return is_reached(self.proba_after, self.target, self.confidence)
 
     @property
     def probability(self) -> FloatArray:
@@ -284,6 +288,7 @@ class Explanation:
             "constraints": dict(self.constraints),
             "seed": self.seed,
             "seconds": self.seconds,
+            "confidence": self.confidence,
             "arrays": {name: digest_of_array(np.asarray(array)) for name, array in arrays.items()},
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -340,6 +345,7 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
             warn_unverified(file)
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
+        rest["confidence"] = header.get("confidence")  # not in files of earlier versions
         rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
         return Explanation(info=SeriesInfo.from_dict(header["info"]), evidence=evidence, **rest)
     except FileFormatError:

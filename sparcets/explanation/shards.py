@@ -101,6 +101,11 @@ class ExplanationFolder(Explanation):
         return self._shared.seed
 
     @property
+    def confidence(self) -> float | None:
+        """The least probability of the target that counts as reached, or None."""
+        return self._shared.confidence
+
+    @property
     def seconds(self) -> float:
         """Computation time of all shards."""
         return self._seconds

@@ -54,11 +54,20 @@ def test_the_class_of_a_query_is_the_predicted_one():
     assert e.predicted.tolist() == [1, 0]
 
 
-def test_it_is_an_error_only_if_all_queries_are_in_their_target_class():
-    with pytest.raises(TargetError, match=r"all 2 queries are in their target class already \(the first in '1'\)"):
-        fitted().explain(lifted(1, 1), target=1)
-    with pytest.raises(TargetError, match=r"there is nothing to explain. Choose another target"):
-        fitted().explain(lifted(0, 2), target=[0, 2])
+@pytest.mark.parametrize("classes", [[1], [1, 1], [0, 2]])
+def test_queries_in_their_target_class_are_unchanged_also_alone(classes):
+    e = fitted().explain(lifted(*classes), target=classes)
+    assert e.status.tolist() == ["unchanged"] * len(classes)
+    assert e.valid.all() and not e.changed.any()
+
+
+def test_numbers_as_names_of_classes_are_not_indices():
+    ex = Scripted(sp.wrap(mean_proba, class_names=["1", "2", "3"])).fit(TRAIN, np.array(["1", "2", "3"])[LABELS])
+    assert (ex.explain(lifted(0, 2), target="2").target == 1).all()
+    assert ex.explain(lifted(0, 2), target=np.array([1, 0])).target.tolist() == [1, 0], "an array holds indices"
+    for number in (1, np.int64(2), 3):
+        with pytest.raises(TargetError, match=f"target={number} is ambiguous.*1, 2, 3.*target='{number}'"):
+            ex.explain(lifted(0, 2), target=number)
 
 
 def test_valid_is_decided_by_the_classifier_never_by_the_method():
@@ -225,7 +234,7 @@ def test_constraints_reach_the_method_and_the_explanation():
     bound = ex.requests[-1].constraints
     assert bound.mutable.tolist() == [True, True, True, False] == e.mutable.tolist()
     assert bound.editable.tolist() == [[False] * 4, [True, True, True, False]]
-    assert (bound.low[2], bound.high[2]) == (-1, 1)
+    assert (bound.low[2], bound.high[2]) == (0, 1)  # its training values are 0 and 1
     assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == given_.to_dict()
 
 

@@ -11,6 +11,7 @@ import pytest
 import sparcets as sp
 from sparcets.errors import (
     CapabilityError,
+    ConstraintError,
     FeatureMismatchError,
     FileFormatError,
     LabelError,
@@ -101,7 +102,7 @@ def test_series_that_lie_transposed_in_memory_are_saved_as_they_are(method, tmp_
 
 def test_a_function_among_the_constraints_cannot_be_saved(tmp_path):
     ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(project=np.maximum))
-    with pytest.raises(sp.ConstraintError, match="'maximum' of the constraints cannot be stored"):
+    with pytest.raises(ConstraintError, match="'maximum' of the constraints cannot be stored"):
         ex.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

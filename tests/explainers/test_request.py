@@ -6,7 +6,7 @@ import sparcets as sp
 from sparcets.explainers.request import CallOptions, Request
 from sparcets.explanation.series_info import SeriesInfo
 
-TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
+TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.5, 5.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
 INFO = SeriesInfo.from_series(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first
 
 

@@ -127,6 +127,31 @@ class BreaksGroups(Changing):
         answers.counterfactual[..., 2] = q[..., 2]
 
 
+class BreaksNumberOfFeatures(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[:, 9] += request.constraints.max_features is not None
+
+
+class BreaksWholeNumbers(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[:, 9, 0] += 0.123 * request.constraints.integer.any()
+
+
+class BreaksMonotone(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[:, 9:11, 1] += np.array([9, -9]) * request.constraints.trend.any()
+
+
+class BreaksSums(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[..., 2] += len(request.constraints.sums)
+
+
+class BreaksProjection(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[:, 9, 0] += request.constraints.project is not None
+
+
 class NeverGivesUp(Changing):
     """Changes what may not change rather than find nothing."""
 
@@ -195,9 +220,9 @@ class ChangesPadding(Nearest):
 
 
 class ForgetsNames(Nearest):
-    def _explain_batch(self, request, rows, before):
-        e = super()._explain_batch(request, rows, before)
-        return replace(e, info=replace(e.info, units=None))
+    def _explain_block(self, block, options, bar):
+        for e in super()._explain_block(block, options, bar):
+            yield replace(e, info=replace(e.info, units=None))
 
 
 BROKEN = [
@@ -219,6 +244,11 @@ BROKEN = [
     ("constraints_hold", BreaksDirection, "a change went against its direction"),
     ("constraints_hold", BreaksSteps, "a step is too large"),
     ("constraints_hold", BreaksGroups, "a group did not change together"),
+    ("constraints_on_shape_hold", BreaksNumberOfFeatures, "more features were changed than allowed"),
+    ("constraints_on_shape_hold", BreaksWholeNumbers, "not a whole number"),
+    ("constraints_on_shape_hold", BreaksMonotone, "a changed stretch is not monotone"),
+    ("constraints_on_shape_hold", BreaksSums, "a sum did not stay fixed"),
+    ("constraints_on_shape_hold", BreaksProjection, "does not obey the user's projection"),
     ("unchanged_and_not_found", NeverGivesUp, "an answer was found where the constraints allow none"),
     ("sparsity_is_a_cap", Greedy, "sparsity=0.001 gave 0.250"),
     ("several_answers", Repeats, "two valid answers to one query are the same"),

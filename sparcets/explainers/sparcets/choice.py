@@ -19,7 +19,9 @@ AT_A_TIME = 4  # candidates of each query that the other families are asked abou
 
 
 @torch.no_grad()
-def choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int) -> tuple[Tensor, Belief]:
+def choose(
+    ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int, confidence: float | None = None
+) -> tuple[Tensor, Belief]:
     """Return the best ``n`` candidates of each query (n, queries), and what the families say of them (n * queries).
 
     Parameters
@@ -34,14 +36,15 @@ def choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: i
         Share of entries that each candidate changes (candidates, queries).
     n
         How many candidates of each query.
+    confidence
+        The least probability that the explained classifier has to give, or None.
     """
     with threads_for(BATCH["cpu"] * made[0, 0].numel()):
-        return _choose(ensemble, made, target, share, n)
+        return _choose(_Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)), confidence), share, n)
 
 
-def _choose(ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int) -> tuple[Tensor, Belief]:
-    asked = _Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)))
-    families = ensemble.selector.families
+def _choose(asked: _Inquiry, share: Tensor, n: int) -> tuple[Tensor, Belief]:
+    families = asked.ensemble.selector.families
     alive = torch.ones_like(share, dtype=torch.bool).flatten()
     for name in (*(name for name in CHEAP[:1] if name in families), None, *CHEAP[1:]):
         if name is None:
@@ -90,8 +93,8 @@ def row_of(best: Tensor) -> Tensor:
 class _Inquiry:
     """What has been said of candidates so far; nobody is asked twice about one."""
 
-    def __init__(self, ensemble: Ensemble, x: Tensor, target: Tensor) -> None:
-        self.ensemble, self.x, self.target = ensemble, x, target
+    def __init__(self, ensemble: Ensemble, x: Tensor, target: Tensor, confidence: float | None) -> None:
+        self.ensemble, self.x, self.target, self.confidence = ensemble, x, target, confidence
         families = ensemble.selector.families
         self.own = x.new_zeros(len(x))  # probability of the target by the explained classifier
         self.valid = torch.zeros(len(x), dtype=torch.bool, device=x.device)
@@ -104,7 +107,7 @@ class _Inquiry:
         for part in torch.split(new, BATCH[self.x.device.type]) if len(new) else ():
             log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
             self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()
-            self.valid[part] = log_proba.argmax(1) == target
+            self.valid[part] = (log_proba.argmax(1) == target) & (self.own[part] >= (self.confidence or 0.0))
         self.known[None] |= rows
         return self.valid
 

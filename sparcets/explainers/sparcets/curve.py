@@ -94,7 +94,7 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
         changed = (made != request.X).sum((1, 2))
         support = ensemble.believe(ensemble.standardise(made), search.target).support
         least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
-        valid = classifier.proba_unchecked(made, request.lengths).argmax(1) == request.target
+        valid = request.is_reached(classifier.proba_unchecked(made, request.lengths))
         point = {"share": changed / entries, "support": least.cpu().double().numpy(), "valid": valid.astype(np.float64)}
         for name, column in point.items():
             columns[name].append(np.where(changed > 0, column, np.nan))

@@ -33,6 +33,7 @@ def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Class
         and not model.ensemble.double
         and options.n == 1
         and options.sparsity is None
+        and options.confidence is None
         and set(options.constraints.active_kinds()) <= {IMMUTABLE}
     )
 

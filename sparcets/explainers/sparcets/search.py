@@ -141,7 +141,9 @@ class Search:
         They are chosen before the limits are applied exactly, so that the user's classifier is asked about few.
         """
         share = (candidates != 0).flatten(2).float().mean(2)
-        best, belief = choose(self.model.ensemble, self.x[rows] + candidates, self.target[rows], share, n)
+        best, belief = choose(
+            self.model.ensemble, self.x[rows] + candidates, self.target[rows], share, n, self.request.confidence
+        )
         chosen = candidates.flatten(0, 1)[row_of(best)]
         self._offer(rows, chosen, status, belief=belief)
 
