@@ -66,7 +66,7 @@ def test_any_class_but_one_in_shards_and_streams(explainers: dict[str, Any], tmp
 
 
 def test_not_an_unknown_class(explainers: dict[str, Any]) -> None:
-    with pytest.raises(TargetError, match="no target class 'brsk'.*brisk"):
+    with pytest.raises(TargetError, match=r"no target class 'brsk'.*brisk"):
         explainers["Nearest"].explain(X, target=sp.Not("brsk"))
     single = sp.Ics(sp.wrap(MeanModule(), class_names=NAMES), sp.IcsConfig.paper(target="calm")).fit(X, Y)
     with pytest.raises(TargetError, match="fitted for the target 'calm' alone, so it cannot choose"):
@@ -78,11 +78,11 @@ def test_confidence_is_kept(explainers: dict[str, Any], method: str, tmp_path: P
     ex = explainers[method]
     queries = X[Y == 0][:10]
     loose = ex.explain(queries, target="brisk")
-    level = float(np.quantile(loose.probability, 0.3))
+    level = float(np.median(loose.probability))
     sure = ex.explain(queries, target="brisk", confidence=level)
     p = ex.classifier.predict_proba(sure.counterfactual)[:, 1]
     assert (sure.valid == ((p >= level) & (ex.classifier.predict(sure.counterfactual) == 1))).all()
-    assert sure.valid.mean() > 0.5 and (loose.probability[loose.valid] < level).any()
+    assert sure.valid.mean() > 0.3 and (loose.probability[loose.valid] < level).any()
     assert ((sure.status == "not_found") == ~sure.valid).all()
     sure.save(tmp_path / "e.npz")
     again = sp.load_explanation(tmp_path / "e.npz")
