@@ -207,7 +207,8 @@ def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
     --------
     >>> logits = torch.tensor([[1e-9, 2e-9]])
     >>> with torch.no_grad():
-    ...     int(logits.log_softmax(1).argmax(1)), int(with_prediction(logits.log_softmax(1), logits.argmax(1)).argmax(1))
+    ...     rounded = logits.log_softmax(1)
+    ...     int(rounded.argmax(1)), int(with_prediction(rounded, logits.argmax(1)).argmax(1))
     (0, 1)
     """
     if torch.is_grad_enabled():

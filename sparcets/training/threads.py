@@ -47,7 +47,7 @@ def threads_for(n_entries: int) -> Iterator[None]:
         _own_number()
         yield
         return
-    with one_thread():
+    with _on_one_thread():
         yield
 
 
@@ -64,7 +64,7 @@ def one_thread_each(n_workers: int) -> Iterator[Executor]:
     ...     print(torch.get_num_threads(), part.result())
     1 1
     """
-    with one_thread(), ThreadPoolExecutor(n_workers, initializer=_use_one_thread) as workers:
+    with _on_one_thread(), ThreadPoolExecutor(n_workers, initializer=_use_one_thread) as workers:
         yield workers
 
 
@@ -74,8 +74,7 @@ def _use_one_thread() -> None:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Run a block on one thread; afterwards the number of threads is as it was."""
+def _on_one_thread() -> Iterator[None]:
     global _usual
     number, block = _own_number(), object()
     if number == 1:  # also within another such block
