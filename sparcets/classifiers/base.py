@@ -86,7 +86,10 @@ class Classifier(ABC):
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:
-        """Return the most probable class index of each series."""
+        """Return the index of the class that the model predicts for each series; of equally probable ones, the first.
+
+        For a network it is the largest of its own outputs, also where rounding makes probabilities equal.
+        """
         return np.asarray(self.predict_proba(X, lengths).argmax(1), dtype=np.int64)
 
     @final
@@ -181,7 +184,8 @@ class DifferentiableClassifier(Classifier):
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
 
         The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
-        they were.
+        they were. Without gradients, the largest is that of the class that the model itself predicts; see
+        :func:`with_prediction`.
         """
 
     @torch.no_grad()
@@ -191,6 +195,28 @@ class DifferentiableClassifier(Classifier):
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)
         proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
         return proba
+
+
+def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
+    """Return log-probabilities (batch, classes) whose largest is that of the class the model predicts (batch,).
+
+    Logits that differ by very little have equal log-probabilities after rounding; that of the model's own prediction is
+    then raised by a few of its last bits. Where gradients are computed nothing is decided, and nothing is done.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[1e-9, 2e-9]])
+    >>> with torch.no_grad():
+    ...     rounded = logits.log_softmax(1)
+    ...     int(rounded.argmax(1)), int(with_prediction(rounded, logits.argmax(1)).argmax(1))
+    (0, 1)
+    """
+    if torch.is_grad_enabled():
+        return log_proba
+    # Equal ones are at most log(1/2), so that a relative step changes the probability too, also in double precision.
+    raised = log_proba.amax(1, keepdim=True) * (1 - 4 * torch.finfo(log_proba.dtype).eps)
+    agrees = log_proba.argmax(1) == predicted
+    return torch.where(agrees[:, None], log_proba, log_proba.scatter(1, predicted[:, None], raised))
 
 
 @dataclass(eq=False)

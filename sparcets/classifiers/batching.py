@@ -45,7 +45,7 @@ def call_in_batches(call: Callable[[Any], Any], x: Any, batch: Batch) -> Any:
     batch
         Smallest and largest number of series.
     """
-    outputs = [call(_padded(part, batch[0]))[: len(part)] for part in _parts(x, batch[1])]
+    outputs = [call(padded(part, batch[0]))[: len(part)] for part in _parts(x, batch[1])]
     return torch.cat(outputs) if isinstance(x, Tensor) else np.concatenate(outputs)
 
 
@@ -53,7 +53,12 @@ def _parts(x: Any, largest: int) -> Iterator[Any]:
     return (x[start : start + largest] for start in range(0, len(x), largest))
 
 
-def _padded(x: Any, smallest: int) -> Any:
+def padded(x: Any, smallest: int) -> Any:
+    """Return series, or anything else (batch, …), with the last one repeated until there are ``smallest`` of them.
+
+    >>> padded(torch.tensor([1, 2]), 4)
+    tensor([1, 2, 2, 2])
+    """
     missing = smallest - len(x)
     if missing <= 0:
         return x

@@ -15,7 +15,7 @@ from safetensors.torch import load as read_tensors
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import DifferentiableClassifier, frozen
+from sparcets.classifiers.base import DifferentiableClassifier, frozen, with_prediction
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
@@ -204,9 +204,11 @@ class TorchClassifier(DifferentiableClassifier):
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         network = self._fitted()
         if not torch.is_grad_enabled() and not network.training:  # nothing to freeze, and freezing takes time
-            return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
-        with frozen(network):
-            return network(self._standardise(x), lengths).log_softmax(1)  # type: ignore[no-any-return]
+            logits = network(self._standardise(x), lengths)
+        else:
+            with frozen(network):
+                logits = network(self._standardise(x), lengths)
+        return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
     def _standardise(self, x: Tensor) -> Tensor:
         return ((x - self._center) / self._scale).float()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen, with_prediction
 from sparcets.classifiers.batching import Batch, call_in_batches, check_batch
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
 from sparcets.registry import did_you_mean
@@ -191,13 +191,14 @@ class WrappedModule(DifferentiableClassifier):
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
             self._check_logits(raw)
-            return raw.log_softmax(1)
+            return with_prediction(raw.log_softmax(1), raw.argmax(1))
         if self.output == "logits":
-            return torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+            both = torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+            return with_prediction(both, (raw[:, 0] > 0).long())
         self._check_probabilities(raw)
         proba = torch.cat([1 - raw, raw], dim=1) if self.output == "sigmoid" else raw
         # A saturated probability of 0 would give infinite losses and gradients.
-        return proba.clamp_min(torch.finfo(proba.dtype).tiny).log()
+        return with_prediction(proba.clamp_min(torch.finfo(proba.dtype).tiny).log(), proba.argmax(1))
 
     def _call(self, x: Tensor) -> Tensor:
         try:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
@@ -33,9 +34,12 @@ from sparcets.training.gan_step import GanStep
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.pairing import Pairing
 from sparcets.training.projection import Projection
+from sparcets.training.threads import threads_for
 
 A = TypeVar("A", bound=AdversarialConfig)
 log = logging.getLogger(__name__)
+# Queries in a pass, always as many: in a pass over another number the last bits differ, and with them what is changed.
+ROWS = {"cpu": 8, "cuda": 256}
 
 
 class AdversarialExplainer(BaseExplainer[A]):
@@ -213,13 +217,15 @@ class AdversarialExplainer(BaseExplainer[A]):
         generator = self._fitted_generator()
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
-        parts = []
-        with torch.inference_mode():
-            x = info.scaler.transform(X).astype(np.float32, copy=False)
-            for start in range(0, len(x), self.config.batch_size):
-                rows = slice(start, start + self.config.batch_size)
-                parts.append(generator(torch.tensor(x[rows], device=device), condition[rows]).cpu().numpy())
-        return info.scaler.add_delta(X, np.concatenate(parts))
+        x = info.scaler.transform(X).astype(np.float32, copy=False)
+        size = ROWS[device.type]
+
+        def residuals(rows: Tensor) -> Tensor:
+            return generator(torch.tensor(x[rows.numpy()], device=device), condition[rows]).cpu()  # type: ignore[no-any-return]
+
+        with torch.inference_mode(), threads_for(size * X[0].size):
+            delta = call_in_batches(residuals, torch.arange(len(x)), (size, size))
+        return info.scaler.add_delta(X, delta.numpy())
 
     def _explain(self, request: Request) -> Answers:
         proposal = self._propose(request.X, request.target, request.info, conditional=self._target is None)

@@ -22,13 +22,15 @@ def fitted(config=None, *, sharpness=10.0):
 
 @pytest.fixture
 def descents(monkeypatch):
-    """Keep rows, λ, start and end of every descent, with the search it belongs to."""
+    """Keep rows, λ, start and end of every descent, with the search it belongs to; all rows descend in one block."""
+    monkeypatch.setitem(ics.ROWS, "cpu", 64)
     kept = []
     plain = ics._Search._descend
 
     def descend(self, start, rows, trade_off):
         end = plain(self, start, rows, trade_off)
-        kept.append((self, rows.tolist(), trade_off.clone(), start.clone(), end))
+        n = len(dict.fromkeys(rows.tolist()))  # the last row is repeated to fill the block
+        kept.append((self, rows[:n].tolist(), trade_off[:n].clone(), start[:n].clone(), end[:n]))
         return end
 
     monkeypatch.setattr(ics._Search, "_descend", descend)

@@ -102,9 +102,9 @@ class _Inquiry:
         """Ask the explained classifier about some candidates (mask), and return what it is known to accept."""
         new = (rows & ~self.known[None]).nonzero()[:, 0]
         for part in torch.split(new, BATCH[self.x.device.type]) if len(new) else ():
-            proba, target = self.ensemble.explained_log_proba(self.x[part]).exp(), self.target[part]
-            self.own[part] = proba.gather(1, target[:, None])[:, 0].float()
-            self.valid[part] = proba.argmax(1) == target
+            log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
+            self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()
+            self.valid[part] = log_proba.argmax(1) == target
         self.known[None] |= rows
         return self.valid
 

@@ -24,12 +24,14 @@ from sparcets.config.explainers import ExplainerConfig
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
+from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
+from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
@@ -178,8 +180,9 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             return made
 
         def fit_all() -> tuple[list[FamilyClassifier], list[FamilyClassifier]]:
-            members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
-            return members, [fit("judge", one.family) for one in members]
+            with threads_for(x[:FAMILY_BATCH].numel()):
+                members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
+                return members, [fit("judge", one.family) for one in members]
 
         # Families are fitted in closed form on one core, while the networks are trained on another.
         with ThreadPoolExecutor(1) as worker:
@@ -226,9 +229,9 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
 def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, n_classes: int) -> Tensor:
     """Return the median probability that each head gives to real series of their class (heads, classes), bounded."""
     rows = np.linspace(0, len(y) - 1, min(len(y), LEVEL_SERIES)).astype(np.int64)
-    proba = torch.cat(
-        [ensemble.log_proba(x[torch.as_tensor(part)]) for part in np.array_split(rows, 8) if len(part)], 1
-    )
+    parts = [torch.as_tensor(part) for part in np.array_split(rows, 8) if len(part)]
+    with threads_for(x[parts[0]].numel()):
+        proba = torch.cat([ensemble.log_proba(x[part]) for part in parts], 1)
     levels = x.new_full((len(proba), n_classes), MAX_LEVEL)
     for k in np.unique(y[rows]):
         levels[:, k] = proba[:, torch.as_tensor(y[rows] == k), k].exp().median(1).values

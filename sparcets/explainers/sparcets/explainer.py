@@ -160,12 +160,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             residual_scales=RESIDUAL_SCALES,
         )
         n_mutable = int(job.constraints.mutable.sum())
-        if generator is None:
-            request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
-            points = measure_search(model, self.classifier, request, n_mutable)
-        else:
-            points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
-            self._check_generator(job, model, queries, target)
+        with threads_for(job.X[:CPU_BATCH].size):
+            if generator is None:
+                request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
+                points = measure_search(model, self.classifier, request, n_mutable)
+            else:
+                points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
+                self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
         chosen = best_point(points)

@@ -147,7 +147,7 @@ def _predict(
         unchanged = log_before.argmax(1) == own
         buffer.copy_(torch.where(unchanged[:, None, None], raw, counterfactual), non_blocking=True)
         log_after = torch.where(unchanged[:, None], log_before, log_after)
-        probabilities = (log_before.exp().double(), log_after.exp().double())
+        probabilities = (log_before.double().exp(), log_after.double().exp())  # singles could become equal
         results = [part.to("cpu", non_blocking=True) for part in (*probabilities, own)]
         done = torch.cuda.current_stream(device).record_event() if on_gpu else None
         pending.append((rows, buffer, results, done))

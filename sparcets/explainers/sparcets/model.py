@@ -58,7 +58,7 @@ class FittedModel:
         """Return the generator's residuals (batch, time, features)."""
         if self.generator is None:
             raise ValueError("this model has no generator: its answers are searched")
-        if len(x) == 1:  # convolutions of a single series differ in the last bits; two are computed like many
+        if len(x) == 1 and x.is_cuda:  # a single series differs in the last bits; two are computed like many
             return self.propose(x.expand(2, -1, -1), target.expand(2), log_weight)[:1]
         if x.device.type == "cpu" and len(x) > CPU_BATCH:
             parts = [slice(start, start + CPU_BATCH) for start in range(0, len(x), CPU_BATCH)]
@@ -66,6 +66,17 @@ class FittedModel:
         weights = x.new_full((len(x),), log_weight)
         residual: Tensor = self.generator(x, target, weights)
         return residual
+
+    def propose_each(self, x: Tensor, target: Tensor, log_weight: float) -> Tensor:
+        """Return what :meth:`propose` returns, on a CPU from one pass for each query.
+
+        In a pass over several series, the last bits depend on how many they are and on their order, and whether a gate
+        is exactly shut, or a change negligible, depends on the last bits. So no query depends on the others.
+        """
+        if x.device.type != "cpu":
+            return self.propose(x, target, log_weight)
+        parts = [self.propose(x[i : i + 1], target[i : i + 1], log_weight) for i in range(len(x))]
+        return torch.cat(parts) if parts else torch.zeros_like(x)
 
 
 @single_precision()

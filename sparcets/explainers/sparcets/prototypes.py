@@ -63,7 +63,13 @@ class Prototypes:
             if not len(of_class):
                 continue
             prototypes = torch.as_tensor(self.series[of_class], device=x.device).reshape(len(of_class), -1)
-            distance = torch.cdist(series[torch.as_tensor(queries, device=x.device)].double(), prototypes.double())
+            # By differences: by products, the last bits and with them the order of equal ones depend on the number of
+            # queries.
+            distance = torch.cdist(
+                series[torch.as_tensor(queries, device=x.device)].double(),
+                prototypes.double(),
+                compute_mode="donot_use_mm_for_euclid_dist",
+            )
             order = distance.argsort(dim=1, stable=True)[:, :n].cpu().numpy()
             rows[queries[:, None], np.arange(order.shape[1])[None]] = of_class[order]
         return rows

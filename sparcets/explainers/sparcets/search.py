@@ -182,7 +182,7 @@ class Search:
         return changes, list(deviates)
 
     def _propose(self, rows: IntArray, log_weight: float) -> Tensor:
-        return self.model.propose(self.x[rows], self.target[rows], log_weight)
+        return self.model.propose_each(self.x[rows], self.target[rows], log_weight)
 
     def _offer(self, rows: IntArray, delta: Tensor, status: str, belief: Belief | None = None) -> None:
         """Offer residuals (n * rows, time, features) within constraints and cap, n for each of the rows."""
