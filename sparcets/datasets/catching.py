@@ -26,6 +26,7 @@ from sparcets.datasets.catching_simulator import (
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import DataNotFoundError, FileFormatError, LabelError, ShapeError
 from sparcets.seeding import generator
+from sparcets.storage import naming
 from sparcets.validation import check_series
 
 COUNTS = (522, 789, 664)  # trials per class in the paper
@@ -60,7 +61,11 @@ def load_catching(*, path: str | os.PathLike[str] | None = None, test_size: floa
     >>> ds.feature_names[:2], int(ds.mutable.sum()), ds.subjects_test.shape
     (('Head_x', 'Head_y'), 18, (395,))
     """
-    return _simulated(test_size, seed) if path is None else _recorded(Path(path).expanduser())
+    if path is None:
+        return _simulated(test_size, seed)
+    folder = Path(path).expanduser()
+    with naming(folder):
+        return _recorded(folder)
 
 
 def _simulated(test_size: float, seed: int) -> Dataset:

@@ -37,7 +37,8 @@ from sparcets.experiments.benchmark.plan import Cell, file_digest, registry_of
 from sparcets.experiments.benchmark.stability import measure_stability
 from sparcets.experiments.benchmark.store import locked
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.explanation.layout import STATUSES
+from sparcets.explanation.result import Explanation
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import roc
 from sparcets.peers.cfts import CftsPeer
