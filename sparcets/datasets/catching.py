@@ -8,6 +8,7 @@ with ``(simulated)`` in its name.
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
             "both or neither, X_val.npy and y_val.npy."
         )
     try:
-        with file.open("rb") as handle:
+        with file.open("rb") as handle, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # NumPy reads headers in the form of Python 2, and warns
             array = np.load(handle, allow_pickle=False)
     except Exception as error:  # damaged files raise various errors, among them ValueError, TokenError and MemoryError
         raise FileFormatError(
@@ -160,4 +162,6 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
         ) from error
     if not isinstance(array, np.ndarray):
         raise FileFormatError(f"{file} is an archive of arrays, expected a single one. Save it again with numpy.save.")
+    if array.dtype.kind not in "fiub":
+        raise FileFormatError(f"{file} holds {array.dtype}, expected numbers. Save it again with numpy.save.")
     return array

@@ -12,6 +12,7 @@ from sparcets.explanation.evidence import PREFIX
 from sparcets.explanation.series_info import SeriesInfo
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
+_ENTRIES = {"method": str, "config": dict, "constraints": dict, "seed": int, "seconds": (int, float)}
 # NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
 _KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b"}
 _KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
@@ -22,6 +23,13 @@ def check_digests(digests: Mapping[str, str], arrays: Mapping[str, Any]) -> None
     other = [name for name, array in arrays.items() if digests.get(name) != digest_of_array(array)]
     if other or set(digests) - set(arrays):
         raise ValueError(f"{', '.join(other) or 'an array'} does not match the sha256 in the header")
+
+
+def check_header(header: Mapping[str, Any]) -> None:
+    """Raise ValueError if an entry in the header of an explanation file has the wrong type."""
+    for name, kind in _ENTRIES.items():
+        if not isinstance(header[name], kind):
+            raise ValueError(f"its {name} cannot be {header[name]!r}")
 
 
 def check_layout(arrays: Mapping[str, Any], info: SeriesInfo) -> None:

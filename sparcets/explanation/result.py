@@ -16,7 +16,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_ma
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
-from sparcets.explanation.layout import STATUSES, check_digests, check_layout
+from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
@@ -338,6 +338,7 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
             check_digests(header["arrays"], arrays)
         else:
             warn_unverified(file)
+        check_header(header)
         info = SeriesInfo.from_dict(header["info"])
         check_layout(arrays, info)
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions

@@ -53,7 +53,7 @@ class Example:
 
 @campaign("mutated files", trials=120_000, dose=400, parts=4)
 def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    with _quiet():
+    with quiet():
         examples = [Example.make(name, folder) for name in KINDS]
         shares = np.array([example.kind.share for example in examples])
         chosen = rng.choice(len(examples), size=trials, p=shares / shares.sum())
@@ -131,7 +131,7 @@ def _peak_memory() -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Leave out the messages of the log, of which earlier formats give one each."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

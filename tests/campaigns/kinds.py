@@ -132,7 +132,7 @@ def _write_fit(folder: Path) -> None:
     write_fit(folder, classifier(), ex, {"dataset": "mine.csv", "dataset_options": {}, "method": "nearest", "seed": 0})
 
 
-def _read_fit(folder: Path) -> Any:
+def read_fit(folder: Path) -> Any:
     run, ex = load_fit(folder, device="cpu")
     return run, {name: array.tobytes() for name, array in ex._state().items()}, ex.classifier.digest()
 
@@ -352,7 +352,7 @@ KINDS: dict[str, Kind] = {
         )
         for method, share in METHODS.items()
     },
-    "fit": Kind(_write_fit, _read_fit, share=0.5),
+    "fit": Kind(_write_fit, read_fit, share=0.5),
     "checkpoint": Kind(lambda f: checkpoint(f, seed=0).on_epoch_end(2, {}), of_checkpoint),
     "earlier checkpoint": Kind(_earlier_checkpoint, of_checkpoint, guarded=False),
     "explanation": Kind(
