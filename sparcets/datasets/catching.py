@@ -153,7 +153,7 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
         )
     try:
         with file.open("rb") as handle, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # NumPy reads headers in the form of Python 2, and warns
+            warnings.simplefilter("ignore")  # of NumPy's, about headers in the form of Python 2 or with odd letters
             array = np.load(handle, allow_pickle=False)
     except Exception as error:  # damaged files raise various errors, among them ValueError, TokenError and MemoryError
         raise FileFormatError(

@@ -76,9 +76,8 @@ def _dataset(version: int) -> sp.Dataset:
 
 def _fit(folder: Path, version: int) -> None:
     with new_folder(folder / "model", force=True) as new:
-        write_fit(
-            new, _classifier(version), _nearest(version), {"dataset": "d", "dataset_options": {}, "seed": version}
-        )
+        run = {"dataset": "mine.csv", "dataset_options": {}, "seed": version}
+        write_fit(new, _classifier(version), _nearest(version), run)
 
 
 def _checkpoint(folder: Path, version: int) -> None:

@@ -27,6 +27,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 SLOW = 10.0  # seconds; files of a few kilobytes are read in milliseconds
+SMALL = 1000  # trials of a small dose, which is a matter of seconds
 LARGE = 500 * 2**20  # bytes of memory for such a file
 
 
@@ -54,7 +55,8 @@ class Example:
 @campaign("mutated files", trials=120_000, dose=400, parts=4)
 def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     with quiet():
-        examples = [Example.make(name, folder) for name in KINDS]
+        names = [name for name in KINDS if trials > SMALL or not KINDS[name].slow]
+        examples = [Example.make(name, folder) for name in names]
         shares = np.array([example.kind.share for example in examples])
         chosen = rng.choice(len(examples), size=trials, p=shares / shares.sum())
         for i, seed in zip(chosen.tolist(), rng.integers(2**40, size=trials).tolist(), strict=True):
@@ -64,7 +66,8 @@ def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterat
 def repeat(name: str, seed: int) -> None:
     """Repeat a trial: print what is done to the file, and read it."""
     with tempfile.TemporaryDirectory() as folder:
-        examples = [Example.make(each, Path(folder)) for each in KINDS]
+        names = [each for each in KINDS if each == name or not KINDS[each].slow]
+        examples = [Example.make(each, Path(folder)) for each in names]
         (example,) = (each for each in examples if each.name == name)
         file, mutation = _mutation(example, examples, seed)
         print(f"{file}: {mutation.words}")  # noqa: T201
@@ -75,7 +78,8 @@ def repeat(name: str, seed: int) -> None:
 def _mutation(example: Example, examples: list[Example], seed: int) -> tuple[Path, Mutation]:
     rng = np.random.default_rng(seed)
     file = list(example.files)[rng.integers(len(example.files))]
-    others = [content for other in examples if other is not example for content in other.files.values()]
+    fast = (other for other in examples if other is not example and not other.kind.slow)
+    others = [content for other in fast for content in other.files.values()]
     return file, mutate(file.name, example.files[file], others, rng)
 
 
