@@ -52,9 +52,9 @@ import numpy as np
 from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.precision import LARGEST, as_written
-from sparcets.errors import DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError, UnknownNameError
+from sparcets.errors import DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError
 from sparcets.registry import did_you_mean, require_extra
-from sparcets.storage import atomic_path
+from sparcets.storage import atomic_path, naming
 from sparcets.validation import check_series
 
 SUFFIXES = {".npz", ".csv", ".parquet", ".ts"}
@@ -92,9 +92,8 @@ def load_file(path: str | os.PathLike[str], *, test_size: float = 0.2, seed: int
     if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     try:
-        return readers[suffix](file, test_size=test_size, seed=seed)
-    except (DataError, UnknownNameError) as error:  # raised where the file name is not known: add it
-        raise type(error)(f"{file}: {error}") from error
+        with naming(file):
+            return readers[suffix](file, test_size=test_size, seed=seed)
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
 
