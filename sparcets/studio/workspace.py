@@ -13,6 +13,7 @@ against a pattern, so no request can refer to a file outside the workspace.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import secrets
 import shutil
@@ -24,7 +25,7 @@ from typing import Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.storage import read_json, write_json
+from sparcets.storage import create_locked, read_json, remove_leftovers, write_json
 from sparcets.studio.errors import ApiError
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
 
@@ -82,16 +83,28 @@ class Workspace:
 
     @contextmanager
     def create(self, kind: Kind, name: str) -> Iterator[Path]:
-        """Yield a hidden folder; it is renamed to ``name`` on success and removed on an error."""
+        """Yield a hidden folder; it is renamed to ``name`` on success and removed on an error.
+
+        Hidden folders of processes that were killed are removed first.
+        """
+        remove_leftovers(self.folder / kind, ".*", lambda left: shutil.rmtree(left, ignore_errors=True))
         hidden = self.folder / kind / f".{name}"
-        try:
+
+        def make() -> str:
             hidden.mkdir()
+            return str(hidden)
+
+        handle = None
+        try:
+            handle, _ = create_locked(make)
             yield hidden
             hidden.rename(self.folder / kind / name)
         except OSError as error:
             raise StorageError(f"cannot write to the workspace: {error.strerror or error}. Free some space.") from error
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
+            if handle is not None:
+                os.close(handle)
 
     def remove_unfinished(self, kind: Kind, name: str) -> None:
         """Remove the hidden folder of a training job that was stopped."""

@@ -190,6 +190,8 @@ def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial
 def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     from sparcets.studio.workspace import Workspace
 
+    here = site()  # before any trial: the nursery makes one thing at a time
+
     def task(own: Path, rng: np.random.Generator) -> Task:
         return Task(["studio", "--port", "0", "--workspace", str(own / "w"), "--device", "cpu"])
 
@@ -198,7 +200,7 @@ def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
         if rng.random() < 0.3:
             return
         address = _address(process)
-        sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", site().data.read_bytes())
+        sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", here.data.read_bytes())
         if rng.random() < 0.8:
             _post(f"{address}/api/v1/classifiers", {"dataset": sent["id"], "architecture": "bilstm"})
 

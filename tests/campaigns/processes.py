@@ -101,7 +101,7 @@ class Process:
         self._command: subprocess.Popen[bytes] | None = None
         if fork:
             plain = {**vars(task), "environment": environment, "files": [str(file) for file in self.files]}
-            self.pid = int(_nursery().ask(plain))
+            self.pid = _nursery().fork(plain)
         else:
             self._start(task, environment)
         self.started = self._signalled = time.monotonic()
@@ -203,11 +203,13 @@ class _Nursery:
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
+        self._pid = 0  # of the last process
         atexit.register(self._close)
 
-    def ask(self, task: dict[str, Any]) -> Any:
+    def fork(self, task: dict[str, Any]) -> int:
         self._in.write(json.dumps(task).encode() + b"\n")
-        return self.answer(DEADLINE)
+        self._pid = int(self.answer(DEADLINE))
+        return self._pid
 
     def has_answer(self) -> bool:
         return bool(select.select([self._out], [], [], 0)[0])
@@ -218,6 +220,9 @@ class _Nursery:
         return json.loads(self._out.readline())
 
     def _close(self) -> None:
+        if self._pid and not self.has_answer():  # a trial was broken off by an error of its own
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
         self._in.close()
         self._process.wait()
         self._out.close()
@@ -260,9 +265,14 @@ def _serve() -> None:
     gc.freeze()  # else every process would copy all of it in its first collection
     while line := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]
         task = json.loads(line)
+        ready, write = os.pipe()
         pid = os.fork()
         if not pid:
-            _become(task)
+            os.close(ready)
+            _become(task, write)
+        os.close(write)
+        os.read(ready, 1)
+        os.close(ready)
         _say(pid)
         _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
@@ -271,7 +281,7 @@ def _say(value: int) -> None:
     os.write(1, f"{value}\n".encode())
 
 
-def _become(task: dict[str, Any]) -> NoReturn:
+def _become(task: dict[str, Any], ready: int) -> NoReturn:
     """Carry out a task in this process, as if it had been started for that."""
     os.setsid()
     out, err, events = task["files"]
@@ -283,6 +293,8 @@ def _become(task: dict[str, Any]) -> NoReturn:
     if task["setup"]:
         _named(task["setup"])()
     _count_file_events(task["at_event"], events)
+    os.write(ready, PREPARED)
+    os.close(ready)
     code: Any = 1
     try:
         if task["function"]:
