@@ -177,7 +177,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    assert entered.wait(10)
+    assert entered.wait(120)
     thread.join()
 
 
