@@ -80,7 +80,7 @@ async def receive(
                     raise too_large(limits.upload_bytes)
                 opened.write(chunk)
         dataset = await run(lambda: parse(file, limits, seed))
-        record = dataset_record(dataset, folder.name[1:], source=name, uploaded=True, seed=seed)
+        record = dataset_record(dataset, folder.name, source=name, uploaded=True, seed=seed)
         write_record(folder, record)
     return record, dataset
 
