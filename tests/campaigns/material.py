@@ -91,28 +91,29 @@ class Material:
     def build(self, method: str) -> BaseExplainer[Any]:
         """Return an explainer with quick settings."""
         rng = np.random.default_rng([self.seed, 1])
-        kind = EXPLAINERS.load(method)
-        values = kind.config_class.tiny().to_dict()
-        options = QUICK.get(method, [{}])
-        values |= options[rng.integers(len(options))] | {"batch_size": int(rng.choice([1, 5, 256]))}
-        if "train" in values:
-            values["train"]["epochs"] = 2
-        return kind(self.classifier, kind.config_class.from_dict(values))
+        setting = int(rng.integers(len(QUICK.get(method, [{}]))))
+        return quick(method, self.classifier, setting=setting, batch_size=int(rng.choice([1, 5, 256])))
 
     def fitted(self, method: str, **options: Any) -> BaseExplainer[Any]:
         """Return an explainer that was fitted once, for all calls."""
         if method not in self._fitted:
-            logging.disable(logging.WARNING)  # two epochs are too few, and the explainer says so
-            try:
-                self._fitted[method] = self.build(method).fit(self.dataset(), progress=False, **options)
-            finally:
-                logging.disable(logging.NOTSET)
+            self._fitted[method] = self.build(method).fit(self.dataset(), progress=False, **options)
         return self._fitted[method]
 
     def dataset(self) -> sp.Dataset:
         """Return the training series with names."""
         rows = np.arange(len(self.X))
         return sp.Dataset.from_rows(self.X, self.y, train=rows, test=rows[:6], feature_names=self.names)
+
+
+def quick(method: str, classifier: Classifier, *, setting: int = 0, **changes: Any) -> BaseExplainer[Any]:
+    """Return an explainer that is fitted in a moment, however bad its answers are."""
+    logging.getLogger("sparcets").setLevel(logging.ERROR)  # two epochs are too few, and the explainer says so
+    kind = EXPLAINERS.load(method)
+    values = kind.config_class.tiny().to_dict() | QUICK.get(method, [{}])[setting] | changes
+    if "train" in values:
+        values["train"]["epochs"] = 2
+    return kind(classifier, kind.config_class.from_dict(values))
 
 
 def draw_material(seed: int, *, n_steps: int | None = None, n_features: int | None = None) -> Material:
