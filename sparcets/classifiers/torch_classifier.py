@@ -188,7 +188,7 @@ class TorchClassifier(DifferentiableClassifier):
                 f"Lower lr (now {config.lr:g})."
             )
         best.restore()
-        network.eval()
+        _freeze(network)
         network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         self.history_ = history.values
 
@@ -265,13 +265,23 @@ class TorchClassifier(DifferentiableClassifier):
         classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
         network = classifier._fitted()
         network.load_state_dict(dict(weights))
-        network.eval()
+        _freeze(network)
         classifier.history_ = history_from_plain(header["history"])
         return classifier
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
         FILES.save(Path(folder), self.header(), safetensors.torch.save(self.weights()))
+
+
+def _freeze(network: nn.Module) -> None:
+    """Prepare a network for predictions; its weights never need gradients again.
+
+    Some layers of PyTorch, such as GRU, compute other last bits for weights that need none. If the weights were frozen
+    during each call only, the bits would depend on what other threads do at the same time.
+    """
+    network.eval()
+    network.requires_grad_(False)
 
 
 def _validation_split(y: IntArray | FloatArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:

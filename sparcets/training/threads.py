@@ -44,7 +44,7 @@ def threads_for(n_entries: int) -> Iterator[None]:
     True
     """
     if n_entries >= SMALL:
-        _own_number()
+        number_of_threads()
         yield
         return
     with _on_one_thread():
@@ -76,7 +76,7 @@ def _use_one_thread() -> None:
 @contextmanager
 def _on_one_thread() -> Iterator[None]:
     global _usual
-    number, block = _own_number(), object()
+    number, block = number_of_threads(), object()
     if number == 1:  # also within another such block
         yield
         return
@@ -93,7 +93,7 @@ def _on_one_thread() -> Iterator[None]:
             _open.discard(block)
 
 
-def _own_number() -> int:
+def number_of_threads() -> int:
     """Return the number of threads of this thread; corrected if it was taken over from a block of another one."""
     with _lock:
         number = torch.get_num_threads()
