@@ -6,7 +6,10 @@ Public names are resolved when they are first used, so that ``import sparcets`` 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as typing has it; `sparcets` must start to handle Ctrl-C before it imports much
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
-from collections.abc import Sequence
 
-from sparcets.errors import SparcetsError
+from sparcets.interrupts import INTERRUPTED, Interruption
 
-INTERRUPTED = 130  # exit code after Ctrl-C
+TYPE_CHECKING = False  # until Ctrl-C is handled, as little as possible is imported
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 RESUMABLE = ("benchmark", "reproduce")
+
+
+def command() -> None:
+    """Run the command line as a process: Ctrl-C ends it within seconds, with one line and exit code 130."""
+    interruption = Interruption(f"sparcets: {_stopped(sys.argv[1:])}")
+    try:
+        interruption.install()
+        code = _run(sys.argv[1:])
+        if interruption.requested:  # but somebody caught the exception
+            interruption.end()
+        interruption.close()
+    except BaseException:
+        if interruption.requested:
+            interruption.end()
+        raise
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _print_error(_stopped(arguments), INTERRUPTED)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    import logging
+    import os
+
     import typer
 
     from sparcets.cli.main import app
+    from sparcets.errors import SparcetsError
 
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments  # accepted anywhere on the line
     arguments = [a for a in arguments if a != "--debug"]
     logging.basicConfig(level=logging.INFO if debug else logging.WARNING, format="%(message)s", stream=sys.stderr)
@@ -30,12 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]  # defined by typer itself, or by click in older versions
     try:
         code = app(args=arguments or ["--help"], prog_name="sparcets", standalone_mode=False)
-        # Some versions of typer report Ctrl-C as an exit code, others raise.
-        return _interrupted(arguments) if code == INTERRUPTED else code if isinstance(code, int) else 0
+        sys.stdout.flush()
+        if code == INTERRUPTED:  # some versions of typer report Ctrl-C as an exit code, others raise
+            raise KeyboardInterrupt
+        return code if isinstance(code, int) else 0
     except typer.Exit as stop:
         return stop.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        return _interrupted(arguments)
+    except typer.Abort as abort:
+        raise KeyboardInterrupt from abort
     except usage_error as error:
         return _print_error(str(error.format_message()) if hasattr(error, "format_message") else str(error), 2)
     except BrokenPipeError:
@@ -48,10 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _print_error(str(error), 2)
 
 
-def _interrupted(arguments: Sequence[str]) -> int:
+def _stopped(arguments: Sequence[str]) -> str:
     command = next((a for a in arguments if not a.startswith("-")), "")
     kept = "; finished runs are kept, run the same command again to continue" if command in RESUMABLE else ""
-    return _print_error(f"stopped{kept}", INTERRUPTED)
+    return f"stopped{kept}"
 
 
 def _print_error(message: str, code: int) -> int:
@@ -61,4 +90,4 @@ def _print_error(message: str, code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

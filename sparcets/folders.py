@@ -152,7 +152,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
     try:
         new = outer / NEW
-        new.mkdir()
+        try:
+            new.mkdir()
+        except OSError as error:
+            raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
         yield new
         try:
             with locked_in_place(final):  # not while somebody reads it

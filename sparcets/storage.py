@@ -21,6 +21,16 @@ from sparcets.errors import FileFormatError, SparcetsError, StorageError
 from sparcets.locks import HAS_LOCKS, lock
 
 TEMPORARY = ".tmp-"  # in the name of everything that is not complete yet
+# What building an object from the values of a file raises if the file is damaged, or not of this kind. RuntimeError is
+# that of PyTorch, for weights that do not fit their network.
+MALFORMED: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @contextmanager
@@ -121,7 +131,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
         What the file should be, for error messages (``"a saved classifier"``).
     """
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         if file.parent == Path():  # a bare file name: mention the file, not its folder
             raise FileFormatError(f"no file {file}, where {what} should be.")
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
@@ -129,12 +139,23 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileFormatError(f"{file} cannot be read: {reason(error)}.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number of thousands of digits, or too deep
         raise FileFormatError(f"{file} is not {what}: {error}.") from error
     try:
         return check_digest(data) if isinstance(data, dict) else data
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(file, str(error)) from error
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put a path before the messages of errors that do not name it, which are raised where it is not known."""
+    try:
+        yield
+    except SparcetsError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
 
 
 def damaged(file: Path, why: str) -> FileFormatError:

@@ -46,33 +46,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractCont
 @pytest.fixture
 def left_alone() -> Callable[..., AbstractContextManager[None]]:
     """Return a context that compares global state, and that of modules, before and after, bit for bit."""
-    import random
-
-    import numpy as np
-    import torch
-
-    def state(modules: tuple[Any, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "default type": torch.get_default_dtype(),
-            "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
-            "threads": torch.get_num_threads(),
-            "torch's random state": torch.get_rng_state().tolist(),
-            "NumPy's random state": str(np.random.get_state(legacy=False)),  # noqa: NPY002
-            "Python's random state": random.getstate(),
-        }
-        for i, module in enumerate(modules):
-            found[f"modes {i}"] = [(name, m.training) for name, m in module.named_modules()]
-            found[f"requires_grad {i}"] = [(name, p.requires_grad) for name, p in module.named_parameters()]
-            found[f"gradients {i}"] = [name for name, p in module.named_parameters() if p.grad is not None]
-            found[f"values {i}"] = {k: v.clone().numpy().tobytes() for k, v in module.state_dict().items()}
-        return found
-
-    @contextmanager
-    def compared(*modules: Any) -> Iterator[None]:
-        before = state(modules)
-        yield
-        after = state(modules)
-        assert [name for name in before if before[name] != after[name]] == []
+    from tests.global_state import compared
 
     return compared
 

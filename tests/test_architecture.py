@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the bottom up; a module may import from its own row and from the rows above it in this list.
 LAYERS = [
-    {"errors"},
+    {"errors", "interrupts"},
     {"registry", "seeding", "arrays", "progress", "digests"},
     {"storage", "folders", "locks", "npz", "validation", "targets"},
     {"config", "datasets"},

@@ -1,87 +1,45 @@
-"""One explainer, or several, called from many threads: the answers of one thread, and a model as it was."""
+"""One explainer, or several, called from many threads: the answers of one thread, and a model as it was.
 
-import sys
-import threading
+More combinations of calls are in :mod:`tests.campaigns.threads`.
+"""
+
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import sparcets as sp
+from sparcets.evaluation.families import FamilyJudge
 from sparcets.explainers import EXPLAINERS
 from sparcets.testing.data import make_series
+from tests.campaigns.material import quick
+from tests.campaigns.threads import Net, in_threads, same
 
-N_THREADS = 8
-X, Y = make_series(60, seed=0)
-QUERIES = make_series(6, seed=1)[0]
-
-
-class Net(nn.Module):
-    """Its answers show whether it was in evaluation mode: batch normalisation, dropout and a lag."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm, self.drop, self.out = nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 3)
-        self.norm.running_var.fill_(0.5)
-        with torch.no_grad():
-            self.out.weight.copy_(8 * torch.eye(3, 4))
-            self.out.bias.zero_()
-
-    def forward(self, x):
-        h = self.norm(x.mean(1))
-        threading.Event().wait(1e-4)  # lets other threads run in the middle of a pass
-        return self.out(self.drop(h))
-
-
-def tiny(method, classifier):
-    kind = EXPLAINERS.load(method)
-    return kind(classifier, kind.config_class.tiny())
+X, Y = make_series(36, n_steps=10, seed=0)
+QUERIES = make_series(6, n_steps=10, seed=1)[0]
 
 
 @cache
 def fitted(method):
     """Return a module, and an explainer that was fitted for it."""
     module = Net()
-    return module, tiny(method, sp.wrap(module, n_classes=3)).fit(X, Y)
+    return module, quick(method, sp.wrap(module, n_classes=3)).fit(X, Y)
 
 
-def in_threads(call, arguments, n=N_THREADS):
-    """Return the results of calls in threads that begin together and switch often."""
-    together = threading.Barrier(n)
-
-    def begin(argument):
-        together.wait(30)
-        return call(argument)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    try:
-        with ThreadPoolExecutor(n) as pool:
-            return list(pool.map(begin, arguments))
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def same(a, b):
-    names = ("counterfactual", "status", "proba_before", "proba_after")
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+def arrays(e):
+    return [getattr(e, name) for name in ("counterfactual", "status", "proba_before", "proba_after")]
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_predictions_in_threads_are_those_of_one(training, left_alone):
     module = Net().train(training)
     classifier = sp.wrap(module, n_classes=3)
-    expected = [classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]) for i in range(N_THREADS)]
-
-    def predict(i):
-        return [classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]) for _ in range(20)]
-
+    expected = [classifier.predict_proba(QUERIES[i : i + 1]) for i in range(6)]
     with left_alone(module):
-        found = in_threads(predict, range(N_THREADS))
-    assert all(np.array_equal(one, expected[i]) for i, several in enumerate(found) for one in several)
+        found = in_threads(lambda i: classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]), range(160))
+    assert all(np.array_equal(one, expected[i % 6]) for i, one in enumerate(found))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -90,13 +48,29 @@ def test_one_explainer_in_threads_gives_the_answers_of_one(method, training, lef
     module, explainer = fitted(method)
     module.train(training)
     expected = [explainer.explain(QUERIES[k : k + 2]) for k in range(3)]
-    calls = 1 if method == "sparcets" else 3
     with left_alone(module):
-        found = in_threads(lambda i: [explainer.explain(QUERIES[i % 3 : i % 3 + 2]) for _ in range(calls)], range(8))
-    for i, several in enumerate(found):
-        assert all(same(one, expected[i % 3]) for one in several)
-    for one in found[0]:
-        assert np.array_equal(one.valid, explainer.classifier.predict(one.counterfactual) == one.target)
+        found = in_threads(lambda i: explainer.explain(QUERIES[i % 3 : i % 3 + 2]), range(8 if method == "ics" else 16))
+    assert all(same(arrays(one), arrays(expected[i % 3])) for i, one in enumerate(found))
+    assert np.array_equal(found[0].valid, explainer.classifier.predict(found[0].counterfactual) == found[0].target)
+
+
+def test_evaluate_in_threads_gives_the_scores_of_one(left_alone):
+    module, explainer = fitted("nearest")
+    module.train()
+    rows = np.arange(36)
+    data = sp.Dataset.from_rows(X, Y, train=rows, test=rows[:9])
+    e = explainer.explain(data.X_test, target=1)
+
+    def evaluate(_):
+        judges = {"statistics": FamilyJudge("statistics").fit(data), "same": explainer.classifier}
+        return sp.evaluate(e, data, classifier=explainer.classifier, judges=judges, progress=False)
+
+    expected = evaluate(0)
+    with left_alone(module):
+        found = in_threads(evaluate, range(4), n=4)
+    for scores in found:
+        assert scores.per_query.equals(expected.per_query) and repr(scores.summary) == repr(expected.summary)
+        assert (scores.judges, scores.notes) == (expected.judges, expected.notes)
 
 
 @pytest.mark.parametrize("method", ["sparce", "sparcets"])
@@ -104,17 +78,17 @@ def test_fits_in_threads_give_the_result_of_one_after_the_other(method, left_alo
     module, expected = fitted(method)
     module.train()
     with left_alone(module):
-        found = in_threads(lambda _: tiny(method, expected.classifier).fit(X, Y), range(2), n=2)
+        found = in_threads(lambda _: quick(method, expected.classifier).fit(X, Y)._state(), range(2), n=2)
     before = expected._state()
-    for one in found:
-        after = one._state()
+    for after in found:
         assert before.keys() == after.keys()
         assert [name for name in before if not np.array_equal(before[name], after[name])] == []
 
 
 def test_classifiers_trained_in_threads_are_those_of_one(left_alone):
     def fit(seed):
-        return sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny().override(f"seed={seed}")).fit(X, Y).weights()
+        config = sp.ClassifierConfig.tiny().override(f"seed={seed}", "epochs=4")
+        return sp.TorchClassifier("fcn", config).fit(X, Y).weights()
 
     expected = [fit(seed) for seed in range(4)]
     with left_alone():

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.training.threads import number_of_threads
 from sparcets.validation import check_lengths, check_series
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
@@ -190,6 +191,7 @@ class DifferentiableClassifier(Classifier):
 
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        number_of_threads()  # a new thread may have taken over the number of a block in another one
         # A copy: the model may write into it, and the array may be read-only or have negative strides.
         x = torch.from_numpy(np.array(X, order="C")).to(self.device)
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)

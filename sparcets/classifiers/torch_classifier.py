@@ -24,8 +24,10 @@ from sparcets.digests import digest_of_arrays, digest_of_json
 from sparcets.errors import ConfigError, DataError, FileFormatError, NotFittedError
 from sparcets.folders import SavedModel
 from sparcets.networks import ARCHITECTURES
+from sparcets.networks.sizes import check_sizes
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
+from sparcets.storage import MALFORMED
 from sparcets.training.callbacks import (
     EarlyStopping,
     History,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 WITHOUT_DIGESTS = 1  # an earlier format, which is still read
 FILES = SavedModel(header="classifier.json", arrays="weights.safetensors", what="classifier")
+DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 
 
 class TorchClassifier(DifferentiableClassifier):
@@ -185,7 +188,7 @@ class TorchClassifier(DifferentiableClassifier):
                 f"Lower lr (now {config.lr:g})."
             )
         best.restore()
-        network.eval()
+        _freeze(network)
         network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         self.history_ = history.values
 
@@ -256,18 +259,29 @@ class TorchClassifier(DifferentiableClassifier):
     def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
         """Return the classifier of a :meth:`header` with its weights."""
         config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
         classifier = cls(header["architecture"], config)
         names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
         classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
         network = classifier._fitted()
         network.load_state_dict(dict(weights))
-        network.eval()
+        _freeze(network)
         classifier.history_ = history_from_plain(header["history"])
         return classifier
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
         FILES.save(Path(folder), self.header(), safetensors.torch.save(self.weights()))
+
+
+def _freeze(network: nn.Module) -> None:
+    """Prepare a network for predictions; its weights never need gradients again.
+
+    Some layers of PyTorch, such as GRU, compute other last bits for weights that need none. If the weights were frozen
+    during each call only, the bits would depend on what other threads do at the same time.
+    """
+    network.eval()
+    network.requires_grad_(False)
 
 
 def _validation_split(y: IntArray | FloatArray, config: ClassifierConfig) -> tuple[IntArray, IntArray]:
@@ -295,7 +309,7 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
         return TorchClassifier.rebuild(header, read_tensors(content), device=device)
     except FileFormatError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+    except DAMAGE as error:
         raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
 
 

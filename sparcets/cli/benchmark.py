@@ -77,7 +77,6 @@ def run(
     Runs that failed, and runs on a file that has changed since, are computed again.
     """
     from sparcets.experiments.benchmark.plan import Plan, check_plan
-    from sparcets.storage import read_json
 
     if plan is None:
         if not dataset:
@@ -101,7 +100,7 @@ def run(
         others = _given(context, but=("out", "plan", "workers", "device", "json"))
         if others:
             raise ConfigError(f"--plan cannot be combined with {', '.join(others)}.")
-        chosen = Plan.from_dict(read_json(plan, "a plan file"))
+        chosen = Plan.load(plan)
     check_plan(chosen)  # else a mistyped name would be an error of every cell
 
     from sparcets.experiments.benchmark.runner import run_plan

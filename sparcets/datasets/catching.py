@@ -8,6 +8,7 @@ with ``(simulated)`` in its name.
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from sparcets.datasets.catching_simulator import (
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import DataNotFoundError, FileFormatError, LabelError, ShapeError
 from sparcets.seeding import generator
+from sparcets.storage import naming
 from sparcets.validation import check_series
 
 COUNTS = (522, 789, 664)  # trials per class in the paper
@@ -60,7 +62,11 @@ def load_catching(*, path: str | os.PathLike[str] | None = None, test_size: floa
     >>> ds.feature_names[:2], int(ds.mutable.sum()), ds.subjects_test.shape
     (('Head_x', 'Head_y'), 18, (395,))
     """
-    return _simulated(test_size, seed) if path is None else _recorded(Path(path).expanduser())
+    if path is None:
+        return _simulated(test_size, seed)
+    folder = Path(path).expanduser()
+    with naming(folder):
+        return _recorded(folder)
 
 
 def _simulated(test_size: float, seed: int) -> Dataset:
@@ -146,7 +152,8 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
             "both or neither, X_val.npy and y_val.npy."
         )
     try:
-        with file.open("rb") as handle:
+        with file.open("rb") as handle, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of NumPy's, about headers in the form of Python 2 or with odd letters
             array = np.load(handle, allow_pickle=False)
     except Exception as error:  # damaged files raise various errors, among them ValueError, TokenError and MemoryError
         raise FileFormatError(
@@ -155,4 +162,6 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
         ) from error
     if not isinstance(array, np.ndarray):
         raise FileFormatError(f"{file} is an archive of arrays, expected a single one. Save it again with numpy.save.")
+    if array.dtype.kind not in "fiub":
+        raise FileFormatError(f"{file} holds {array.dtype}, expected numbers. Save it again with numpy.save.")
     return array

@@ -54,17 +54,9 @@ import numpy as np
 from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.precision import LARGEST, as_written
-from sparcets.errors import (
-    ConfigError,
-    DataError,
-    DataNotFoundError,
-    FileFormatError,
-    NonFiniteError,
-    ShapeError,
-    UnknownNameError,
-)
+from sparcets.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError
 from sparcets.registry import did_you_mean, require_extra
-from sparcets.storage import atomic_path
+from sparcets.storage import atomic_path, naming
 from sparcets.validation import check_series
 
 if TYPE_CHECKING:
@@ -121,11 +113,10 @@ def load_file(
     if columns and suffix not in TABLES:
         raise ConfigError(f"{', '.join(columns)}: names of columns are for {' and '.join(TABLES)} files, got {file}.")
     try:
-        if suffix in TABLES:
-            return _load_table(file, columns, test_size=test_size, seed=seed)
-        return (_load_npz if suffix == ".npz" else _load_ts)(file, test_size=test_size, seed=seed)
-    except (DataError, UnknownNameError) as error:  # raised where the file name is not known: add it
-        raise type(error)(f"{file}: {error}") from error
+        with naming(file):
+            if suffix in TABLES:
+                return _load_table(file, columns, test_size=test_size, seed=seed)
+            return (_load_npz if suffix == ".npz" else _load_ts)(file, test_size=test_size, seed=seed)
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
 

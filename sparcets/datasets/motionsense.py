@@ -29,6 +29,7 @@ from sparcets.datasets.folder import data_folder
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import ConfigError, DataNotFoundError, FileFormatError
 from sparcets.registry import unknown_name
+from sparcets.storage import naming
 
 ARCHIVE = "A_DeviceMotion_data.zip"
 FOLDER = "A_DeviceMotion_data"
@@ -123,25 +124,26 @@ def load_motionsense(
 
     y = np.array(labels, dtype=np.int64)
     people = np.array(subjects, dtype=np.int64)
-    if split == "random":
-        train, test = stratified_split(y, test_size=test_size, seed=seed)
-    else:
-        train, test = grouped_split(people, test_size=test_size, seed=seed)
-    return Dataset.from_rows(
-        np.concatenate(series),
-        y,
-        train=train,
-        test=test,
-        feature_names=FEATURES,
-        class_names=codes,
-        units=UNITS,
-        sampling_rate=50.0,
-        subjects=people,
-        name="motionsense",
-        description=f"Phone in the trouser pocket, windows of 2 s from {n_recordings} recordings of "
-        f"{len(np.unique(people))} people (MotionSense)",
-        split=split,
-    )
+    with naming(source):
+        if split == "random":
+            train, test = stratified_split(y, test_size=test_size, seed=seed)
+        else:
+            train, test = grouped_split(people, test_size=test_size, seed=seed)
+        return Dataset.from_rows(
+            np.concatenate(series),
+            y,
+            train=train,
+            test=test,
+            feature_names=FEATURES,
+            class_names=codes,
+            units=UNITS,
+            sampling_rate=50.0,
+            subjects=people,
+            name="motionsense",
+            description=f"Phone in the trouser pocket, windows of 2 s from {n_recordings} recordings of "
+            f"{len(np.unique(people))} people (MotionSense)",
+            split=split,
+        )
 
 
 def cut_windows(rows: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.folder import data_folder
 from sparcets.errors import DataNotFoundError, FileFormatError
 from sparcets.npz import UNREADABLE
+from sparcets.storage import naming
 from sparcets.validation import check_series
 
 FILE = "UI-PRMD_arm_T100.npz"
@@ -70,18 +71,19 @@ def load_ui_prmd(*, path: str | os.PathLike[str] | None = None, test_size: float
             f"{file} names the features {', '.join(names[:3])}, … ({len(names)} in all); expected "
             f"{', '.join(FEATURES)}, in this order."
         )
-    return Dataset.from_arrays(
-        check_series(arrays["X"], name=f"X in {file}"),
-        arrays["y"],
-        subjects=arrays["subject"],
-        test_size=test_size,
-        seed=seed,
-        class_names=CLASSES,
-        feature_names=FEATURES,
-        units="mm",
-        name="ui_prmd",
-        description="Arm positions relative to the clavicle in four exercises, done correctly or not (UI-PRMD)",
-    )
+    with naming(file):
+        return Dataset.from_arrays(
+            check_series(arrays["X"], name=f"X in {file}"),
+            arrays["y"],
+            subjects=arrays["subject"],
+            test_size=test_size,
+            seed=seed,
+            class_names=CLASSES,
+            feature_names=FEATURES,
+            units="mm",
+            name="ui_prmd",
+            description="Arm positions relative to the clavicle in four exercises, done correctly or not (UI-PRMD)",
+        )
 
 
 def _find(root: Path) -> Path:

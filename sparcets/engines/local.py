@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
@@ -115,7 +116,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, child_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
-        with _environment(dict.fromkeys(_THREADS, str(threads))):  # read by the libraries on import
+        resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
+        with _interrupts_blocked(), _environment(dict.fromkeys(_THREADS, str(threads))):  # read on import
             self.process.start()
         child_end.close()  # so that recv raises EOFError when the process dies
         self.ready = self.busy = False
@@ -172,7 +174,8 @@ class _Worker:
 
 def _serve(connection: Connection[Any, Any]) -> None:
     """Main loop of a worker process."""
-    # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers.
+    # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers. Until here, a worker
+    # was started with the signal blocked.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
@@ -207,6 +210,30 @@ def _exit_cause(code: int | None) -> str:
         name = signal.Signals(-code).name
         return f"the worker process was killed ({name}); if the machine ran out of memory, use fewer workers."
     return f"the worker process ended with exit code {code}."
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay Ctrl-C to the end of a block; the processes that it starts never see it.
+
+    Interrupted while it starts, a process would be unknown to its parent, or show a traceback of its own.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if handler is None or not in_main_thread or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    delayed: list[int] = []
+    # Blocking is inherited by the new process; but the signal may still reach another thread, which wakes the main one.
+    signal.signal(signal.SIGINT, lambda number, _: delayed.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if delayed:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -24,6 +23,8 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.registry import require_extra, unknown_name
 from sparcets.seeding import RANDOM_STATE_LOCK, spawn
 from sparcets.training.device import single_precision
+from sparcets.training.threads import number_of_threads
+from sparcets.warning_filters import filters_kept
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -156,8 +157,7 @@ def summary_statistics(X: FloatArray) -> FloatArray:
     >>> summary_statistics(np.array([[[0.0], [1.0], [0.0], [1.0]]])).tolist()
     [[0.5, 0.5, 0.0, 1.0, 0.0, 0.5, 1.0, 1.0, -0.75]]
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, for the mean of no values and for 0 / 0
+    with filters_kept(ignore=RuntimeWarning):  # NumPy's, for the mean of no values and for 0 / 0
         mean, std = np.nanmean(X, 1), np.nanstd(X, 1)  # (batch, features)
         centred = X - mean[:, None]
         lagged = np.nansum(centred[:, 1:] * centred[:, :-1], 1)
@@ -209,12 +209,11 @@ def left_as_found() -> Iterator[None]:
     One block runs at a time, since all of this is global.
     """
     with RANDOM_STATE_LOCK:
-        n_torch, state = torch.get_num_threads(), np.random.get_state()  # noqa: NPY002
+        n_torch, state = number_of_threads(), np.random.get_state()  # noqa: NPY002
         numba = sys.modules.get("numba")
         n_numba = None if numba is None else numba.get_num_threads()
         try:
-            with warnings.catch_warnings(), single_precision():
-                warnings.simplefilter("ignore")
+            with filters_kept(ignore=Warning), single_precision():
                 yield
         finally:
             if numba is not None:

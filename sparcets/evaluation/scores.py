@@ -146,6 +146,8 @@ class Scores:
                 name: values if name in LABELS else np.array(values, dtype=np.float64)
                 for name, values in data["per_query"].items()
             }
+            if not all(isinstance(s["n"], int) for s in data["summary"].values()):
+                raise FileFormatError(f"{path} is damaged: a number of answers is no whole number. Evaluate again.")
             return cls(
                 per_query=pd.DataFrame(columns),
                 summary={name: {key: _number(s[key]) for key in SUMMARY} for name, s in data["summary"].items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.errors import DataError, ShapeError
 from sparcets.seeding import generator
+from sparcets.warning_filters import filters_kept
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,8 +184,7 @@ def wilcoxon(difference: FloatArray) -> float:
     unequal = difference[difference != 0]
     if not len(unequal):
         return 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about few pairs; n is reported with p
+    with filters_kept(ignore=Warning):  # about few pairs; n is reported with p
         return float(signed_ranks(unequal).pvalue)
 
 

@@ -27,6 +27,7 @@ from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
+from sparcets.networks.sizes import check_sizes
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, EarlyStopping, History, TensorBoard, TrainingFailure
 from sparcets.training.device import resolve_device, seeded, single_precision
@@ -256,6 +257,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         # A placeholder: load_state_dict sets the range of the data.
         nothing = torch.zeros(info.n_features, dtype=torch.float32)
         silent = state.pop("silent")
+        size = self.config.generator
+        check_sizes(size.hidden, size.layers, [array.shape for array in state.values()])
         mutable, conditional = state["mutable"].tolist(), self._own_target(info) is None
         generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})

@@ -17,6 +17,7 @@ from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import SavedModel
+from sparcets.storage import MALFORMED, naming
 from sparcets.training.callbacks import history_from_plain, history_to_plain
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 FORMAT = 6  # raised whenever the layout of the folder changes
 WITHOUT_DIGESTS = 5  # an earlier format, which is still read
 FILES = SavedModel(header="explainer.json", arrays="arrays.safetensors", what="explainer")
-DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError)
+DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 
 
 def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
@@ -73,7 +74,8 @@ def load_as(
         raise
     except DAMAGE as error:
         raise _damaged(path, error) from error
-    kind = EXPLAINERS.load(method) if kind is None else kind  # an unknown method raises its own error
+    with naming(path):
+        kind = EXPLAINERS.load(method) if kind is None else kind  # an unknown method raises its own error
     try:
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
@@ -82,12 +84,14 @@ def load_as(
         explainer.history_ = history_from_plain(header["history"])
     except DAMAGE as error:
         raise _damaged(path, error) from error
-    explainer._check_classifier()
+    with naming(path):
+        explainer._check_classifier()
     classifier.check_compatible(info, str(path))
     _check_digest(header.get("classifier"), classifier, path)
     try:
-        explainer._restore(state, info)
-        explainer._set_fitted(info, constraints, explainer._own_target(info))
+        with naming(path):
+            explainer._restore(state, info)
+            explainer._set_fitted(info, constraints, explainer._own_target(info))
     except SparcetsError:
         raise  # a missing device, for example, is not damage
     except DAMAGE as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import warnings
 from inspect import signature
 from typing import Any
 
@@ -26,6 +25,7 @@ from sparcets.explainers.sparcets.operating_point import OperatingPoint, best_po
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.registry import require_extra
 from sparcets.storage import atomic_path
+from sparcets.warning_filters import filters_kept
 
 OPSET = 17
 BATCHES = (1, 5)  # sizes of the batches that the written file is compared on
@@ -132,8 +132,8 @@ def _to_onnx(module: _Counterfactual, info: SeriesInfo) -> bytes:
     made = io.BytesIO()
     # The exporter that keeps an LSTM as one node; before torch 2.5 it was the only one.
     older: dict[str, Any] = {"dynamo": False} if "dynamo" in signature(torch.onnx.export).parameters else {}
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # it recommends another exporter, which takes ten times as long
+    # The warnings recommend another exporter, which takes ten times as long.
+    with filters_kept(ignore=Warning), torch.no_grad():
         torch.onnx.export(
             module,
             tuple(given.values()),

@@ -16,6 +16,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_ma
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
+from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.reached import is_reached
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from sparcets.narrate.quality import Scored
 
 SCHEMA = 1  # incremented whenever the file layout changes
-STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
 NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
@@ -340,14 +340,17 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
                 )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
         if "arrays" in check_digest(header):
-            check_arrays(header["arrays"], arrays)
+            check_digests(header["arrays"], arrays)
         else:
             warn_unverified(file)
+        check_header(header)
+        info = SeriesInfo.from_dict(header["info"])
+        check_layout(arrays, info)
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         rest["confidence"] = header.get("confidence")  # not in files of earlier versions
         rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
-        return Explanation(info=SeriesInfo.from_dict(header["info"]), evidence=evidence, **rest)
+        return Explanation(info=info, evidence=evidence, **rest)
     except FileFormatError:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
@@ -355,13 +358,6 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
             f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}. Restore it from a copy, "
             "or explain again."
         ) from error
-
-
-def check_arrays(digests: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
-    """Raise ValueError if arrays of an explanation file are not those that its header names by digest."""
-    other = [name for name, array in arrays.items() if digests.get(name) != digest_of_array(array)]
-    if other or set(digests) - set(arrays):
-        raise ValueError(f"{', '.join(other) or 'an array'} does not match the sha256 in the header")
 
 
 def join(parts: list[Explanation]) -> Explanation:

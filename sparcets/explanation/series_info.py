@@ -103,15 +103,29 @@ class SeriesInfo:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
-        """Build from :meth:`to_dict`'s output."""
-        return cls(
+        """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
+        info = cls(
             feature_names=tuple(data["feature_names"]),
             class_names=tuple(data["class_names"]),
             units=None if data["units"] is None else tuple(data["units"]),
             sampling_rate=data["sampling_rate"],
-            mutable=np.asarray(data["mutable"], dtype=bool),
+            mutable=np.asarray(data["mutable"]),
             n_steps=int(data["n_steps"]),
             scaler=Scaler.from_dict(data["scaler"]),
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
         )
+        F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
+        numbers = (info.scaler.center, info.scaler.scale, info.span)
+        checks = {
+            "names": F > 0 and info.n_classes > 0 and all(isinstance(name, str) for name in names),
+            "units": info.units is None or (len(info.units) == F and all(isinstance(u, str) for u in info.units)),
+            "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
+            "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,
+            "n_steps": info.n_steps >= 1,
+            "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
+        }
+        wrong = [name for name, fine in checks.items() if not fine]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)} of the series cannot be those of {F} features")
+        return info

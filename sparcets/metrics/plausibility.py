@@ -13,6 +13,7 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
 from sparcets.explanation.result import Explanation
 from sparcets.seeding import generator, random_state_kept, spawn
+from sparcets.warning_filters import filters_kept
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
 NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
@@ -90,9 +91,10 @@ class Plausibility:
             rows = np.flatnonzero(e.target == target)
             for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)):
                 flat = self._flat(e.counterfactual[part], None if e.lengths is None else e.lengths[part])
-                for name, score in scores.items():
-                    if reference[name] > 0:
-                        ratios[name][part] = score(flat) / reference[name]
+                with filters_kept():
+                    found = {name: score(flat) for name, score in scores.items() if reference[name] > 0}
+                for name, values in found.items():
+                    ratios[name][part] = values / reference[name]
         return ratios
 
     def _fit(self, label: int) -> tuple[_Scores, dict[str, float]] | None:
@@ -103,7 +105,8 @@ class Plausibility:
         if len(train) <= NEIGHBOURS or not len(test):
             return None
         scores = _fit_scores(train, spawn(self.seed, f"isolation forest/{label}"))
-        return scores, {name: float(score(test).mean()) for name, score in scores.items()}
+        with filters_kept():
+            return scores, {name: float(score(test).mean()) for name, score in scores.items()}
 
     def _real(self, label: int, part: str) -> FloatArray:
         """Return at most ``at_most`` real series of a class, flattened."""
@@ -130,7 +133,8 @@ def _fit_scores(real: FloatArray, seed: int) -> _Scores:
         from sklearn.svm import OneClassSVM
 
     lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
-    forest = IsolationForest(random_state=seed).fit(real)
+    with filters_kept():
+        forest = IsolationForest(random_state=seed).fit(real)
     svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
     svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
     svm.fit(real)

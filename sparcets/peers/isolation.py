@@ -8,7 +8,6 @@ import random
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 
 from sparcets.seeding import RANDOM_STATE_LOCK
 from sparcets.training.device import seeded
+from sparcets.warning_filters import filters_kept
 
 REPEAT = 1.0  # seconds after which the alarm is raised again, if the function caught the first one
 
@@ -74,16 +74,15 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
     Output streams and warnings are global, so the output of other threads is suppressed too.
     """
     with (
+        RANDOM_STATE_LOCK,  # first: of two blocks at once, the last to end would restore what the other had set
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-        RANDOM_STATE_LOCK,
+        filters_kept(ignore=Warning),
         _random_state_restored(),
         seeded(seed, device),
         torch.enable_grad(),
         _in1d(),
     ):
-        warnings.simplefilter("ignore")
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - the peers draw from the global generator
         yield

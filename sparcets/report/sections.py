@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from sparcets import __version__
-from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.explanation.layout import STATUSES
+from sparcets.explanation.result import Explanation
 from sparcets.narrate.method import method_name
 from sparcets.narrate.quality import Scored, quality_findings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -79,7 +80,7 @@ async def receive(
                     raise too_large(limits.upload_bytes)
                 opened.write(chunk)
         dataset = await run(lambda: parse(file, limits, seed))
-        record = dataset_record(dataset, folder.name[1:], source=name, uploaded=True, seed=seed)
+        record = dataset_record(dataset, folder.name, source=name, uploaded=True, seed=seed)
         write_record(folder, record)
     return record, dataset
 
@@ -107,10 +108,10 @@ def parse(file: Path, limits: Limits, seed: int) -> Dataset:
     """Load an uploaded file; error messages give its name without the folder."""
     from sparcets.datasets.files import load_file
 
-    if zipfile.is_zipfile(file):  # a small archive may unpack to a huge one
-        with zipfile.ZipFile(file) as packed:
-            if sum(member.file_size for member in packed.infolist()) > limits.unpacked_bytes:
-                raise too_large(limits.unpacked_bytes)
+    # A small archive may unpack to a huge one; about a damaged one, load_file raises.
+    with suppress(zipfile.BadZipFile, NotImplementedError), zipfile.ZipFile(file) as packed:
+        if sum(member.file_size for member in packed.infolist()) > limits.unpacked_bytes:
+            raise too_large(limits.unpacked_bytes)
     try:
         return load_file(file, seed=seed)
     except SparcetsError as error:

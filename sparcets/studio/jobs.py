@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -148,6 +149,9 @@ class Jobs:
             entry.job.result, entry.job.stage, entry.job.note = entry.job.id, "", ""
 
     def _work(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            # Inherited by the processes that this thread starts: Ctrl-C is for the studio, which ends them.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         while (name := self._queue.get()) is not None:
             with self._lock:
                 entry = self._entries.get(name)

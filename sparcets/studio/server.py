@@ -104,7 +104,7 @@ def serve(
         if token is not None:
             say(f"token: {token}")
         say("Stop it with Ctrl-C.")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
         if open_page and not api_only:
             webbrowser.open(page)
         server.run(sockets=[opened])

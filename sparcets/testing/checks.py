@@ -27,7 +27,8 @@ from sparcets.errors import CapabilityError, NotFittedError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load_as
-from sparcets.explanation.result import STATUSES, Explanation, load_explanation
+from sparcets.explanation.layout import STATUSES
+from sparcets.explanation.result import Explanation, load_explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 

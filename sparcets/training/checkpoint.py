@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from sparcets.digests import add_digest, check_digest, digest_of_arrays
 from sparcets.errors import FileFormatError
 from sparcets.folders import warn_unverified
-from sparcets.storage import atomic_path
+from sparcets.storage import MALFORMED, atomic_path
 from sparcets.training.callbacks import Callback, History
 
 FILE = "checkpoint.safetensors"
-DAMAGE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, safetensors.SafetensorError)
+DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, OSError, safetensors.SafetensorError)
 
 
 class Checkpoint(Callback):

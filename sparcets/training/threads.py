@@ -44,10 +44,10 @@ def threads_for(n_entries: int) -> Iterator[None]:
     True
     """
     if n_entries >= SMALL:
-        _own_number()
+        number_of_threads()
         yield
         return
-    with one_thread():
+    with _on_one_thread():
         yield
 
 
@@ -64,7 +64,7 @@ def one_thread_each(n_workers: int) -> Iterator[Executor]:
     ...     print(torch.get_num_threads(), part.result())
     1 1
     """
-    with one_thread(), ThreadPoolExecutor(n_workers, initializer=_use_one_thread) as workers:
+    with _on_one_thread(), ThreadPoolExecutor(n_workers, initializer=_use_one_thread) as workers:
         yield workers
 
 
@@ -74,10 +74,9 @@ def _use_one_thread() -> None:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Run a block on one thread; afterwards the number of threads is as it was."""
+def _on_one_thread() -> Iterator[None]:
     global _usual
-    number, block = _own_number(), object()
+    number, block = number_of_threads(), object()
     if number == 1:  # also within another such block
         yield
         return
@@ -94,7 +93,7 @@ def one_thread() -> Iterator[None]:
             _open.discard(block)
 
 
-def _own_number() -> int:
+def number_of_threads() -> int:
     """Return the number of threads of this thread; corrected if it was taken over from a block of another one."""
     with _lock:
         number = torch.get_num_threads()

@@ -6,6 +6,7 @@ import torch
 
 import sparcets as sp
 from sparcets.classifiers import torch_classifier
+from sparcets.classifiers.base import frozen
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import (
     CapabilityError,
@@ -207,6 +208,22 @@ def test_series_of_unequal_length_are_learnt_and_padding_never_matters(architect
     series[np.arange(29)[None] >= lengths[:, None]] = -1e6
     again = fit(architecture, series, labels, lengths=lengths, epochs=15, patience=15)
     np.testing.assert_array_equal(again.predict_proba(new, ends), proba)
+
+
+@pytest.mark.parametrize("architecture", ["bigru", "bilstm"])
+def test_predictions_are_the_same_bits_while_another_thread_has_frozen_the_network(architecture, tmp_path):
+    fitted = sp.TorchClassifier(architecture, config(epochs=2)).fit(X, Y)
+    fitted.save(tmp_path)
+
+    def predict(classifier):
+        return [classifier.predict_proba(NEW[i : i + 1 + i % 3]) for i in range(20)]
+
+    for classifier in (fitted, sp.load_classifier(tmp_path)):
+        alone = predict(classifier)
+        with frozen(classifier._network):
+            assert all(map(np.array_equal, predict(classifier), alone))
+        classifier._network.train()  # then it is frozen by the call itself
+        assert all(map(np.array_equal, predict(classifier), alone))
 
 
 def test_lengths_travel_with_a_dataset():

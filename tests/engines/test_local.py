@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def gone(pid: int) -> bool:
         return True
 
 
-def wait_until(condition, seconds: float = 20) -> None:
+def wait_until(condition, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timeout"
@@ -105,7 +106,7 @@ def test_closing_the_iterator_ends_the_workers() -> None:
     assert isinstance(pid, int) and not gone(pid)
     started = time.monotonic()
     results.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     wait_until(lambda: gone(pid))
 
 
@@ -123,6 +124,35 @@ def test_workers_exit_when_their_parent_is_killed() -> None:
     parent.wait()
     parent.stdout.close()
     wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals are POSIX")
+def test_workers_do_not_see_an_interrupt_while_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = SpawnProcess.start
+
+    def start_and_interrupt(self: SpawnProcess) -> None:
+        start(self)
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGINT)  # as a terminal does it
+
+    monkeypatch.setattr(SpawnProcess, "start", start_and_interrupt)
+    assert sorted(map_unordered(math.sqrt, [4, 9], workers=2)) == [(4, 2.0), (9, 3.0)]
+
+
+def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = SpawnProcess.start, []
+
+    def interrupted(self: SpawnProcess) -> None:
+        signal.raise_signal(signal.SIGINT)
+        start(self)
+        started.append(self)
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(map_unordered(eval, [PID, "__import__('time').sleep(100)"], workers=2))
+    assert len(started) == 1  # the interrupt had to wait for the worker, so that nothing is half started
+    wait_until(lambda: not started[0].is_alive())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_script_without_main_guard(tmp_path: Path) -> None:

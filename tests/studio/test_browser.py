@@ -43,7 +43,7 @@ def studio(shared: Sample) -> Iterator[str]:
     assert found
     yield found[0].rstrip("/")
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(120)
     process.stderr.close()
 
 
@@ -401,5 +401,5 @@ def test_the_page_requests_the_token(browser: Any, shared: Sample) -> None:
     assert "token" not in visit.page.url and visit.errors == []
     visit.context.close()
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(120)
     process.stderr.close()

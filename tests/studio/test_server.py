@@ -36,14 +36,15 @@ def running(*options: str) -> Iterator[dict[str, str]]:
         yield message
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        code, rest = process.wait(120), process.stderr.read()
         process.stderr.close()
+    assert (code, rest) == (130, "sparcets: stopped\n")
 
 
 def get(url: str, token: str | None = None) -> tuple[int, bytes]:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as response:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=120) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:
         with error:

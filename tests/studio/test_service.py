@@ -25,7 +25,7 @@ def test_the_time_limit(tmp_path: Path) -> None:
 
     async def run() -> None:
         with pytest.raises(ApiError, match=r"longer than 0\.05 s") as raised:
-            await service.run(lambda: released.wait(10))
+            await service.run(lambda: released.wait(120))
         assert raised.value.status_code == 408 and raised.value.code == "too_slow"
         released.set()
 
@@ -37,7 +37,7 @@ def test_the_queue_is_limited(tmp_path: Path) -> None:
     service, released = make_service(tmp_path, queued_requests=2), threading.Event()
 
     async def run() -> None:
-        queued = [asyncio.create_task(service.run(lambda: released.wait(10))) for _ in range(2)]
+        queued = [asyncio.create_task(service.run(lambda: released.wait(120))) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(ApiError) as raised:
             await service.run(lambda: True)
@@ -54,7 +54,7 @@ def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> Non
     service, released, calls = make_service(tmp_path, seconds=0.2), threading.Event(), []
 
     async def run() -> None:
-        first = asyncio.create_task(service.run(lambda: released.wait(10)))
+        first = asyncio.create_task(service.run(lambda: released.wait(120)))
         second = asyncio.create_task(service.run(lambda: calls.append("second")))
         errors = await asyncio.gather(first, second, return_exceptions=True)
         assert all(isinstance(error, ApiError) for error in errors)

@@ -41,7 +41,7 @@ def test_the_worker_exits_when_stdin_is_closed(sample: Sample) -> None:
     assert process.stdout is not None and process.stdin is not None
     assert json.loads(process.stdout.readline())["stage"] == "training bilstm"
     process.stdin.close()
-    assert process.wait(20) == 1
+    assert process.wait(120) == 1
     process.stdout.close()
     assert not (sample.folder / "classifiers" / "new").exists()
 

@@ -64,3 +64,14 @@ def test_a_workspace_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="--workspace"):
         Workspace(tmp_path / "file")
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    left = tmp_path / "datasets" / ".left-a1"
+    (left / "left-a1").mkdir(parents=True)
+    with workspace.create("datasets", "one") as one:
+        (one / "file").touch()
+        with workspace.create("datasets", "two"):  # which leaves alone what a living process writes
+            assert not left.exists() and (one / "file").exists()
+    assert sorted(p.name for p in (tmp_path / "datasets").iterdir()) == ["one", "two"]

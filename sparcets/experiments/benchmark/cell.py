@@ -36,7 +36,8 @@ from sparcets.experiments.benchmark.fitted import find_explainer
 from sparcets.experiments.benchmark.plan import Cell, file_digest, registry_of
 from sparcets.experiments.benchmark.stability import measure_stability
 from sparcets.explainers.base import BaseExplainer
-from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.explanation.layout import STATUSES
+from sparcets.explanation.result import Explanation
 from sparcets.locks import locked
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import roc

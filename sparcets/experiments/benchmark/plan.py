@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
@@ -17,6 +18,7 @@ from sparcets.datasets.load import DATASETS, load_dataset
 from sparcets.datasets.uea_names import UEA_NAMES
 from sparcets.errors import ConfigError
 from sparcets.registry import Registry, did_you_mean
+from sparcets.storage import naming, read_json
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -210,6 +212,13 @@ class Plan:
         if not cells:
             raise ConfigError("the plan has no cells.")
         return cls(cells=tuple(Cell.from_dict(cell) for cell in cells))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a JSON file of :meth:`to_dict`'s form."""
+        data = read_json(path, "a plan file")
+        with naming(path):
+            return cls.from_dict(data)
 
 
 def registry_of(method: str) -> Registry:

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.errors import ConfigError, SparcetsError
+from sparcets.errors import ConfigError, FileFormatError, SparcetsError
 from sparcets.experiments.benchmark.memory import memory_of_stream
 from sparcets.experiments.benchmark.speed_setting import Bench, SpeedSizes, series
 from sparcets.experiments.benchmark.speed_training import training
 from sparcets.explainers.sparcets.gpu import generate
 from sparcets.explainers.sparcets.operating_point import best_point
-from sparcets.storage import atomic_path
+from sparcets.storage import atomic_path, reason
 
 Row = dict[str, Any]
 LARGE_CALL = 8192  # queries per call on a GPU
@@ -92,10 +92,21 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     Earlier versions called our own method ``sparce``; the paper's has always been ``sparce, paper``.
     """
     file = Path(path)
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-    return [
-        row if row["part"] == "machine" else row | {"name": _OLD_NAMES.get(row["name"], row["name"])} for row in rows
-    ]
+    if not file.exists():
+        return []
+    try:
+        rows = [json.loads(line) for line in file.read_bytes().decode().splitlines()]
+        return [
+            row if row["part"] == "machine" else row | {"name": _OLD_NAMES.get(row["name"], row["name"])}
+            for row in rows
+        ]
+    except OSError as error:
+        raise FileFormatError(f"{file} cannot be read: {reason(error)}.") from error
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"{file} holds no results of sparcets benchmark speed, or it is damaged: {error!r}. Remove it, or choose "
+            "another file."
+        ) from error
 
 
 def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:

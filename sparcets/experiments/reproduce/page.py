@@ -6,15 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparcets.errors import FileFormatError
 from sparcets.experiments.benchmark.published import DATASETS
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore
 from sparcets.experiments.reproduce.figures import CAPTIONS
 from sparcets.experiments.reproduce.measured import Comparison, Row, Runs, compare
+from sparcets.experiments.reproduce.plans import PARTS
 from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.report.tables import Table
 from sparcets.storage import read_json
 
 RUN = "reproduction.json"  # parts, scale, data sets and time of a reproduction
+_ENTRIES: dict[str, Any] = {
+    "scale": str,
+    "seed": int,
+    "repetitions": int,
+    "seconds": (int, float),
+    "parts": list,
+    **dict.fromkeys(("datasets", "sources", "left_out", "figures_left_out"), dict),
+}
 
 SMALL = """\
 **This is the small scale**: fewer series, narrower generators, a fifth of the epochs, fewer queries. It shows that
@@ -103,8 +113,17 @@ def make_page(run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str
 
 def read_run(folder: Path) -> dict[str, Any]:
     """Return settings and data sets of the reproduction in a folder; earlier versions called the parts ``asked``."""
-    run = read_json(folder / RUN, "a reproduction")
-    return {("parts" if name == "asked" else name): value for name, value in run.items()}
+    stored = read_json(folder / RUN, "a reproduction")
+    entries = stored.items() if isinstance(stored, dict) else ()
+    run = {("parts" if name == "asked" else name): value for name, value in entries}
+    wrong = [name for name, kind in _ENTRIES.items() if not isinstance(run.get(name), kind)]
+    wrong = wrong or [name for name in ("datasets", "left_out", "sources") if not DATASETS.keys() >= run[name].keys()]
+    if wrong or not all(part in PARTS for part in run["parts"]):
+        raise FileFormatError(
+            f"{folder / RUN} is damaged: its entry {(wrong or ['parts'])[0]!r} is missing or wrong. Restore it from a "
+            "copy, or choose another folder."
+        )
+    return run
 
 
 def folder_page(folder: Path, *, root: str = "") -> str:

@@ -24,13 +24,14 @@ from sparcets.config.explainers import ExplainerConfig
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
+from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
-from sparcets.training.threads import one_thread, threads_for
+from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
@@ -179,7 +180,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             return made
 
         def fit_all() -> tuple[list[FamilyClassifier], list[FamilyClassifier]]:
-            with one_thread():
+            with threads_for(x[:FAMILY_BATCH].numel()):
                 members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
                 return members, [fit("judge", one.family) for one in members]
 

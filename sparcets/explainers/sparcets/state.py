@@ -23,6 +23,7 @@ from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.selector import Selector
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.networks.sizes import check_sizes
 from sparcets.training.device import resolve_device
 
 HEADER = "header"
@@ -118,7 +119,9 @@ def _generator(
         return None
     weights = _from_arrays(arrays, "generator")
     mutable = weights["mutable"].nonzero()[:, 0].tolist()
-    generator = build_generator(config, info, mutable, hidden=int(sizes[0]), layers=int(sizes[1]))
+    hidden, layers = int(sizes[0]), int(sizes[1])
+    check_sizes(hidden, layers, [weight.shape for weight in weights.values()])
+    generator = build_generator(config, info, mutable, hidden=hidden, layers=layers)
     generator.load_state_dict(weights)
     return generator.to(device).eval().requires_grad_(False)
 

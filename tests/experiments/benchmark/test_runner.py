@@ -2,12 +2,14 @@
 
 import json
 import logging
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,13 +75,18 @@ def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> 
         [sys.executable, "-m", "sparcets", *command, "--workers", "2"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
-    end = time.monotonic() + 120
+    end = time.monotonic() + 240
     while not ResultStore(folder / RESULTS).rows():
         assert process.poll() is None and time.monotonic() < end, "no row came"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    with suppress(ProcessLookupError):  # raised when the workers have ended too
+        while time.monotonic() < end:
+            os.killpg(process.pid, 0)
+            time.sleep(0.01)
     before = ResultStore(folder / RESULTS).rows()
     assert 1 <= len(before) < len(plan.cells)
     with (folder / RESULTS).open("a") as file:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from sparcets.arrays import IntArray
 from sparcets.seeding import random_state_kept
+from sparcets.warning_filters import filters_kept
 
 WIDTH = 0.2  # of a smooth split, in standard deviations of its input
 MAX_FEATURES = 0.1  # share of the inputs tried at every split
@@ -124,7 +125,7 @@ class Forest(nn.Module):
             from sklearn.ensemble import ExtraTreesClassifier
 
         leaf = 1 if max_depth is None else (5 if len(y) >= FEW_SERIES else 2)
-        grown = ExtraTreesClassifier(
+        forest = ExtraTreesClassifier(
             n_trees,
             criterion="entropy",
             max_features=MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
@@ -135,7 +136,9 @@ class Forest(nn.Module):
             random_state=seed % 2**32,
             # One core is left for the networks, which are trained at the same time.
             n_jobs=max(1, (os.cpu_count() or 2) - 1),
-        ).fit(inputs.cpu().numpy(), y)
+        )
+        with filters_kept():
+            grown = forest.fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])
         value = np.zeros((len(columns["level"]), n_classes), dtype=np.float32)
         value[:, grown.classes_] = columns.pop("value")

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, one_hot
 
-from sparcets.arrays import IntArray
+from sparcets.arrays import FloatArray, IntArray
 
-PENALTIES = [float(p) for p in 10.0 ** np.arange(-4, 2.5, 0.5)]
-TEMPERATURES = [float(t) for t in 10.0 ** np.arange(0, 1.6, 0.1)]  # factors of the logits
+PENALTIES = 10.0 ** np.arange(-4, 2.5, 0.5)
+TEMPERATURES = 10.0 ** np.arange(0, 1.6, 0.1)  # factors of the logits
 
 
 class RidgeHead(nn.Module):
@@ -63,11 +62,8 @@ class RidgeHead(nn.Module):
         """
         shift, spread = inputs.mean(0), inputs.std(0)
         scale = torch.where(spread > 1e-6, 1 / spread, 0.0) / inputs.shape[1] ** 0.5  # constant inputs are left out
-        # On the CPU, and by torch: NumPy's products take a number of threads that cannot be set here, and the last bits
-        # depend on it.
-        Z = ((inputs - shift) * scale).double().cpu()
-        labels = torch.as_tensor(y)
-        Y = 2 * one_hot(labels, n_classes).double() - 1
+        Z = ((inputs - shift) * scale).double().cpu().numpy()
+        Y = 2.0 * np.eye(n_classes)[y] - 1
         values, U, to_weight = _decompose(Z)
         mean = Y.mean(0)
         rotated = U.T @ (Y - mean)  # (rank, classes)
@@ -75,9 +71,9 @@ class RidgeHead(nn.Module):
             ((p, _leave_one_out(values, U, rotated, Y, p)) for p in PENALTIES),
             key=lambda tried: float(((Y - tried[1]) ** 2).mean()),
         )
-        temperature = min(TEMPERATURES, key=lambda factor: float(cross_entropy(factor * left_out, labels)))
+        temperature = min(TEMPERATURES, key=lambda factor: _log_loss(factor * left_out, y))
         weight = temperature * to_weight(rotated / (values + penalty)[:, None])
-        accuracy = (left_out.argmax(1) == labels).double().mean()
+        accuracy = np.mean(left_out.argmax(1) == y)
         return cls(
             shift=shift,
             scale=scale,
@@ -91,21 +87,28 @@ class RidgeHead(nn.Module):
         return ((inputs - self.shift) * self.scale) @ self.weight + self.bias
 
 
-def _decompose(Z: Tensor) -> tuple[Tensor, Tensor, Callable[[Tensor], Tensor]]:
+def _decompose(Z: FloatArray) -> tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return eigenvalues, left singular vectors, and the map from rotated targets to the weights of the inputs."""
     n, d = Z.shape
     if n <= d:
-        values, U = torch.linalg.eigh(Z @ Z.T)
+        values, U = np.linalg.eigh(Z @ Z.T)
         return values.clip(0), U, lambda rotated: Z.T @ (U @ rotated)
-    values, V = torch.linalg.eigh(Z.T @ Z)
+    values, V = np.linalg.eigh(Z.T @ Z)
     values = values.clip(1e-12)
-    root = values.sqrt()
+    root = np.sqrt(values)
     return values, Z @ V / root, lambda rotated: V @ (root[:, None] * rotated)
 
 
-def _leave_one_out(values: Tensor, U: Tensor, rotated: Tensor, Y: Tensor, penalty: float) -> Tensor:
+def _leave_one_out(values: FloatArray, U: FloatArray, rotated: FloatArray, Y: FloatArray, penalty: float) -> FloatArray:
     """Return the prediction of each series (batch, classes) by a fit without it."""
     shrink = values / (values + penalty)
     predicted = U @ (shrink[:, None] * rotated) + Y.mean(0)
     leverage = (U**2 * shrink).sum(1) + 1 / len(Y)
-    return Y - (Y - predicted) / (1 - leverage).clip(1e-6)[:, None]
+    left_out: FloatArray = Y - (Y - predicted) / (1 - leverage).clip(1e-6)[:, None]
+    return left_out
+
+
+def _log_loss(logits: FloatArray, y: IntArray) -> float:
+    top = logits.max(1, keepdims=True)
+    normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(1))
+    return float((normaliser - logits[np.arange(len(y)), y]).mean())

@@ -49,9 +49,8 @@ def test_the_fit_is_that_of_scikit_learn_with_the_penalty_of_least_leave_one_out
 def test_leave_one_out_predictions_by_brute_force(shape, penalty):
     inputs, y = data(*shape)
     Z, Y = standardised(inputs), 2 * np.eye(3)[y] - 1
-    values, U, _ = module._decompose(torch.tensor(Z))
-    targets = torch.tensor(Y)
-    left_out = module._leave_one_out(values, U, U.T @ (targets - targets.mean(0)), targets, penalty)
+    values, U, _ = module._decompose(Z)
+    left_out = module._leave_one_out(values, U, U.T @ (Y - Y.mean(0)), Y, penalty)
     np.testing.assert_allclose(left_out, left_out_by_refitting(Z, Y, penalty), atol=1e-6)
 
 

@@ -1,0 +1,310 @@
+"""Answers under random constraints: every constraint holds in every answer, exactly, and the answer is consistent.
+
+To repeat a trial that failed: ``check_call(method, seed, call)`` with the numbers that it names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import sparcets as sp
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.errors import ConstraintError, TargetError, TrainingError
+from sparcets.explainers.base import BaseExplainer
+from sparcets.explanation.result import STATUSES, Explanation
+from sparcets.explanation.segments import find_segments
+from tests.campaigns.material import Material, draw_material
+from tests.campaigns.registry import OK, Trial, campaign
+
+TIE = 1e-6  # of probabilities: below it, the last bits of a network decide, which depend on the size of the batch
+SLOW = "sparcets"  # its fits and searches take a hundred times as long as those of the others
+
+
+@campaign("answers obey random constraints", trials=20_000, dose=250, parts=8)
+def run(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+    """Explain random queries of random data under random constraints; every answer is a trial."""
+    made = 0
+    for material in count():
+        seed = int(rng.integers(2**31))
+        for method in draw(seed).methods():
+            if method == SLOW and material % 3:
+                continue
+            for call in rng.integers(2**31, size=8 if method == SLOW else 4).tolist():
+                for trial in check_call(method, seed, call):
+                    made += 1
+                    yield trial
+        if made >= trials:
+            return
+
+
+@lru_cache(maxsize=2)
+def draw(seed: int) -> Material:
+    """Return the data and the model of a seed."""
+    return draw_material(seed)
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of one call of ``explain``."""
+
+    X: FloatArray
+    target: Any
+    constraints: sp.Constraints | None
+    options: dict[str, Any]
+
+
+def check_call(method: str, seed: int, call: int) -> list[Trial]:
+    """Return one outcome per answer of a call; none if it rightly said that there is nothing to explain."""
+    material = draw(seed)
+    where = f"check_call({method!r}, {seed}, {call}): "
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rng = np.random.default_rng([seed, 2])
+            standing = draw_constraints(rng, material) if rng.random() < 0.3 else None
+            try:
+                explainer = material.fitted(method, constraints=standing)
+            except ConstraintError as error:
+                return [] if conflict([standing], material) else [Trial(f"{where}fit: {error}")]
+            except TrainingError:
+                return []  # a generator that two epochs did not teach to change what may change
+            return [Trial(f"{where}{p}") if p else OK for p in _problems(explainer, material, standing, call)]
+    except Exception as error:  # whatever it is, it is a failure of the trial and not of the campaign
+        return [Trial(f"{where}{type(error).__name__}: {error}")]
+
+
+def _problems(
+    explainer: BaseExplainer[Any], material: Material, standing: sp.Constraints | None, seed: int
+) -> list[str]:
+    rng = np.random.default_rng([material.seed, seed])
+    call = draw_call(rng, material, explainer)
+    given = [one for one in (standing, call.constraints) if one is not None]
+    before = call.X.copy()
+    try:
+        e = explainer.explain(
+            in_some_form(rng, call.X), call.target, constraints=call.constraints, progress=False, **call.options
+        )
+    except ConstraintError as error:
+        return [] if conflict(given, material) else [str(error)]
+    except TargetError as error:
+        predicted = material.classifier.predict(call.X)
+        return [] if call.target is not None and np.all(predicted == call.target) else [str(error)]
+    n = call.options.get("n", 1)
+    if len(e) != n * len(call.X) or not same_bits(e.query, np.repeat(before, n, axis=0)):
+        return [f"the queries of {len(e)} answers are not those passed, {n} times {len(before)}"]
+    if not same_bits(call.X, before):
+        return ["the queries were written to"]
+    problems = [""] * len(e)
+    broken = {**_broken_constraints(e, given, call, material), **_inconsistent(e, call, material, explainer)}
+    for what, rows in broken.items():
+        for i in np.flatnonzero(rows):
+            problems[i] = f"answer {i} ({e.status[i]}): {what}"
+    return problems
+
+
+# What is asked.
+
+
+def draw_constraints(rng: np.random.Generator, material: Material) -> sp.Constraints:
+    """Draw constraints of every kind, by index and by name; some contradict each other."""
+    T, F = material.X.shape[1:]
+    span = np.ptp(material.X.astype(np.float64), axis=(0, 1)) + 1e-3
+
+    def some(share: float) -> list[Any]:
+        return [f if rng.random() < 0.5 else material.names[f] for f in np.flatnonzero(rng.random(F) < share).tolist()]
+
+    def index(feature: Any) -> int:
+        return feature if isinstance(feature, int) else material.names.index(feature)
+
+    def ends(feature: Any) -> tuple[float, float]:
+        low, high = np.sort(rng.choice(material.X[..., index(feature)].ravel(), 2)).astype(float).tolist()
+        kind = int(rng.integers(6))
+        below = low - 2 * float(span[index(feature)])
+        return [(low, high), (-np.inf, high), (low, np.inf), (low, low), (below, low), (0.1, 0.1)][kind]
+
+    kinds = rng.random(6) < 0.3
+    windows = [sorted(rng.choice(T + 1, 2, replace=False).tolist()) for _ in range(rng.integers(1, 3))]
+    order = rng.permutation(F).tolist()
+    size = int(rng.integers(1, F + 1))
+    return sp.Constraints(
+        immutable=some(0.3) if kinds[0] else [],
+        frozen=[(start, stop) for start, stop in windows] if kinds[1] else [],
+        ranges={f: ends(f) for f in some(0.6)} if kinds[2] else {},
+        max_step={f: float(rng.choice([0, 0.05, 0.3]) * span[index(f)]) for f in some(0.6)} if kinds[3] else {},
+        direction={f: str(rng.choice(["up", "down"])) for f in some(0.4)} if kinds[4] else {},
+        groups={"one": order[:size], "other": order[size : size + 2]} if kinds[5] else {},
+    )
+
+
+def draw_call(rng: np.random.Generator, material: Material, explainer: BaseExplainer[Any]) -> Call:
+    """Draw queries, targets, constraints and options."""
+    slow = explainer.method == SLOW
+    X = material.queries[rng.permutation(24)[: rng.integers(1, 7 if slow else 25)]]
+    if rng.random() < 0.1:
+        X = X * 3 - 2 * material.X.mean(axis=(0, 1), dtype=np.float64).astype(X.dtype)  # far from the training series
+    if rng.random() < 0.1:
+        X = material.X[rng.permutation(36)[: len(X)]]
+    K = int(material.y.max()) + 1
+    others = (material.classifier.predict(X) + rng.integers(1, K, len(X))) % K
+    target: Any = [None, int(rng.integers(K)), rng.integers(K, size=len(X)), others][rng.integers(4)]
+    options: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        options["sparsity"] = float(rng.choice([1e-3, 0.1, 0.5, 1.0, rng.uniform(0.01, 1)]))
+    if rng.random() < 0.25:
+        options["n"] = int(rng.integers(2, 5))
+    if explainer.supports_lengths and rng.random() < 0.3:
+        options["lengths"] = rng.integers(1, X.shape[1] + 1, len(X))
+    if explainer.supports_curve and rng.random() < 0.2:
+        options["curve"] = True
+    return Call(X, target, draw_constraints(rng, material) if rng.random() < 0.8 else None, options)
+
+
+def in_some_form(rng: np.random.Generator, X: FloatArray) -> Any:
+    """Return the queries as they are, read-only, in another order in memory, or one after the other."""
+    read_only = X.view()
+    read_only.setflags(write=False)
+    forms = (X, read_only, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], torch.tensor(X), iter(X.copy()))
+    return forms[rng.integers(len(forms))]
+
+
+# What must hold. Written down anew from the documentation, not with the library's own code.
+
+
+def frozen_entries(given: list[sp.Constraints], material: Material) -> BoolArray:
+    """Return the entries (time, features) that no answer may change."""
+    T, F = material.X.shape[1:]
+    fixed = np.zeros((T, F), dtype=bool)
+    for one in given:
+        fixed[:, [_index(f, material) for f in one.immutable]] = True
+        for start, stop in one.frozen:
+            fixed[start:stop] = True
+    for _ in range(F):  # a group with an immutable member is immutable, and so are groups that share members with it
+        for members in _groups(given, material):
+            fixed[:, members] |= fixed[:, members].all(0).any()
+    return fixed
+
+
+def conflict(given: list[sp.Constraints | None], material: Material) -> bool:
+    """Return whether constraints contradict each other: nothing may change, or a direction is that of nothing."""
+    known = [one for one in given if one is not None]
+    for one in known:
+        fixed = frozen_entries([one], material)
+        without_windows = frozen_entries([sp.Constraints(immutable=one.immutable, groups=one.groups)], material)
+        if fixed.all() or any(without_windows[:, _index(f, material)].all() for f in one.direction):
+            return True
+    fixed = frozen_entries(known, material)
+    for f in range(fixed.shape[1]):
+        signs = {one.direction[k] for one in known for k in one.direction if _index(k, material) == f}
+        ranges = [one.ranges[k] for one in known for k in one.ranges if _index(k, material) == f]
+        empty = bool(ranges) and max(r[0] for r in ranges) > min(r[1] for r in ranges)
+        fixed[:, f] |= len(signs) > 1 or empty
+    known.append(sp.Constraints(immutable=np.flatnonzero(fixed.all(0)).tolist()))
+    return bool((fixed | frozen_entries(known, material)).all())
+
+
+def _broken_constraints(
+    e: Explanation, given: list[sp.Constraints], call: Call, material: Material
+) -> dict[str, BoolArray]:
+    q, x, changed = e.query.astype(np.float64), e.counterfactual.astype(np.float64), e.counterfactual != e.query
+    inside = length_mask(e.lengths, len(e), q.shape[1])
+    broken = {
+        "an entry that may not change did": (changed & frozen_entries(given, material)).any((1, 2)),
+        "padding changed": (changed & ~inside[..., None]).any((1, 2)),
+    }
+    for one in given:
+        for feature, (low, high) in one.ranges.items():
+            f = _index(feature, material)
+            outside = changed[..., f] & ((x[..., f] < low) | (x[..., f] > high))
+            broken[f"feature {f} left its range {low}, {high}"] = outside.any(1)
+        for feature, limit in one.max_step.items():
+            f = _index(feature, material)
+            steps, own = np.abs(np.diff(x[..., f], axis=1)), np.abs(np.diff(q[..., f], axis=1))
+            too_large = (steps > np.maximum(limit, own)) & inside[:, 1:]
+            broken[f"feature {f} has a step larger than {limit}"] = too_large.any(1)
+        for feature, direction in one.direction.items():
+            f = _index(feature, material)
+            sign = 1 if direction == "up" else -1
+            broken[f"feature {f} went against {direction}"] = (sign * (x[..., f] - q[..., f]) < 0).any(1)
+    for members in _groups(given, material):
+        torn = changed[..., members].any(-1) & ~changed[..., members].all(-1)
+        broken[f"the group {members} did not change together"] = torn.any(1)
+    if "sparsity" in call.options:
+        most = call.options["sparsity"] * inside.sum(1) * e.mutable.sum()
+        broken[f"more than {call.options['sparsity']} changed"] = changed.sum((1, 2)) > most + 1e-9
+    return broken
+
+
+def _inconsistent(
+    e: Explanation, call: Call, material: Material, explainer: BaseExplainer[Any]
+) -> dict[str, BoolArray]:
+    cf, n = e.counterfactual, call.options.get("n", 1)
+    same = _bits(cf) == _bits(e.query)
+    proba = material.classifier.predict_proba(cf, e.lengths)
+    top = np.sort(proba, axis=1)
+    clear = (top[:, -1] - top[:, -2] > TIE) | (material.kind == "function")
+    size = np.abs(cf.astype(np.float64) - e.query)
+    lost, unchanged = e.status == "not_found", e.status == "unchanged"
+    reason = np.array([bool(text) for text in e.reason.tolist()])
+    valid_twice = np.zeros(len(e), dtype=bool)
+    late = np.zeros(len(e), dtype=bool)
+    for i in range(1, len(e)):
+        others = [j for j in range(i - i % n, i) if e.valid[j]]
+        valid_twice[i] = e.valid[i] and not unchanged[i] and any(same_bits(cf[i], cf[j]) for j in others)
+        late[i] = e.valid[i] and i % n > 0 and not e.valid[i - 1]
+    segments = find_segments(e.changed)
+    told = np.zeros(len(e), dtype=np.int64)
+    np.add.at(told, segments.series, segments.end - segments.start)
+    frame = e.to_frame()
+    texts = [e.text(i, short=short) for i in range(len(e)) for short in (True, False)]
+    return {
+        "not finite": ~np.isfinite(cf).all((1, 2)) | ~np.isfinite(e.proba_after).all(1),
+        "of another type than the query": np.full(len(e), cf.dtype != e.query.dtype),
+        "changed is not delta != 0": (e.changed != (e.delta != 0)).any((1, 2)),
+        "an unchanged entry has other bits": (e.changed != ~same).any((1, 2)),
+        "a change is negligible": (e.changed & (size < 1e-6 * e.info.span)).any((1, 2)),
+        "valid is not the model's word": clear & (e.valid != (proba.argmax(1) == e.target)),
+        "the probability is not the model's": np.abs(proba - e.proba_after).max(1) > 1e-4,
+        "an unknown status": ~np.isin(e.status, STATUSES),
+        "valid and not_found do not exclude each other": e.valid == lost,
+        "a reason without need, or none": reason != lost,
+        "unchanged are not the queries in the target": unchanged != (e.predicted == e.target),
+        "an unchanged query has changes": unchanged & e.changed.any((1, 2)),
+        "the same valid answer twice": valid_twice,
+        "a valid answer after one that is not": late,
+        "the index of the query": e.query_index != np.repeat(np.arange(len(call.X)), n),
+        "the target": call.target is not None and e.target != np.repeat(np.broadcast_to(call.target, len(call.X)), n),
+        "support is missing": np.isnan(e.support).any(1),
+        "believed without the families": e.believed & ~((e.support > 0.5).all(1) & bool(e.families)),
+        "the verdict": (e.verdict == "believed") & ~(e.valid & e.believed & ~unchanged),
+        "the verdict of what was not reached": (e.verdict == "not reached") != ~e.valid,
+        "the verdict of what is unchanged": (e.verdict == "unchanged") != unchanged,
+        "segments or table do not hold the changes": told != e.changed.sum((1, 2)),
+        "the table": np.bincount(frame["answer"], frame["end"] - frame["start"], len(e)) != told,
+        "no words": np.array([not (texts[2 * i] and texts[2 * i + 1]) for i in range(len(e))]),
+        "a curve of shares beyond 1": (e.curve["share"] > 1 + 1e-9).any(1),
+    }
+
+
+def _index(feature: Any, material: Material) -> int:
+    return feature if isinstance(feature, int) else material.names.index(feature)
+
+
+def _groups(given: list[sp.Constraints], material: Material) -> list[list[int]]:
+    return [[_index(f, material) for f in members] for one in given for members in one.groups.values() if members]
+
+
+def _bits(x: FloatArray) -> IntArray:
+    return np.ascontiguousarray(x).view(np.int32 if x.dtype == np.float32 else np.int64)
+
+
+def same_bits(a: FloatArray, b: FloatArray) -> bool:
+    return a.dtype == b.dtype and np.array_equal(_bits(a), _bits(b))

@@ -1,0 +1,342 @@
+"""Processes for campaigns that interrupt and kill: ``sparcets`` as a command, or a function of a campaign.
+
+Most are forked from a process that has imported everything, the nursery, so that a trial takes about a second. Some are
+commands started from nothing, so that imports are interrupted too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "SPARCETS_TRIAL"  # in the environment of every process of a trial, with a value of its own
+DEADLINE = 120.0  # seconds after which a trial that should have ended long ago is given up
+PREPARED = b"."  # written when a command is about to begin
+
+# What changes files, as audit events name it. A process is killed before the n-th of them.
+FILE_EVENTS = frozenset(
+    f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "chmod", "truncate")
+) | {"open", "fcntl.flock", "ctypes.dlsym", "tempfile.mkstemp", "tempfile.mkdtemp", "shutil.rmtree"}
+
+REAL = """
+import os, sys
+from sparcets.__main__ import command
+os.write(int(sys.argv.pop(1)), b".")
+command()
+"""
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process does: ``sparcets`` with these arguments, or a function with these arguments.
+
+    Attributes
+    ----------
+    arguments
+        Of the command line, or of the function; plain values.
+    function
+        ``"module:name"``; None for the command line.
+    setup
+        ``"module:name"`` of a function without arguments that is called first, in forked processes.
+    at_event
+        Kill the process before this change of a file; None does not.
+    """
+
+    arguments: Sequence[Any]
+    function: str | None = None
+    setup: str | None = None
+    at_event: int | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended, and what it left."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float  # since the signal, or since the start if there was none
+    survivors: tuple[int, ...]
+    events: int
+
+
+class Process:
+    """A running trial.
+
+    Parameters
+    ----------
+    task
+        What it does.
+    folder
+        For its output; a fresh one.
+    fork
+        Whether it is forked from the nursery, or a command started from nothing.
+    """
+
+    def __init__(self, task: Task, folder: Path, *, fork: bool = True) -> None:
+        self.mark = f"{os.getpid()}-{next(_numbers)}"
+        self.files = [folder / f"trial-{self.mark}.{name}" for name in ("out", "err", "events")]
+        environment = {MARK: self.mark, **task.environment}
+        self._command: subprocess.Popen[bytes] | None = None
+        if fork:
+            plain = {**vars(task), "environment": environment, "files": [str(file) for file in self.files]}
+            self.pid = _nursery().fork(plain)
+        else:
+            self._start(task, environment)
+        self.started = self._signalled = time.monotonic()
+
+    def _start(self, task: Task, environment: dict[str, str]) -> None:
+        ready, write = os.pipe()
+        with self.files[0].open("wb") as out, self.files[1].open("wb") as err:
+            self._command = subprocess.Popen(
+                [sys.executable, "-c", REAL, str(write), *task.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**_environment(), **environment},
+                pass_fds=[write],
+                start_new_session=True,
+            )
+        os.close(write)
+        assert os.read(ready, 1) == PREPARED
+        os.close(ready)
+        self.pid = self._command.pid
+
+    def signal(self, number: int, *, group: bool) -> None:
+        """Send a signal, to all processes of the group as a terminal does it, or to the first alone."""
+        with suppress(ProcessLookupError):  # it was faster
+            (os.killpg if group else os.kill)(self.pid, number)
+        self._signalled = time.monotonic()
+
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._command.poll() is None if self._command else not _nursery().has_answer()
+
+    def err(self) -> str:
+        """Return what it has written to stderr so far."""
+        return self.files[1].read_text(encoding="utf-8")
+
+    def wait(self, seconds: float = DEADLINE, survivors_seconds: float = 5.0) -> Ended:
+        """Wait for the end; a process that takes too long is killed, and reported by its duration."""
+        code = self._wait(seconds)
+        lasted = time.monotonic() - self._signalled
+        end = time.monotonic() + survivors_seconds
+        while (survivors := self.survivors()) and time.monotonic() < end:
+            time.sleep(0.02)
+        for pid in survivors:
+            os.kill(pid, signal.SIGKILL)
+        out, err = (file.read_text(encoding="utf-8") for file in self.files[:2])
+        events = int(self.files[2].read_text()) if self.files[2].exists() else 0
+        for file in self.files:
+            file.unlink(missing_ok=True)
+        return Ended(code, out, err, lasted, survivors, events)
+
+    def _wait(self, seconds: float) -> int:
+        if self._command is not None:
+            try:
+                return self._command.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.pid, signal.SIGKILL)
+                return self._command.wait()
+        code = _nursery().answer(seconds)
+        if code is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            code = _nursery().answer(DEADLINE)
+        assert code is not None
+        return int(code)
+
+    def survivors(self) -> tuple[int, ...]:
+        """Return the processes that the trial has started and that are still alive."""
+        marked = f"{MARK}={self.mark}\0".encode()
+        return tuple(pid for pid in _processes() if _session(pid) == self.pid or marked in _read(pid, "environ"))
+
+
+def run(task: Task, folder: Path, *, fork: bool = True) -> Ended:
+    """Run a task to its end, undisturbed."""
+    return Process(task, folder, fork=fork).wait()
+
+
+def killed(task: Task, folder: Path, rng: np.random.Generator, undisturbed: Ended) -> tuple[str, Ended]:
+    """Kill a task at a random moment: mostly before one of its changes of files, else at any time; say when."""
+    if undisturbed.events and rng.random() < 0.7:
+        at = int(rng.integers(1, undisturbed.events + 1))
+        return f"killed before change {at} of a file", run(Task(**{**vars(task), "at_event": at}), folder)
+    after = float(rng.uniform(0, 1.05 * undisturbed.seconds))
+    process = Process(task, folder)
+    time.sleep(max(0.0, process.started + after - time.monotonic()))
+    process.signal(signal.SIGKILL, group=False)
+    return f"killed after {after:.3f} s", process.wait()
+
+
+class _Nursery:
+    """A process that has imported everything, and forks one that runs a task, one at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=_environment(),
+            bufsize=0,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        self._pid = 0  # of the last process
+        atexit.register(self._close)
+
+    def fork(self, task: dict[str, Any]) -> int:
+        self._in.write(json.dumps(task).encode() + b"\n")
+        self._pid = int(self.answer(DEADLINE))
+        return self._pid
+
+    def has_answer(self) -> bool:
+        return bool(select.select([self._out], [], [], 0)[0])
+
+    def answer(self, seconds: float) -> Any:
+        if not select.select([self._out], [], [], seconds)[0]:
+            return None
+        return json.loads(self._out.readline())
+
+    def _close(self) -> None:
+        if self._pid and not self.has_answer():  # a trial was broken off by an error of its own
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+        self._in.close()
+        self._process.wait()
+        self._out.close()
+
+
+@cache
+def _nursery() -> _Nursery:
+    return _Nursery()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""  # it has ended, or is another user's
+
+
+def _session(pid: int) -> int | None:
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[3]) if fields and fields[0] != b"Z" else None  # a zombie has ended
+
+
+def _serve() -> None:
+    """Fork a process for every task on stdin; print its number, and its exit code when it has ended."""
+    modules = ["torch", "typer", "pandas", "sklearn.ensemble", "scipy.stats", "uvicorn", "sparcets.__main__"]
+    modules += ["sparcets.cli.main", "sparcets.experiments.reproduce.run", "sparcets.experiments.benchmark.runner"]
+    modules += ["sparcets.explainers.sparcets.explainer", "sparcets.explainers.nearest", "sparcets.explainers.ics"]
+    modules += ["sparcets.studio.server", "sparcets.studio.app", "sparcets.datasets.fetch", "sparcets.testing.mocks"]
+    modules += ["sparcets.classifiers.torch_classifier", "sparcets.explainers.files", "sparcets.datasets.files"]
+    for module in modules:
+        import_module(module)
+    gc.freeze()  # else every process would copy all of it in its first collection
+    while line := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]
+        task = json.loads(line)
+        ready, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(ready)
+            _become(task, write)
+        os.close(write)
+        os.read(ready, 1)
+        os.close(ready)
+        _say(pid)
+        _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _say(value: int) -> None:
+    os.write(1, f"{value}\n".encode())
+
+
+def _become(task: dict[str, Any], ready: int) -> NoReturn:
+    """Carry out a task in this process, as if it had been started for that."""
+    os.setsid()
+    out, err, events = task["files"]
+    for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
+        os.dup2(os.open(name, flags | os.O_CREAT), number)
+    os.environ.update(task["environment"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.modules["__main__"] = import_module("sparcets.__main__")  # which processes that it spawns import
+    if task["setup"]:
+        _named(task["setup"])()
+    _count_file_events(task["at_event"], events)
+    os.write(ready, PREPARED)
+    os.close(ready)
+    code: Any = 1
+    try:
+        if task["function"]:
+            code = _named(task["function"])(*task["arguments"])
+        else:
+            sys.argv = ["sparcets", *task["arguments"]]
+            _named("sparcets.__main__:command")()
+    except SystemExit as stop:
+        code = stop.code
+    except BaseException:
+        traceback.print_exc()
+    # Without the end of the interpreter, which would copy all that it shares with the nursery.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(code or 0))
+
+
+def _named(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
+
+
+def _count_file_events(at: int | None, file: str) -> None:
+    seen = 0
+
+    def hook(event: str, arguments: Any) -> None:
+        nonlocal seen
+        if event not in FILE_EVENTS or (event == "open" and not (arguments[2] & (os.O_WRONLY | os.O_RDWR))):
+            return
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def write() -> None:
+        nonlocal at
+        at, number = None, seen
+        Path(file).write_text(str(number))
+
+    atexit.register(write)
+    sys.addaudithook(hook)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,46 @@
+"""What a call must leave alone: global state, and that of the user's modules."""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+
+def global_state(*modules: nn.Module) -> dict[str, Any]:
+    """Return all of it by name, as values that can be compared."""
+    with ThreadPoolExecutor(1) as new:
+        threads = torch.get_num_threads(), new.submit(torch.get_num_threads).result()
+    found: dict[str, Any] = {
+        "default type": torch.get_default_dtype(),
+        "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+        "threads, also of a new one": threads,
+        "torch's random state": torch.get_rng_state().tolist(),
+        "NumPy's random state": str(np.random.get_state(legacy=False)),  # noqa: NPY002
+        "Python's random state": random.getstate(),
+        "filters of warnings": list(warnings.filters),
+        "output": (sys.stdout, sys.stderr),
+    }
+    for i, module in enumerate(modules):
+        found[f"modes {i}"] = [(name, m.training) for name, m in module.named_modules()]
+        found[f"requires_grad {i}"] = [(name, p.requires_grad) for name, p in module.named_parameters()]
+        found[f"gradients {i}"] = [name for name, p in module.named_parameters() if p.grad is not None]
+        found[f"values {i}"] = {k: v.clone().numpy().tobytes() for k, v in module.state_dict().items()}
+    return found
+
+
+@contextmanager
+def compared(*modules: nn.Module) -> Iterator[None]:
+    """Raise unless global state, and that of modules, are the same before and after, bit for bit."""
+    before = global_state(*modules)
+    yield
+    after = global_state(*modules)
+    assert [name for name in before if before[name] != after[name]] == []
