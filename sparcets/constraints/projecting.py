@@ -10,13 +10,16 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray
 from sparcets.errors import ConstraintError
 
+ROUNDING = 4  # last digits by which results of the same computation may differ
 Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)
 
 
 def apply_project(
     project: Project, result: FloatArray, query: FloatArray, free: BoolArray, tolerance: FloatArray
 ) -> FloatArray:
-    """Return the projected series; those that did not change are left alone.
+    """Return the projected series, or the query where the projection changes what may not change.
+
+    Series that did not change are left alone.
 
     Parameters
     ----------
@@ -39,14 +42,18 @@ def apply_project(
         return result
     once = _call(project, result[rows], query[rows])
     twice = _call(project, once, query[rows])
-    if (difference := np.abs(twice - once).max((0, 1)) > tolerance).any():
+    same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
+    if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
         raise ConstraintError(
             "project must give the same when it is applied twice, but its second application changed "
             f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
         )
     negligible = np.abs(once - query[rows]) < tolerance
+    allowed = np.where(free[rows] & ~negligible, once, query[rows])
+    # Where the function changes what may not change, the two cannot both hold.
+    obeys = (np.abs(allowed - once) <= same).all((1, 2), keepdims=True)
     projected: FloatArray = result.copy()
-    projected[rows] = np.where(free[rows] & ~negligible, once, query[rows])
+    projected[rows] = np.where(obeys, allowed, query[rows])
     return projected
 
 

@@ -18,12 +18,13 @@ import torch
 
 import sparcets as sp
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
-from sparcets.errors import ConstraintError, TargetError, TrainingError
+from sparcets.errors import ConstraintError, TrainingError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explanation.result import STATUSES, Explanation
 from sparcets.explanation.segments import find_segments
 from tests.campaigns.material import Material, draw_material
 from tests.campaigns.registry import OK, Trial, campaign
+from tests.campaigns.shapes import broken_shapes, draw_shapes
 
 TIE = 1e-6  # of probabilities: below it, the last bits of a network decide, which depend on the size of the batch
 SLOW = "sparcets"  # its fits and searches take a hundred times as long as those of the others
@@ -95,9 +96,6 @@ def _problems(
         )
     except ConstraintError as error:
         return [] if conflict(given, material) else [str(error)]
-    except TargetError as error:
-        predicted = material.classifier.predict(call.X)
-        return [] if call.target is not None and np.all(predicted == call.target) else [str(error)]
     n = call.options.get("n", 1)
     if len(e) != n * len(call.X) or not same_bits(e.query, np.repeat(before, n, axis=0)):
         return [f"the queries of {len(e)} answers are not those passed, {n} times {len(before)}"]
@@ -135,9 +133,13 @@ def draw_constraints(rng: np.random.Generator, material: Material) -> sp.Constra
     windows = [sorted(rng.choice(T + 1, 2, replace=False).tolist()) for _ in range(rng.integers(1, 3))]
     order = rng.permutation(F).tolist()
     size = int(rng.integers(1, F + 1))
+    frozen: Any = [(start or None, None if stop == T else stop) for start, stop in windows]
+    if rng.random() < 0.5:
+        frozen = dict.fromkeys(some(0.5), frozen)
     return sp.Constraints(
+        **draw_shapes(rng, material.names),
         immutable=some(0.3) if kinds[0] else [],
-        frozen=[(start, stop) for start, stop in windows] if kinds[1] else [],
+        frozen=frozen if kinds[1] else [],
         ranges={f: ends(f) for f in some(0.6)} if kinds[2] else {},
         max_step={f: float(rng.choice([0, 0.05, 0.3]) * span[index(f)]) for f in some(0.6)} if kinds[3] else {},
         direction={f: str(rng.choice(["up", "down"])) for f in some(0.4)} if kinds[4] else {},
@@ -161,6 +163,10 @@ def draw_call(rng: np.random.Generator, material: Material, explainer: BaseExpla
         options["sparsity"] = float(rng.choice([1e-3, 0.1, 0.5, 1.0, rng.uniform(0.01, 1)]))
     if rng.random() < 0.25:
         options["n"] = int(rng.integers(2, 5))
+    if rng.random() < 0.15:
+        target = sp.Not(int(rng.integers(K)))
+    if rng.random() < 0.15:
+        options["confidence"] = float(rng.uniform(0.3, 0.99))
     if explainer.supports_lengths and rng.random() < 0.3:
         options["lengths"] = rng.integers(1, X.shape[1] + 1, len(X))
     if explainer.supports_curve and rng.random() < 0.2:
@@ -185,8 +191,10 @@ def frozen_entries(given: list[sp.Constraints], material: Material) -> BoolArray
     fixed = np.zeros((T, F), dtype=bool)
     for one in given:
         fixed[:, [_index(f, material) for f in one.immutable]] = True
-        for start, stop in one.frozen:
-            fixed[start:stop] = True
+        of_features = one.frozen if isinstance(one.frozen, dict) else dict.fromkeys(range(F), one.frozen)
+        for feature, windows in of_features.items():
+            for start, stop in windows:
+                fixed[start:stop, _index(feature, material)] = True
     for _ in range(F):  # a group with an immutable member is immutable, and so are groups that share members with it
         for members in _groups(given, material):
             fixed[:, members] |= fixed[:, members].all(0).any()
@@ -206,7 +214,8 @@ def conflict(given: list[sp.Constraints | None], material: Material) -> bool:
         signs = {one.direction[k] for one in known for k in one.direction if _index(k, material) == f}
         ranges = [one.ranges[k] for one in known for k in one.ranges if _index(k, material) == f]
         empty = bool(ranges) and max(r[0] for r in ranges) > min(r[1] for r in ranges)
-        fixed[:, f] |= len(signs) > 1 or empty
+        trends = {one.monotone[k] for one in known for k in one.monotone if _index(k, material) == f}
+        fixed[:, f] |= len(signs) > 1 or len(trends) > 1 or empty
     known.append(sp.Constraints(immutable=np.flatnonzero(fixed.all(0)).tolist()))
     return bool((fixed | frozen_entries(known, material)).all())
 
@@ -234,6 +243,7 @@ def _broken_constraints(
             f = _index(feature, material)
             sign = 1 if direction == "up" else -1
             broken[f"feature {f} went against {direction}"] = (sign * (x[..., f] - q[..., f]) < 0).any(1)
+    broken |= broken_shapes(e, given, material)
     for members in _groups(given, material):
         torn = changed[..., members].any(-1) & ~changed[..., members].all(-1)
         broken[f"the group {members} did not change together"] = torn.any(1)
@@ -251,6 +261,8 @@ def _inconsistent(
     proba = material.classifier.predict_proba(cf, e.lengths)
     top = np.sort(proba, axis=1)
     clear = (top[:, -1] - top[:, -2] > TIE) | (material.kind == "function")
+    rows, level = np.arange(len(e)), call.options.get("confidence", 0.0)
+    sure, sure_before = (p[rows, e.target] >= level for p in (e.proba_after, e.proba_before))
     size = np.abs(cf.astype(np.float64) - e.query)
     lost, unchanged = e.status == "not_found", e.status == "unchanged"
     reason = np.array([bool(text) for text in e.reason.tolist()])
@@ -271,17 +283,17 @@ def _inconsistent(
         "changed is not delta != 0": (e.changed != (e.delta != 0)).any((1, 2)),
         "an unchanged entry has other bits": (e.changed != ~same).any((1, 2)),
         "a change is negligible": (e.changed & (size < 1e-6 * e.info.span)).any((1, 2)),
-        "valid is not the model's word": clear & (e.valid != (proba.argmax(1) == e.target)),
+        "valid is not the model's word": clear & (e.valid != ((proba.argmax(1) == e.target) & sure)),
         "the probability is not the model's": np.abs(proba - e.proba_after).max(1) > 1e-4,
         "an unknown status": ~np.isin(e.status, STATUSES),
         "valid and not_found do not exclude each other": e.valid == lost,
         "a reason without need, or none": reason != lost,
-        "unchanged are not the queries in the target": unchanged != (e.predicted == e.target),
+        "unchanged are not the queries in the target": unchanged != ((e.predicted == e.target) & sure_before),
         "an unchanged query has changes": unchanged & e.changed.any((1, 2)),
         "the same valid answer twice": valid_twice,
         "a valid answer after one that is not": late,
         "the index of the query": e.query_index != np.repeat(np.arange(len(call.X)), n),
-        "the target": call.target is not None and e.target != np.repeat(np.broadcast_to(call.target, len(call.X)), n),
+        "the target": _other_target(e, call.target, n),
         "support is missing": np.isnan(e.support).any(1),
         "believed without the families": e.believed & ~((e.support > 0.5).all(1) & bool(e.families)),
         "the verdict": (e.verdict == "believed") & ~(e.valid & e.believed & ~unchanged),
@@ -292,6 +304,14 @@ def _inconsistent(
         "no words": np.array([not (texts[2 * i] and texts[2 * i + 1]) for i in range(len(e))]),
         "a curve of shares beyond 1": (e.curve["share"] > 1 + 1e-9).any(1),
     }
+
+
+def _other_target(e: Explanation, target: Any, n: int) -> BoolArray:
+    """Return which answers have another target than they were asked for."""
+    if isinstance(target, sp.Not):
+        return np.asarray(e.target == target.label)
+    asked = e.target if target is None else np.repeat(np.broadcast_to(target, len(e) // n), n)
+    return np.asarray(e.target != asked)
 
 
 def _index(feature: Any, material: Material) -> int:

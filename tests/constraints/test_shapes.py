@@ -114,6 +114,10 @@ def test_what_a_projection_may_not_do_is_no_answer() -> None:
     assert enforce([[2.0, 3.0, 0, 0], NONE, NONE], project=lambda c, q: c - c - 1, direction={0: "up"}) == [NONE] * 3
 
 
+def test_a_projection_that_changes_what_is_frozen_is_no_answer() -> None:
+    assert enforce([[2.0, 3.0, 0, 0], NONE, NONE], project=halves, frozen=[(3, 4)]) == [NONE] * 3
+
+
 def _raise(*_: Any) -> Any:
     raise ValueError("no")
 
