@@ -12,7 +12,7 @@ from sparcets.explanation.evidence import PREFIX
 from sparcets.explanation.series_info import SeriesInfo
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
-_ENTRIES = {"method": str, "config": dict, "constraints": dict, "seed": int, "seconds": (int, float)}
+_ENTRIES: dict[str, Any] = {"method": str, "config": dict, "constraints": dict, "seed": int, "seconds": (int, float)}
 # NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
 _KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b"}
 _KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
