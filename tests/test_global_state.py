@@ -12,6 +12,7 @@ import sparcets as sp
 from sparcets.errors import ModelOutputError
 from sparcets.evaluation.families import FAMILIES, FamilyJudge
 from sparcets.explainers import EXPLAINERS
+from sparcets.explainers.sparcets import ensemble
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from tests.campaigns.material import quick
@@ -20,6 +21,14 @@ X, Y = make_series(36, n_steps=10, seed=0)
 QUERIES = make_series(3, n_steps=10, seed=1)[0]
 FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"], "believed_by": "families", "proposals": "generator"}}
 ARCHITECTURES = ("bilstm", "fcn", "transformer")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_trainings():
+    """Train the networks of the neural family for a moment only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensemble, "NETWORK_STEPS", 10)
+        yield
 
 
 @contextmanager
