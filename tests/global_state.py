@@ -26,7 +26,8 @@ def global_state(*modules: nn.Module) -> dict[str, Any]:
         "torch's random state": torch.get_rng_state().tolist(),
         "NumPy's random state": str(np.random.get_state(legacy=False)),  # noqa: NPY002
         "Python's random state": random.getstate(),
-        "filters of warnings": list(warnings.filters),
+        # Those of Python's own warnings in all modules; the first import of a package may add one of its own.
+        "filters of warnings": [f for f in warnings.filters if not (f[1] or f[3]) and f[2].__module__ == "builtins"],
         "output": (sys.stdout, sys.stderr),
     }
     for i, module in enumerate(modules):
@@ -43,4 +44,5 @@ def compared(*modules: nn.Module) -> Iterator[None]:
     before = global_state(*modules)
     yield
     after = global_state(*modules)
-    assert [name for name in before if before[name] != after[name]] == []
+    different = {name: (value, after[name]) for name, value in before.items() if value != after[name]}
+    assert not different, f"not as before: {', '.join(f'{k} {str(v)[:500]}' for k, v in different.items())}"

@@ -241,6 +241,20 @@ def test_the_current_folder_is_replaced_entry_by_entry(tmp_path: Path, monkeypat
     assert content(Path()) == {"new"} and names(Path()) == ["a", "b", "notes.txt", "run.txt"]
 
 
+def test_no_space_for_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Path.mkdir
+
+    def mkdir(path: Path, *arguments: object, **options: object) -> None:
+        if path.name == folders.NEW:
+            raise OSError(28, "No space left on device")
+        plain(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(StorageError, match="a: No space left on device"), atomic_folder(tmp_path / "a"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (

@@ -10,15 +10,25 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.errors import ModelOutputError
+from sparcets.evaluation.families import FAMILIES, FamilyJudge
 from sparcets.explainers import EXPLAINERS
+from sparcets.explainers.sparcets import ensemble
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.campaigns.material import quick
 
-X, Y = make_series(60, seed=0)
-QUERIES = make_series(3, seed=1)[0]
-LITTLE = {"sparcets": {"believed_by": "model"}}  # settings of fits that are not the subject of a test
-FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"]}}
+X, Y = make_series(36, n_steps=10, seed=0)
+QUERIES = make_series(3, n_steps=10, seed=1)[0]
+FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"], "believed_by": "families", "proposals": "generator"}}
 ARCHITECTURES = ("bilstm", "fcn", "transformer")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_trainings():
+    """Train the networks of the neural family for a moment only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensemble, "NETWORK_STEPS", 10)
+        yield
 
 
 @contextmanager
@@ -34,11 +44,6 @@ SETTINGS = {"float64": double, "no_grad": torch.no_grad, "inference_mode": torch
 settings = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
 
 
-def tiny(method, classifier, **changes):
-    kind = EXPLAINERS.load(method)
-    return kind(classifier, kind.config_class.from_dict({**kind.config_class.tiny().to_dict(), **changes}))
-
-
 @cache
 def module():
     return MeanModule()
@@ -47,7 +52,7 @@ def module():
 def fit_and_explain(method, setting):
     classifier = sp.wrap(module(), n_classes=3)
     with setting():
-        explainer = tiny(method, classifier, **FEW_FAMILIES.get(method, {})).fit(X, Y)
+        explainer = quick(method, classifier, **FEW_FAMILIES.get(method, {})).fit(X, Y)
         answers = explainer.explain(QUERIES, target=1, curve=method == "sparcets")
     return explainer._state(), answers
 
@@ -75,10 +80,15 @@ def test_fit_and_explain_give_the_same_under_any_setting(method, setting, left_a
         assert_same(fit_and_explain(method, setting), usual(method))
 
 
+@cache
+def fitted(method):
+    return quick(method, sp.wrap(module(), n_classes=3)).fit(X, Y)
+
+
 @settings
 def test_an_explainer_that_was_loaded_under_a_setting_answers_without_it(setting, tmp_path):
     for method in ("sparce", "sparcets"):
-        explainer = tiny(method, sp.wrap(module(), n_classes=3), **LITTLE.get(method, {})).fit(X, Y)
+        explainer = fitted(method)
         explainer.save(tmp_path / method)
         with setting():
             loaded = sp.load(tmp_path / method, explainer.classifier)
@@ -86,17 +96,23 @@ def test_an_explainer_that_was_loaded_under_a_setting_answers_without_it(setting
         assert np.array_equal(*answers)
 
 
+@cache
+def trained_as_usual(architecture):
+    return train(architecture)
+
+
+def train(architecture):
+    classifier = sp.TorchClassifier(architecture, sp.ClassifierConfig.tiny().override("epochs=4")).fit(X, Y)
+    return classifier, classifier.predict_proba(QUERIES)
+
+
 @settings
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_classifiers_are_trained_and_predict_the_same_under_any_setting(architecture, setting, left_alone, tmp_path):
-    def train():
-        classifier = sp.TorchClassifier(architecture, sp.ClassifierConfig.tiny()).fit(X, Y)
-        return classifier, classifier.predict_proba(QUERIES)
-
-    classifier, expected = train()
+    classifier, expected = trained_as_usual(architecture)
     classifier.save(tmp_path)
     with left_alone(), setting():
-        trained, found = train()
+        trained, found = train(architecture)
         loaded = sp.load_classifier(tmp_path)
         assert np.array_equal(loaded.predict_proba(QUERIES), expected)
     assert np.array_equal(found, expected) and trained.history_ == classifier.history_
@@ -120,20 +136,24 @@ def test_a_module_of_weights_made_in_inference_mode_still_predicts():
     assert sp.wrap(made, n_classes=3).predict(QUERIES).shape == (3,)
 
 
-@pytest.mark.parametrize("setting", [nullcontext, *SETTINGS.values()], ids=["usual", *SETTINGS])
-def test_evaluate_gives_the_same_under_any_setting(setting, left_alone):
-    from sparcets.evaluation.judges import _fitted, _trained
-
+@cache
+def evaluated_as_usual():
     dataset = sp.Dataset.from_arrays(X, Y)
     e = sp.Nearest(sp.wrap(mean_proba)).fit(dataset).explain(dataset.X_test, target=1)
-    expected = sp.evaluate(e, dataset)
-    judges = dict(_fitted), dict(_trained)
-    _fitted.clear()  # fitted anew under the setting
-    try:
-        with left_alone(), setting():
-            found = sp.evaluate(e, dataset)
-    finally:
-        _fitted.update(judges[0])
+    return e, dataset, evaluate(e, dataset)
+
+
+def evaluate(e, dataset):
+    """Evaluate with judges that are fitted anew; the network is trained by the tests of classifiers."""
+    judges = {family: FamilyJudge(family).fit(dataset) for family in FAMILIES if family != "neural"}
+    return sp.evaluate(e, dataset, judges=judges)
+
+
+@pytest.mark.parametrize("setting", [nullcontext, *SETTINGS.values()], ids=["usual", *SETTINGS])
+def test_evaluate_gives_the_same_under_any_setting(setting, left_alone):
+    e, dataset, expected = evaluated_as_usual()
+    with left_alone(), setting():
+        found = evaluate(e, dataset)
     assert found.per_query.equals(expected.per_query) and found.judges == expected.judges
 
 
@@ -161,11 +181,11 @@ def test_after_a_failure_at_any_call_of_the_model_all_is_as_before(method, error
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        fitted = tiny(method, classifier, **LITTLE.get(method, {})).fit(X, Y)
+        fitted = quick(method, classifier).fit(X, Y)
         in_fit, model.calls = model.calls, 0
         fitted.explain(QUERIES, target=1)
         model.error = error
-        other = tiny(method, classifier, **LITTLE.get(method, {}))
+        other = quick(method, classifier)
         calls = [(in_fit, lambda: other.fit(X, Y)), (model.calls, lambda: fitted.explain(QUERIES, target=1))]
         for n, call in calls:
             for k in np.unique(np.random.default_rng(0).integers(1, n + 1, 3)):

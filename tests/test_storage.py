@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparcets.errors import DataError, FileFormatError, StorageError
-from sparcets.storage import atomic_path, read_json, write_json
+from sparcets.storage import atomic_path, naming, read_json, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -141,7 +141,7 @@ def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(FileFormatError, match=r"^no file run.json, where a saved run should be\.$"):
         read_json("run.json", "a saved run")
     file = tmp_path / "run.json"
-    for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04"):
+    for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04", b"9" * 5000, b"[" * 100_000):
         file.write_bytes(content)
         with pytest.raises(FileFormatError, match=r"run.json is not a saved run: "):
             read_json(file, "a saved run")
@@ -152,3 +152,14 @@ def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(FileFormatError, match=r"run.json cannot be read: Permission denied\."):
         read_json(file, "a saved run")
+
+
+def test_a_name_of_a_json_file_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="so it is not a saved run"):
+        read_json(tmp_path / ("x" * 300), "a saved run")
+
+
+def test_errors_are_given_the_name_of_a_file_once() -> None:
+    for message in ("3 labels", "d.csv: 3 labels"):
+        with pytest.raises(DataError, match=r"^d.csv: 3 labels$"), naming("d.csv"):
+            raise DataError(message)

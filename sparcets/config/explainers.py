@@ -20,8 +20,8 @@ FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, se
 class MethodConfig(Config):
     """What every method has.
 
-    ``neutral`` names the fields (of parts, with a dot) that change neither the fitted state nor the answers; every
-    other field does, and a test over the registry shows it.
+    ``neutral`` names the fields (of parts, with a dot) that change neither the fitted state nor the answers, or by
+    rounding only; every other field does, and a test over the registry shows it.
     """
 
     neutral: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})

@@ -39,8 +39,7 @@ from sparcets.training.threads import threads_for
 
 A = TypeVar("A", bound=AdversarialConfig)
 log = logging.getLogger(__name__)
-# Queries in a pass, always as many: in a pass over another number the last bits differ, and with them what is changed.
-ROWS = {"cpu": 8, "cuda": 256}
+ROWS = 8  # queries in a pass on a CPU, always as many: in a pass over another number the last bits differ
 
 
 class AdversarialExplainer(BaseExplainer[A]):
@@ -219,13 +218,14 @@ class AdversarialExplainer(BaseExplainer[A]):
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
         x = info.scaler.transform(X).astype(np.float32, copy=False)
-        size = ROWS[device.type]
+        batch = (ROWS, ROWS) if device.type == "cpu" else (1, self.config.batch_size)
 
         def residuals(rows: Tensor) -> Tensor:
-            return generator(torch.tensor(x[rows.numpy()], device=device), condition[rows]).cpu()  # type: ignore[no-any-return]
+            made: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[rows])
+            return made.cpu()
 
-        with torch.inference_mode(), threads_for(size * X[0].size):
-            delta = call_in_batches(residuals, torch.arange(len(x)), (size, size))
+        with torch.inference_mode(), threads_for(ROWS * X[0].size):
+            delta = call_in_batches(residuals, torch.arange(len(x)), batch)
         return info.scaler.add_delta(X, delta.numpy())
 
     def _explain(self, request: Request) -> Answers:

@@ -113,7 +113,7 @@ class BaseExplainer(ABC, Generic[C]):
             Standing constraints on all answers: a trained method is trained under them, ``explain`` enforces them.
         checkpoint
             Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
-            methods that train nothing leave nothing there.
+            if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
         progress
             Whether to draw a progress bar; None draws it on a terminal.
         """

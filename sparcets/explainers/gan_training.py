@@ -27,6 +27,7 @@ from sparcets.training.pairing import Pairing
 from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
+REFERENCE = 64  # training series by whose predictions the classifier of a checkpoint is recognised
 FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
 
 
@@ -111,7 +112,7 @@ def training_identity(
     weights = {name: term.weight for name, term in domain_losses.items()}
     values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
     digest.update(json.dumps([method, values, job.constraints_given], sort_keys=True).encode())
-    for array in (job.X, job.y, job.constraints.mutable):
+    for array in (job.X, job.y, job.constraints.mutable, *([] if job.lengths is None else [job.lengths])):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -126,5 +127,5 @@ def build_checkpoint(
         step.optimisers,
         history,
         identity=identity,
-        reference_proba=torch.tensor(classifier.proba_unchecked(job.X[:64])),
+        reference_proba=torch.tensor(classifier.proba_unchecked(job.X[:REFERENCE])),
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import DifferentiableClassifier
-from sparcets.classifiers.batching import padded
+from sparcets.classifiers.batching import Batch, padded
 from sparcets.config.explainers import IcsConfig
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
@@ -20,9 +20,9 @@ from sparcets.seeding import generator
 from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
 
-# Queries that descend together, always as many: sums over another number differ in their last bits, which a descent
-# amplifies. So an answer does not depend on the queries that it is searched with.
-ROWS = {"cpu": 16, "cuda": 256}
+# Queries that descend together on a CPU, always as many: sums over another number differ in their last bits, which a
+# descent amplifies. So an answer does not depend on the queries that it is searched with.
+ROWS = 16
 
 
 class Ics(BaseExplainer[IcsConfig]):
@@ -41,7 +41,7 @@ class Ics(BaseExplainer[IcsConfig]):
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
         search = _Search(model, query, torch.tensor(request.target, device=device), request, config)
-        with threads_for(search.size * query[0].numel()):
+        with threads_for(ROWS * query[0].numel()):
             found = search.run(start)
         moved = (found.cpu().numpy() * scaler.scale + scaler.center).astype(request.X.dtype)
         return Answers.one_each(request, request.apply_limits(moved), "refined")
@@ -74,7 +74,8 @@ class _Search:
         self.center = torch.tensor(scaler.center.astype(own), device=query.device)
         self.scale = torch.tensor(scaler.scale.astype(own), device=query.device)
         self.projection = Projection(request.constraints, scaler).to(query.device)
-        self.size = ROWS[query.device.type]
+        # Smallest and largest number of queries that descend together.
+        self.batch: Batch = (ROWS, ROWS) if query.device.type == "cpu" else (1, len(query))
 
     def run(self, start: Tensor) -> Tensor:
         """Return the found series (batch, time, features), standardised."""
@@ -82,8 +83,8 @@ class _Search:
         found, valid = start.clone(), torch.zeros_like(self.target, dtype=torch.bool)
         trade_off = start.new_full((len(start),), config.prediction_weight)
         for _ in range(config.max_lambdas):
-            for rows in torch.split((~valid).nonzero()[:, 0], self.size):
-                block, n = padded(rows, self.size), len(rows)
+            for rows in torch.split((~valid).nonzero()[:, 0], self.batch[1]):
+                block, n = padded(rows, self.batch[0]), len(rows)
                 found[rows] = self._descend(found[block], block, trade_off[block])[:n]
                 with torch.no_grad():
                     said = self.model.log_proba(self._constrained(found[block], block)).exp().cpu().numpy()

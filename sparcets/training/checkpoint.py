@@ -84,7 +84,7 @@ class Checkpoint(Callback):
             raise FileFormatError(
                 f"{self.file} belongs to a training with other settings or data. Choose another folder, or remove it."
             )
-        if not _agree(reference_proba, self.reference_proba):
+        if not agree(reference_proba, self.reference_proba):
             raise FileFormatError(
                 f"{self.file} belongs to a training for another classifier. Choose another folder, or remove it."
             )
@@ -133,7 +133,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
     return digest_of_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
 
 
-def _agree(a: Tensor, b: Tensor) -> bool:
+def agree(a: Tensor, b: Tensor) -> bool:
     """Return whether two judgements are those of one classifier, up to the rounding of another device."""
     return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=0, atol=1e-4)
 

@@ -30,7 +30,8 @@ class Mutation:
     content
         The bytes afterwards.
     signed
-        Whether the digests were removed or computed again, so that the content may differ without being noticed.
+        Whether the digests were removed or computed again, or are those of another file, so that the content may
+        differ without being noticed.
     """
 
     words: str
@@ -151,7 +152,7 @@ def _whole(content: bytes, others: Sequence[bytes], rng: Rng) -> Mutation:
         "with a byte order mark": b"\xef\xbb\xbf" + content,
     }
     words = list(made)[rng.integers(len(made))]
-    return Mutation(words, made[words])
+    return Mutation(words, made[words], signed="another kind" in words)  # which may hold the same kind of content
 
 
 # Text

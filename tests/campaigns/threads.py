@@ -28,7 +28,7 @@ from tests.global_state import global_state
 N_THREADS = 8
 EACH = 3  # calls of a thread in a round, one after the other
 MODELS = ("wrapped", "bigru", "transformer")
-KINDS = ("explain", "explain", "explain", "predict", "predict_proba", "evaluate", "fit")
+KINDS = {"explain": 0.4, "predict": 0.25, "predict_proba": 0.25, "fit": 0.07, "evaluate": 0.03}  # how often
 X, Y = make_series(36, n_steps=10, seed=0)
 QUERIES = make_series(6, n_steps=10, seed=1)[0]
 
@@ -113,7 +113,8 @@ def run(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
         one, training = shared[model], bool(rng.integers(2))
         methods = [name for name in EXPLAINERS if name != "sparcets"] if few else list(EXPLAINERS)
         calls = [
-            (str(rng.choice(KINDS)), str(rng.choice(methods)), int(rng.integers(4))) for _ in range(N_THREADS * EACH)
+            (str(rng.choice(list(KINDS), p=list(KINDS.values()))), str(rng.choice(methods)), int(rng.integers(4)))
+            for _ in range(N_THREADS * EACH)
         ]
         calls = [(kind, "gan" if (kind, method) == ("fit", "sparcets") else method, k) for kind, method, k in calls]
         where = f"round {number} of {trials} calls, {model}, {'training' if training else 'evaluation'} mode"

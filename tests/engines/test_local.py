@@ -113,7 +113,8 @@ def test_closing_the_iterator_ends_the_workers() -> None:
 def test_workers_exit_when_their_parent_is_killed() -> None:
     code = (
         "from sparcets.engines.local import map_unordered\n"
-        'long = \'(print(__import__("os").getpid(), flush=True), __import__("time").sleep(100))\'\n'
+        'say = \'(o := __import__("os")).write(1, f"{o.getpid()}\\\\n".encode())\'\n'  # both write to one pipe: at once
+        "long = f'({say}, __import__(\"time\").sleep(600))'\n"
         "list(map_unordered(eval, [long, long + ' '], workers=2))"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

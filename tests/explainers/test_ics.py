@@ -23,7 +23,7 @@ def fitted(config=None, *, sharpness=10.0):
 @pytest.fixture
 def descents(monkeypatch):
     """Keep rows, λ, start and end of every descent, with the search it belongs to; all rows descend in one block."""
-    monkeypatch.setitem(ics.ROWS, "cpu", 64)
+    monkeypatch.setattr(ics, "ROWS", 64)
     kept = []
     plain = ics._Search._descend
 

@@ -66,3 +66,11 @@ def test_parse_keeps_the_type_of_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("series\n")
     with pytest.raises(FileFormatError, match=r"^a\.csv"):
         parse(tmp_path / "a.csv", Limits(), 0)
+
+
+def test_a_zip_with_a_damaged_directory(tmp_path: Path) -> None:
+    np.savez(file := tmp_path / "a.npz", X=np.zeros((4, 3, 2)), y=np.array([0, 1, 0, 1]))
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"PK\x01\x02", b"PK\x01\x03"))
+    with pytest.raises(FileFormatError, match=r"^a\.npz cannot be read"):
+        parse(file, Limits(), seed=0)

@@ -19,11 +19,10 @@ from sparcets.storage import read_json
 RUN = "reproduction.json"  # parts, scale, data sets and time of a reproduction
 _ENTRIES: dict[str, Any] = {
     "scale": str,
-    "seed": int,
     "repetitions": int,
     "seconds": (int, float),
     "parts": list,
-    **dict.fromkeys(("datasets", "sources", "left_out", "figures_left_out"), dict),
+    **dict.fromkeys(("datasets", "left_out", "figures_left_out"), dict),
 }
 
 SMALL = """\
@@ -117,7 +116,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     entries = stored.items() if isinstance(stored, dict) else ()
     run = {("parts" if name == "asked" else name): value for name, value in entries}
     wrong = [name for name, kind in _ENTRIES.items() if not isinstance(run.get(name), kind)]
-    wrong = wrong or [name for name in ("datasets", "left_out", "sources") if not DATASETS.keys() >= run[name].keys()]
+    wrong = wrong or [name for name in ("datasets", "left_out") if not DATASETS.keys() >= run[name].keys()]
     if wrong or not all(part in PARTS for part in run["parts"]):
         raise FileFormatError(
             f"{folder / RUN} is damaged: its entry {(wrong or ['parts'])[0]!r} is missing or wrong. Restore it from a "

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import measure_curve, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
+from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
@@ -133,7 +135,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
-        fit_with_restart(job, lambda attempt: self._train(job, attempt), lambda attempt: self._identity(job, attempt))
+        identity = partial(self._identity, job)
+        fit_unless_finished(self, job, identity(0), lambda: fit_with_restart(job, partial(self._train, job), identity))
 
     def _identity(self, job: FitJob, attempt: int) -> str:
         # The default sizes depend on the kind of device, so that a checkpoint of another one does not fit.

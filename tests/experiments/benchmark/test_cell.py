@@ -228,8 +228,7 @@ def test_judges_are_shared_by_all_folders(
     from sparcets.evaluation import judges
 
     assert "error" not in row and not (context.folder / "judges").exists()
-    kept = list(Path(os.environ["XDG_CACHE_HOME"], "sparcets").glob("judges*"))
-    assert {path.name for path in kept} >= {"judges"} and any(path.suffix == ".lock" for path in kept)
+    assert Path(os.environ["XDG_CACHE_HOME"], "sparcets", "judges").is_dir()
     trained: list[str] = []
     fit = sp.TorchClassifier.fit
     monkeypatch.setattr(sp.TorchClassifier, "fit", lambda s, *a, **k: trained.append(s.architecture) or fit(s, *a, **k))

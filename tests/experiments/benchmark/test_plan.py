@@ -227,3 +227,10 @@ def test_a_file_is_identified_by_its_content(tmp_path: Path) -> None:
 
 def test_names_with_a_colon_are_peers() -> None:
     assert registry_of("sparce") is EXPLAINERS and registry_of("cfts:comte") is PEERS
+
+
+def test_errors_of_a_plan_file_name_it(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text('{"cells": [{"dataset": "catching", "seeds": 3}]}')
+    with pytest.raises(ConfigError, match=r"plan\.json: a cell has no field 'seeds'"):
+        Plan.load(file)

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from sparcets.__main__ import main
-from sparcets.errors import ConfigError
+from sparcets.errors import ConfigError, FileFormatError
 from sparcets.experiments.benchmark.plain_step import plain_step
 from sparcets.experiments.benchmark.speed import PARTS, device_rate, read_rows, run_speed
 from sparcets.experiments.benchmark.speed_setting import Bench, SpeedSizes
@@ -146,3 +146,10 @@ def test_on_the_command_line(
 )
 def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
     assert short(value) == text
+
+
+@pytest.mark.parametrize("content", [b"{", b"3\n", b'{"part": "fit"}\n', b"\xff", b"[" * 100_000, b"9" * 5000])
+def test_a_damaged_file_of_rows(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"s\.jsonl holds no results of sparcets benchmark speed"):
+        read_rows(tmp_path / "s.jsonl")

@@ -14,11 +14,13 @@ from sparcets.errors import TargetError, TrainingError
 from sparcets.explainers.sparcets import explainer as module
 from sparcets.explainers.sparcets import sizing
 from sparcets.explainers.sparcets.explainer import ADVICE
+from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 from sparcets.explainers.sparcets.operating_point import RESIDUAL_SCALES, WEIGHTS, best_point
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.checkpoint import FILE
+from sparcets.training.classifier_step import ClassifierStep
 from sparcets.training.gan_step import GanStep
 from sparcets.training.losses import LossTerm
 
@@ -366,7 +368,10 @@ def test_a_training_whose_process_was_killed_is_resumed_with_the_same_result(tmp
 
 def test_a_finished_training_is_not_repeated(tmp_path, whole, monkeypatch):
     build(*RESUMED).fit(X, Y, checkpoint=tmp_path)
-    monkeypatch.setattr(GanStep, "update", lambda *args: pytest.fail("trained again"))
+    for step in (GanStep, ClassifierStep):
+        monkeypatch.setattr(step, "update", lambda *args: pytest.fail("trained again"))
+    for name in ("fit_member", "fit_judge"):
+        monkeypatch.setattr(FamilyClassifier, name, lambda *args, **options: pytest.fail("trained again"))
     assert_same(build(*RESUMED).fit(X, Y, checkpoint=tmp_path), whole)
 
 

@@ -75,6 +75,8 @@ class Forest(nn.Module):
         named |= {"width": width, "value": value, "accuracy": accuracy}
         for name, tensor in named.items():
             self.register_buffer(name, tensor)
+        if level.max() >= len(level):  # of a damaged file: each level would take memory
+            raise ValueError(f"a forest of {len(level)} nodes has no level {int(level.max())}")
         self.sizes = [int(n) for n in np.bincount(level.cpu().numpy())]  # of the levels
         self.n_trees, self.n_levels = self.sizes[0], len(self.sizes)
         nodes = torch.arange(len(level), device=level.device)
