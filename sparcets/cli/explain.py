@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparcets.cli.constraint_options import Many, parse_constraints
 from sparcets.cli.fit_folder import load_fit
 from sparcets.cli.options import Device, Json, print_json, print_table
 from sparcets.errors import ConfigError, FeatureMismatchError
 
 if TYPE_CHECKING:
-    from sparcets.constraints.spec import Constraints
     from sparcets.explanation.result import Explanation
 
-Many = list[str] | None
 N_TEXTS = 3  # answers described in words on the terminal
 
 
@@ -23,6 +22,10 @@ def explain(
     model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
+    ] = None,
+    excluded: Annotated[str | None, typer.Option("--not", help="Instead of a target: any class but this one.")] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Least probability of the target that counts as reached.")
     ] = None,
     rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = "0:10",
     dataset: Annotated[
@@ -36,7 +39,10 @@ def explain(
         bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
     ] = False,
     immutable: Annotated[Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
-    frozen: Annotated[Many, typer.Option(help="Steps that may not change, as START:STOP; may be repeated.")] = None,
+    frozen: Annotated[
+        Many,
+        typer.Option(help="Steps that may not change, as START:STOP, or FEATURE=START:STOP for one; may be repeated."),
+    ] = None,
     value_range: Annotated[
         Many, typer.Option("--range", help="Bounds of a feature, as FEATURE=LOW:HIGH; may be repeated.")
     ] = None,
@@ -49,6 +55,14 @@ def explain(
     group: Annotated[
         Many, typer.Option(help="Features that change together, as NAME=FEATURE,FEATURE,…; may be repeated.")
     ] = None,
+    max_features: Annotated[int | None, typer.Option(help="Largest number of features that may change.")] = None,
+    integer: Annotated[Many, typer.Option(help="Feature of whole numbers; may be repeated.")] = None,
+    monotone: Annotated[
+        Many, typer.Option(help="Feature whose changed stretches rise or fall, as FEATURE=up or FEATURE=down.")
+    ] = None,
+    fixed_sum: Annotated[
+        Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: the one it was fitted with.")] = None,
     device: Device = "auto",
     json: Json = False,
@@ -57,8 +71,22 @@ def explain(
     import numpy as np
 
     from sparcets.datasets.load import load_dataset
+    from sparcets.targets import Not
 
-    constraints = _constraints(immutable, frozen, value_range, max_step, direction, group)
+    if excluded is not None and target is not None:
+        raise ConfigError("give --target or --not, not both.")
+    constraints = parse_constraints(
+        immutable=immutable,
+        frozen=frozen,
+        ranges=value_range,
+        max_step=max_step,
+        direction=direction,
+        groups=group,
+        max_features=max_features,
+        integer=integer,
+        monotone=monotone,
+        fixed_sum=fixed_sum,
+    )
     run, explainer = load_fit(model, device=device)
     name, options = (dataset, {}) if dataset else (run["dataset"], run["dataset_options"])
     if seed is not None:
@@ -66,15 +94,14 @@ def explain(
     data = load_dataset(name, **options)
     columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
-    requested: Any = (
-        int(target) if target is not None and target.isdigit() and target not in data.class_names else target
-    )
+    requested: Any = _class(target, data) if excluded is None else Not(_class(excluded, data))
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
         requested,
         constraints=constraints,
         sparsity=sparsity,
         n=n,
+        confidence=confidence,
         lengths=None if data.lengths_test is None else data.lengths_test[chosen],
         curve=curve,
     )
@@ -156,6 +183,11 @@ def _rows(text: str, n: int) -> list[int]:
     return rows
 
 
+def _class(text: str | None, data: Any) -> Any:
+    """Return the name of a class, or its index if no class is named like that."""
+    return int(text) if text is not None and text.isdigit() and text not in data.class_names else text
+
+
 def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
     """Return the columns of the data in the order of the fit, matched by name if the data have names."""
     if names is None or names == fitted:
@@ -165,49 +197,3 @@ def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
             f"the data have the features {', '.join(names)}; the explainer was fitted on {', '.join(fitted)}."
         )
     return [names.index(name) for name in fitted]
-
-
-def _constraints(
-    immutable: Many, frozen: Many, value_range: Many, max_step: Many, direction: Many, group: Many
-) -> Constraints:
-    from sparcets.constraints.spec import Constraints
-
-    try:
-        return Constraints(
-            immutable=[_feature(f) for f in immutable or []],
-            frozen=[_window(w) for w in frozen or []],
-            ranges={_feature(k): _interval(v) for k, v in _pairs(value_range)},
-            max_step={_feature(k): float(v) for k, v in _pairs(max_step)},
-            direction={_feature(k): v for k, v in _pairs(direction)},
-            groups={k: [_feature(f) for f in v.split(",")] for k, v in _pairs(group)},
-        )
-    except ValueError as error:
-        raise ConfigError(f"invalid constraint: {error}. See sparcets explain --help.") from error
-
-
-def _pairs(settings: Many) -> list[tuple[str, str]]:
-    pairs = []
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise ValueError(f"{setting!r} is not FEATURE=VALUE")
-        pairs.append((key, value))
-    return pairs
-
-
-def _window(text: str) -> tuple[int, int]:
-    start, colon, stop = text.partition(":")
-    if not colon:
-        raise ValueError(f"--frozen {text!r} is not START:STOP")
-    return int(start), int(stop)
-
-
-def _interval(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise ValueError(f"--range {text!r} is not LOW:HIGH")
-    return float(low), float(high)
-
-
-def _feature(text: str) -> int | str:
-    return int(text) if text.isdigit() else text

@@ -112,6 +112,26 @@ def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model:
     assert e.share_changed.max() <= 0.6
 
 
+def test_constraints_on_shape_and_other_questions(
+    capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path
+) -> None:
+    saved = str(tmp_path / "run.npz")
+    limits = ["--max-features", "2", "--frozen", "left=0:5", "--frozen", "left=9:", "--integer", "right"]
+    limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4"]
+    assert run(capsys, "explain", model, "--not", "brisk", "--out", saved, *limits)[0] == 0
+    e = sp.load_explanation(saved)
+    assert (e.target != 1).all() and e.confidence == 0.4 and (e.changed.any(1).sum(1) <= 2).all()
+    given = e.constraints["explain"]
+    assert given["frozen_features"] == [["left", [[0, 5], [9, None]]]] and given["fixed_sum"] == [["top", "idle"]]
+    assert (given["integer"], given["monotone"]) == (["right"], [["top", "up"]])
+
+
+def test_queries_in_their_target_are_no_error(capsys: pytest.CaptureFixture[str], model: str) -> None:
+    predicted = json.loads(run(capsys, "explain", model, "--rows", "0", "--json")[1])[0]["predicted"]
+    code, out, err = run(capsys, "explain", model, "--rows", "0", "-t", predicted)
+    assert code == 0 and "unchanged" in out and not err
+
+
 def test_a_saved_classifier_can_be_explained_by_another_fit(
     capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
 ) -> None:
@@ -161,6 +181,10 @@ def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments:
         (["--range", "left"], "FEATURE=VALUE"),
         (["--frozen", "5"], "--frozen '5' is not START:STOP"),
         (["--sparsity", "2"], "share in"),
+        (["-t", "calm", "--not", "wild"], "give --target or --not, not both"),
+        (["--frozen", "0:2", "--frozen", "left=3:4"], "not both"),
+        (["--confidence", "2"], "confidence must be a probability"),
+        (["--max-features", "0"], "max_features must be a whole number >= 1"),
         (["--curve"], "Nearest has no models of other kinds"),
     ],
 )
