@@ -45,7 +45,8 @@ class Interruption:
         sys.unraisablehook = self._unraisable
         # The signal's number is written to a pipe at once, whatever the main thread is doing.
         woken, wake = os.pipe()
-        os.set_blocking(wake, False)
+        if hasattr(os, "set_blocking"):  # required where it exists
+            os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(woken,), daemon=True).start()
 

@@ -202,14 +202,12 @@ def saving(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
         kind, source, out = task.arguments
         if not (Path(out) / f"{kind}.json").exists():
             return "" if "new" in out else "the old one is lost"
-        if kind == "explainer" and "old" in out:
-            try:
-                found = content(task, Path(out))
-            except FileFormatError as error:  # it belongs to the other classifier
-                return "" if "was fitted to another classifier" in str(error) else str(error)
-            return "" if found == content(task, Path(source, kind)) else "neither old nor new"
-        known = [content(task, Path(place, kind)) for place in (source, site().other)]
-        return "" if content(task, Path(out)) in known else "neither old nor new"
+        try:
+            found = content(task, Path(out))
+        except FileFormatError as error:  # the old explainer belongs to the old classifier
+            return "" if "was fitted to another classifier" in str(error) and "old" in out else str(error)
+        known = [source, site().other] if kind == "classifier" and "old" in out else [source]
+        return "" if found in [content(task, Path(place, kind)) for place in known] else "neither old nor new"
 
     def check_again(own: Path, task: Task, reference: Path) -> str:
         kind, source, out = task.arguments

@@ -10,7 +10,7 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.errors import FeatureMismatchError, LabelError, TargetError
-from sparcets.explainers.files import ARRAYS, load_as
+from sparcets.explainers.files import load_as
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.domain_losses import limb_lengths
@@ -134,7 +134,8 @@ def test_immutable_features_at_fit_have_no_outputs_and_stay_to_the_bit(method, t
     assert e.counterfactual[..., [0, 3]].tobytes() == QUERIES[..., [0, 3]].tobytes()
     assert e.mutable.tolist() == [False, True, True, False]
     ex.save(tmp_path)
-    weights = safetensors.numpy.load_file(tmp_path / ARRAYS)
+    (arrays,) = tmp_path.glob("arrays-*.safetensors")
+    weights = safetensors.numpy.load_file(arrays)
     assert {len(array) for name, array in weights.items() if name.startswith("head.")} == {2}
 
 
