@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import IntArray
 from sparcets.errors import ConfigError, TargetError
 from sparcets.validation import check_target
 
@@ -25,35 +24,20 @@ class Not:
     label: int | str
 
 
-def check_targets(
-    target: Any, n_queries: int, class_names: tuple[str, ...], *, own: int | None, owner: str
-) -> IntArray | None:
-    """Return the target class of each query (batch,), or None for the runner-up of each.
+def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
+    """Return the index of the class that must not be reached.
 
     Parameters
     ----------
     target
         As given to ``explain``.
-    n_queries, class_names
-        Number of queries, and names of the classes.
+    class_names
+        Names of the classes.
     own
         The only class that the explainer was fitted for, or None.
     owner
         Name of the explainer, for messages.
     """
-    if target is None:
-        return None if own is None else np.full(n_queries, own)
-    targets = check_target(target, n_queries=n_queries, class_names=class_names)
-    if own is not None and (targets != own).any():
-        raise TargetError(
-            f"this {owner} was fitted for the target {class_names[own]!r} alone. "
-            "Ask for that, or fit one with target=None for every class."
-        )
-    return targets
-
-
-def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
-    """Return the index of the class that must not be reached; the arguments are those of :func:`check_targets`."""
     if own is not None:
         raise TargetError(
             f"this {owner} was fitted for the target {class_names[own]!r} alone, so it cannot choose a class. "
@@ -62,10 +46,8 @@ def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None
     return int(check_target(target.label, n_queries=1, class_names=class_names)[0])
 
 
-def check_confidence(confidence: Any) -> float | None:
-    """Return the least probability that counts as reached, or None."""
-    if confidence is None:
-        return None
+def check_confidence(confidence: Any) -> float:
+    """Return the least probability that counts as reached."""
     is_number = isinstance(confidence, (int, float, np.integer, np.floating)) and not isinstance(confidence, bool)
     if not is_number or not 0 < confidence < 1:
         raise ConfigError(f"confidence must be a probability between 0 and 1, got {confidence!r}.")

@@ -18,9 +18,8 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError
+from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.batch import explain_batch
 from sparcets.explainers.compatibility import agree_on_class_names
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
@@ -35,10 +34,10 @@ from sparcets.explainers.request import (
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation, join
+from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.targets import Not, check_targets, excluded_class
+from sparcets.targets import Not, excluded_class
 from sparcets.validation import check_labels, check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
@@ -307,13 +306,59 @@ class BaseExplainer(ABC, Generic[C]):
             if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
                 target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
             query_index = np.arange(batch.first, batch.first + len(batch.X))
-            request = options.request(batch.X, target, batch.lengths, info)
-            answers = explain_batch(self, request, query_index, before)
+            answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
             bar.advance(len(batch.X))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
     def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
+
+    def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
+        """Answer a batch of queries, predict the answers, and package both."""
+        X, target, lengths, n, info = request.X, request.target, request.lengths, request.n, request.info
+        query = np.repeat(X, n, axis=0)
+        counterfactual = query.copy()
+        status = np.full(len(X) * n, "unchanged", dtype="<U9")
+        reason = np.full(len(X) * n, "", dtype=object)
+        after = np.repeat(before, n, axis=0)
+        evidence = Evidence.none(len(X) * n)
+        to_explain = np.flatnonzero(~request.is_reached(before))
+        if len(to_explain):
+            answers = self._explain(request.select(to_explain))
+            of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
+            counterfactual[of_explained] = answers.counterfactual
+            status[of_explained] = answers.status
+            reason[of_explained] = answers.reason
+            after[of_explained] = np.nan if answers.proba is None else answers.proba
+            evidence = answers.evidence(len(status), of_explained)
+        repeated = None if lengths is None else np.repeat(lengths, n)
+        missing = np.flatnonzero(np.isnan(after).any(1))
+        if len(missing):
+            steps = None if repeated is None else repeated[missing]
+            after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
+        targets = np.repeat(target, n)
+        valid = is_reached(after, targets, request.confidence)
+        # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
+        for i in np.flatnonzero(~valid & (status != "not_found")):
+            status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
+        return Explanation(
+            query=query,
+            counterfactual=counterfactual,
+            target=targets,
+            status=status,
+            reason=reason.astype(str),
+            query_index=np.repeat(query_index, n),
+            proba_before=np.repeat(before, n, axis=0),
+            proba_after=after,
+            info=info,
+            mutable=request.constraints.mutable,
+            lengths=repeated,
+            evidence=evidence,
+            method=self.method,
+            config=self._settings,
+            seed=self.config.seed,
+            confidence=request.confidence,
+        )
 
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
@@ -352,5 +397,13 @@ class BaseExplainer(ABC, Generic[C]):
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
         """Return the target class of each query (batch,), or None for the runner-up of each."""
-        names = self._fitted().class_names
-        return check_targets(target, n_queries, names, own=self._target, owner=type(self).__name__)
+        names, own = self._fitted().class_names, self._target
+        if target is None:
+            return None if own is None else np.full(n_queries, own)
+        targets = check_target(target, n_queries=n_queries, class_names=names)
+        if own is not None and (targets != own).any():
+            raise TargetError(
+                f"this {type(self).__name__} was fitted for the target {names[own]!r} alone. "
+                "Ask for that, or fit one with target=None for every class."
+            )
+        return targets

@@ -14,7 +14,7 @@ from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import CapabilityError, ConfigError, ConstraintError
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.reached import is_reached
+from sparcets.explanation.result import is_reached
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.targets import check_confidence
 
@@ -128,7 +128,7 @@ class CallOptions:
             sparsity=sparsity,
             n=int(n),
             curve=bool(curve),
-            confidence=check_confidence(confidence),
+            confidence=None if confidence is None else check_confidence(confidence),
         )
 
     def request(self, X: FloatArray, target: IntArray, lengths: IntArray | None, info: SeriesInfo) -> Request:

@@ -17,7 +17,6 @@ from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
-from sparcets.explanation.reached import is_reached
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
@@ -371,3 +370,27 @@ def join(parts: list[Explanation]) -> Explanation:
     lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
     evidence = Evidence.join([p.evidence for p in parts])
     return replace(first, lengths=lengths, evidence=evidence, seconds=sum(p.seconds for p in parts), **arrays)
+
+
+def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
+    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
+
+    Parameters
+    ----------
+    proba
+        Probabilities (batch, classes).
+    target
+        Target classes (batch,).
+    confidence
+        The least probability that counts, or None.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
+    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
+    ([True, True, False], [False, True, False])
+    """
+    reached = proba.argmax(1) == target
+    if confidence is not None:
+        reached &= proba[np.arange(len(proba)), target] >= confidence
+    return np.asarray(reached)

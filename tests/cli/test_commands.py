@@ -120,7 +120,11 @@ def test_constraints_on_shape_and_other_questions(
     limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4"]
     assert run(capsys, "explain", model, "--not", "brisk", "--out", saved, *limits)[0] == 0
     e = sp.load_explanation(saved)
-    assert (e.target != e.class_names.index("brisk")).all() and e.confidence == 0.4 and (e.changed.any(1).sum(1) <= 2).all()
+    assert (
+        (e.target != e.class_names.index("brisk")).all()
+        and e.confidence == 0.4
+        and (e.changed.any(1).sum(1) <= 2).all()
+    )
     given = e.constraints["explain"]
     assert given["frozen_features"] == [["left", [[0, 5], [9, None]]]] and given["fixed_sum"] == [["top", "idle"]]
     assert (given["integer"], given["monotone"]) == (["right"], [["top", "up"]])
