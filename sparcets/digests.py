@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 KEY = "sha256"  # of the digest in JSON; always the last entry
-_REMAINS = re.compile("[0-9a-f]{32}")  # of a digest that is damaged in one place
+_REMAINS = re.compile("[0-9a-f]{16}")  # of a damaged digest
 
 
 def digest_of_bytes(content: bytes) -> str:

@@ -191,7 +191,8 @@ class DifferentiableClassifier(Classifier):
 
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        number_of_threads()  # a new thread may have taken over the number of a block in another one
+        if threading.current_thread() is not threading.main_thread():
+            number_of_threads()  # a new thread may have taken over the number of a block in another one
         # A copy: the model may write into it, and the array may be read-only or have negative strides.
         x = torch.from_numpy(np.array(X, order="C")).to(self.device)
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)

@@ -55,6 +55,7 @@ from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.precision import LARGEST, as_written
 from sparcets.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError
+from sparcets.npz import write_npz
 from sparcets.registry import did_you_mean, require_extra
 from sparcets.storage import atomic_path, naming
 from sparcets.validation import check_series
@@ -145,7 +146,7 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
                 f"{name} holds Python objects, which are not saved. Make it an array of strings or numbers."
             )
     with atomic_path(file) as temporary, temporary.open("wb") as handle:
-        np.savez(handle, **arrays)  # type: ignore[arg-type, unused-ignore]
+        write_npz(handle, arrays)
     return file
 
 

@@ -20,6 +20,7 @@ from sparcets.explanation.layout import STATUSES, check_digests, check_header, c
 from sparcets.explanation.segments import find_segments
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
+from sparcets.npz import write_npz
 from sparcets.storage import atomic_path
 
 if TYPE_CHECKING:
@@ -291,8 +292,7 @@ class Explanation:
             "arrays": {name: digest_of_array(np.asarray(array)) for name, array in arrays.items()},
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            write = np.savez_compressed if compress else np.savez
-            write(file, header=np.array(json.dumps(add_digest(header))), **arrays)
+            write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
 
 
 def check_rows(rows: Any, n: int) -> Any:

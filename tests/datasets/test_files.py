@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from sparcets.datasets import files
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.files import SUFFIXES, load_file, save_dataset
 from sparcets.datasets.load import load_dataset
@@ -277,11 +278,11 @@ def test_saving_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path = save_dataset(ds, tmp_path / "mine.npz")
     before = path.read_bytes()
 
-    def full(file: Any, **arrays: Any) -> None:
+    def full(file: Any, arrays: Any) -> None:
         file.write(b"partial")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(files, "write_npz", full)
     with pytest.raises(StorageError, match="No space left on device"):
         save_dataset(ds, path)
     assert path.read_bytes() == before

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.result import Explanation, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
@@ -101,3 +103,16 @@ def test_unfinished_folder(tmp_path: Path) -> None:
     for name, other in (("method", {**SETTINGS, "method": "gan"}), ("k", {**SETTINGS, "k": 1}), ("method", {"n": 1})):
         with pytest.raises(StorageError, match=f"to another question: {name} differs"):
             ShardWriter(tmp_path, other)
+
+
+def test_a_shard_of_another_kind(tmp_path: Path) -> None:
+    folder = write(tmp_path, explanation())
+    file = tmp_path / "shard-000001.npz"
+    with np.load(file) as stored:
+        parts = dict(stored)
+    header = json.loads(str(parts["header"]))
+    parts["status"] = parts["status"][None]
+    header["arrays"]["status"] = digest_of_array(parts["status"])
+    np.savez(file, **{**parts, "header": np.array(json.dumps(header))})
+    with pytest.raises(FileFormatError, match=r"shard-000001.npz is damaged: status cannot be <U.* of shape \(1, "):
+        folder.status  # noqa: B018

@@ -136,7 +136,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         identity = partial(self._identity, job)
-        fit_unless_finished(self, job, identity(0), lambda: fit_with_restart(job, partial(self._train, job), identity))
+        train = partial(fit_with_restart, job, partial(self._train, job), identity)
+        if job.checkpoint is None:
+            train()
+        else:
+            fit_unless_finished(self, job, identity(0), train)
 
     def _identity(self, job: FitJob, attempt: int) -> str:
         # The default sizes depend on the kind of device, so that a checkpoint of another one does not fit.

@@ -34,15 +34,13 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
     explainer
         Not fitted yet.
     job
-        What to fit it to.
+        What to fit it to, with a folder for checkpoints.
     identity
         Digest of the training (settings, data).
     fit
         Fits it.
     """
-    if job.checkpoint is None:
-        fit()
-        return
+    assert job.checkpoint is not None
     proba = explainer.classifier.proba_unchecked(job.X[:REFERENCE])
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
