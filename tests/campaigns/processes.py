@@ -30,17 +30,22 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "SPARCETS_TRIAL"  # in the environment of every process of a trial, with a value of its own
 DEADLINE = 120.0  # seconds after which a trial that should have ended long ago is given up
-PREPARED = b"."  # written when a command is about to begin
+PREPARED = b"."  # written when a process may be disturbed
 
 # What changes files, as audit events name it. A process is killed before the n-th of them.
 FILE_EVENTS = frozenset(
     f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "chmod", "truncate")
 ) | {"open", "fcntl.flock", "ctypes.dlsym", "tempfile.mkstemp", "tempfile.mkdtemp", "shutil.rmtree"}
 
+# Before the command handles signals, there is Python's own start, in which it would end by a traceback.
 REAL = """
 import os, sys
-from sparcets.__main__ import command
-os.write(int(sys.argv.pop(1)), b".")
+from sparcets.__main__ import Interruption, command
+ready, install = int(sys.argv.pop(1)), Interruption.install
+def install_and_say(self):
+    install(self)
+    os.write(ready, b".")
+Interruption.install = install_and_say
 command()
 """
 _numbers = count()
@@ -255,7 +260,17 @@ def _session(pid: int) -> int | None:
 
 def _serve() -> None:
     """Fork a process for every task on stdin; print its number, and its exit code when it has ended."""
-    modules = ["torch", "typer", "pandas", "sklearn.ensemble", "scipy.stats", "uvicorn", "sparcets.__main__"]
+    modules = [
+        "torch",
+        "torch._dynamo",
+        "matplotlib.figure",
+        "typer",
+        "pandas",
+        "sklearn.ensemble",
+        "scipy.stats",
+        "uvicorn",
+        "sparcets.__main__",
+    ]
     modules += ["sparcets.cli.main", "sparcets.experiments.reproduce.run", "sparcets.experiments.benchmark.runner"]
     modules += ["sparcets.explainers.sparcets.explainer", "sparcets.explainers.nearest", "sparcets.explainers.ics"]
     modules += ["sparcets.studio.server", "sparcets.studio.app", "sparcets.datasets.fetch", "sparcets.testing.mocks"]
@@ -293,13 +308,13 @@ def _become(task: dict[str, Any], ready: int) -> NoReturn:
     if task["setup"]:
         _named(task["setup"])()
     _count_file_events(task["at_event"], events)
-    os.write(ready, PREPARED)
-    os.close(ready)
     code: Any = 1
     try:
         if task["function"]:
+            os.write(ready, PREPARED)
             code = _named(task["function"])(*task["arguments"])
         else:
+            _say_when_installed(ready)
             sys.argv = ["sparcets", *task["arguments"]]
             _named("sparcets.__main__:command")()
     except SystemExit as stop:
@@ -311,6 +326,18 @@ def _become(task: dict[str, Any], ready: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(int(code or 0))
+
+
+def _say_when_installed(ready: int) -> None:
+    from sparcets.interrupts import Interruption
+
+    install = Interruption.install
+
+    def install_and_say(self: Interruption) -> None:
+        install(self)
+        os.write(ready, PREPARED)
+
+    Interruption.install = install_and_say  # type: ignore[method-assign]
 
 
 def _named(name: str) -> Any:
