@@ -16,6 +16,7 @@ from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.compatibility import require_gradients
 from sparcets.explainers.gan_training import (
     FEW_VALID,
     GanTraining,
@@ -161,7 +162,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
 
     def _log_proba(self, x: Tensor) -> Tensor:
-        model = self._require_gradients()
+        model = require_gradients(self.classifier, type(self).__name__)
         return model.log_proba(x.to(model.device)).to(x.device)
 
     @single_precision()

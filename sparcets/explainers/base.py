@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.base import Classifier
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.compatibility import agree_on_class_names
+from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
     Answers,
@@ -373,16 +373,7 @@ class BaseExplainer(ABC, Generic[C]):
                 "Wrap your model first: sp.wrap(model)."
             )
         if self.needs_gradients:
-            self._require_gradients()
-
-    def _require_gradients(self) -> DifferentiableClassifier:
-        """Return the classifier, for methods that need its gradients; raise for a black box."""
-        if not isinstance(self.classifier, DifferentiableClassifier):
-            raise CapabilityError(
-                f"{type(self).__name__} needs gradients, but {self.classifier.name} is a black box. "
-                "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
-            )
-        return self.classifier
+            require_gradients(self.classifier, type(self).__name__)
 
     def _own_target(self, info: SeriesInfo) -> int | None:
         """Return the index of the class that the settings name as the only target, or None."""

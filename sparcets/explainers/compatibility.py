@@ -1,4 +1,4 @@
-"""Agreement of model and data on the classes, when an explainer is fitted."""
+"""What a method needs of a model, and agreement of model and data on the classes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.datasets.base import Dataset
-from sparcets.errors import LabelError
+from sparcets.errors import CapabilityError, LabelError
+
+
+def require_gradients(model: Classifier, owner: str) -> DifferentiableClassifier:
+    """Return the classifier of a method, ``owner``, that needs its gradients; raise for a black box."""
+    if not isinstance(model, DifferentiableClassifier):
+        raise CapabilityError(
+            f"{owner} needs gradients, but {model.name} is a black box. "
+            "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
+        )
+    return model
 
 
 def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:

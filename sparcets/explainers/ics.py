@@ -14,6 +14,7 @@ from sparcets.classifiers.base import DifferentiableClassifier
 from sparcets.classifiers.batching import Batch, padded
 from sparcets.config.explainers import IcsConfig
 from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.compatibility import require_gradients
 from sparcets.explainers.request import Answers, Request
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.seeding import generator
@@ -36,7 +37,7 @@ class Ics(BaseExplainer[IcsConfig]):
     needs_gradients = True
 
     def _explain(self, request: Request) -> Answers:
-        model = self._require_gradients()
+        model = require_gradients(self.classifier, type(self).__name__)
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
