@@ -176,7 +176,9 @@ def test_it_is_the_plain_loop(seed):
         return
     e = nearest(X, y, model=model).explain(X)
     for i in range(len(X)):
-        np.testing.assert_array_equal(e.counterfactual[i], plain_loop(X, y, X[i], e.target[i], model))
+        expected = plain_loop(X, y, X[i], e.target[i], model)
+        expected = np.where(np.abs(expected - X[i]) < 1e-6 * np.ptp(X, axis=(0, 1)), X[i], expected)  # no change
+        np.testing.assert_array_equal(e.counterfactual[i], expected)
 
 
 @settings(deadline=None, max_examples=25)
