@@ -201,6 +201,17 @@ def test_results_without_digests_are_read_without_a_warning(tmp_path: Path, capl
     assert not caplog.records
 
 
+def test_results_without_a_digest_come_before_those_with_one(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text('{"key": "a"}\n')
+    ResultStore(file).append({"key": "b"})
+    assert [row["key"] for row in ResultStore(file).rows()] == ["a", "b"]
+    with file.open("a") as opened:
+        opened.write('{"key": "c"}\n')
+    with pytest.raises(FileFormatError, match=r"line 3 of .*results.jsonl .*it has no sha256, unlike the lines before"):
+        ResultStore(file).rows()
+
+
 @pytest.mark.parametrize(
     "line", ['{"keys": "a"}', '{"key": 3}', "3", '{"key": "a", "asked": {}}', "[" * 100_000, '{"key": "a"} {}', "\xff"]
 )

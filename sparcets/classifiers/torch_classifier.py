@@ -262,6 +262,8 @@ class TorchClassifier(DifferentiableClassifier):
         check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
         classifier = cls(header["architecture"], config)
         names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
+        if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
+            raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
         classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
         network = classifier._fitted()
         network.load_state_dict(dict(weights))

@@ -34,7 +34,7 @@ class ResultStore:
 
     If a process is killed while writing, all lines before are intact. An incomplete last line is ignored by readers and
     removed by the next append. Every line ends with a digest of its row, which is checked by readers; rows of earlier
-    versions have none, and are returned in the current form.
+    versions, which are the first ones, have none, and are returned in the current form.
 
     Parameters
     ----------
@@ -71,12 +71,19 @@ class ResultStore:
         *lines, tail = content.split(b"\n")
         if tail and not _incomplete(tail):
             lines.append(tail)  # complete except for its line break
-        return [self._row(line, number) for number, line in enumerate(lines, 1)]
+        rows, guarded = [], False
+        for number, line in enumerate(lines, 1):
+            row, guarded = self._row(line, number, guarded=guarded)
+            rows.append(row)
+        return rows
 
-    def _row(self, line: bytes, number: int) -> dict[str, Any]:
-        """Return the row of a complete line in the current form."""
+    def _row(self, line: bytes, number: int, *, guarded: bool) -> tuple[dict[str, Any], bool]:
+        """Return the row of a complete line in the current form, and whether it has a digest, as it must if guarded."""
         try:
-            return _current_form(_parse(line))
+            row, has_digest = _parse(line)
+            if guarded and not has_digest:
+                raise ValueError("it has no sha256, unlike the lines before")
+            return _current_form(row), has_digest
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise FileFormatError(
@@ -227,15 +234,15 @@ def _tail(handle: int, size: int) -> bytes:
     return tail.rpartition(b"\n")[2]
 
 
-def _parse(line: bytes) -> dict[str, Any]:
-    """Return the row of a complete line without its digest."""
+def _parse(line: bytes) -> tuple[dict[str, Any], bool]:
+    """Return the row of a complete line without its digest, and whether it has one."""
     row = json.loads(line.decode())
     if not isinstance(row, dict):
         raise TypeError("it is no JSON object")
-    row = check_digest(row)
-    if not isinstance(row["key"], str):
+    plain = check_digest(row)
+    if not isinstance(plain["key"], str):
         raise TypeError("its key is no text")
-    return row
+    return plain, len(plain) < len(row)
 
 
 def _incomplete(tail: bytes) -> bool:
