@@ -16,6 +16,7 @@ from sparcets.skeletons import Skeleton, find_skeleton
 
 PER_CLASS = 500  # reference series of each class
 NEIGHBOURS = 5
+ROUNDING = 1e-5  # relative difference below which distances are equal
 TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
 CHUNK = 1024  # series per matrix product, bounding memory
 
@@ -153,6 +154,7 @@ class PlausibilityReference:
                 standard, lengths[rows], self.series[of_class], self.lengths[of_class], made.shape[1]
             )
             nearest = _mean_of_nearest(distances, len(of_class))
+            nearest *= 1 - ROUNDING  # equal distances may differ in their last bits, by what else is computed
             percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / len(of_class)
         return percentile
 
@@ -200,8 +202,10 @@ def _distances(a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: Int
     a_squares = (a**2).reshape(len(a), n_steps, -1).sum(2)  # (rows of a, time)
     b_squares = (b**2).reshape(len(b), n_steps, -1).sum(2)
     # Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab; padding is 0 in the products and masked in the squares.
-    squares = a_squares @ b_inside.T + a_inside @ b_squares.T - 2 * (a @ b.T)
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (a_inside @ b_inside.T)))
+    whole = a_squares @ b_inside.T + a_inside @ b_squares.T
+    squares = whole - 2 * (a @ b.T)
+    squares[squares < ROUNDING * whole] = 0.0  # equal series, but for rounding
+    return np.asarray(np.sqrt(squares / (a_inside @ b_inside.T)))
 
 
 def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparcets.arrays import FloatArray, IntArray
@@ -152,6 +152,7 @@ def test_padding_changes_nothing(seed: int, filler: float) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.permutations(range(12)))
+@example(251, [1, 6, 2, 3, 4, 5, 7, 8, 0, 9, 10, 11])  # a distance among others differed in its last bits
 def test_laws(seed: int, order: list[int]) -> None:
     """Answers do not depend on each other; training series look real; ``distance`` is a share."""
     X, y, _ = padded(seed)
