@@ -249,9 +249,8 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
 
 
 def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:
-    """Raise for a number where the names of the classes are other numbers: it may be meant as a name or as an index."""
-    numbers = all(name.lstrip("-").isdecimal() for name in class_names)
-    if numbers and list(class_names) != [str(k) for k in range(len(class_names))]:
+    """Raise for a number that is the name of a class and the index of another one."""
+    if str(target) in class_names and list(class_names) != [str(k) for k in range(len(class_names))]:
         index = f" or target=[{target}, …], one index per query" if 0 <= target < len(class_names) else ""
         raise TargetError(
             f"target={target} is ambiguous, since the classes are named by numbers: {', '.join(class_names)}. Give the "

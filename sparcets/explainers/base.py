@@ -379,7 +379,7 @@ class BaseExplainer(ABC, Generic[C]):
         """Return the index of the class that the settings name as the only target, or None."""
         if self.config.target is None:
             return None
-        return int(check_target(self.config.target, n_queries=1, class_names=info.class_names)[0])
+        return int(check_target([self.config.target], n_queries=1, class_names=info.class_names)[0])
 
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""

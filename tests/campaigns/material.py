@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +107,6 @@ class Material:
 
 def quick(method: str, classifier: Classifier, *, setting: int = 0, **changes: Any) -> BaseExplainer[Any]:
     """Return an explainer that is fitted in a moment, however bad its answers are."""
-    logging.getLogger("sparcets").setLevel(logging.ERROR)  # two epochs are too few, and the explainer says so
     kind = EXPLAINERS.load(method)
     values = kind.config_class.tiny().to_dict() | QUICK.get(method, [{}])[setting] | changes
     if "train" in values:

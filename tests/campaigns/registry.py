@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 import time
 from collections.abc import Callable, Iterator
@@ -113,6 +114,9 @@ def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> 
     campaign = all_campaigns()[name]
     count, started = Count(), time.perf_counter()
     rng = np.random.default_rng([seed, crc32(name.encode()), part])
+    logger = logging.getLogger("sparcets")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # fits are short, and say so
     try:
         for trial in campaign.run(trials, rng, folder):
             count.tried += 1
@@ -122,5 +126,7 @@ def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> 
                 count.failures = [*count.failures, trial.failure][:SHOWN]
     except UnavailableError as error:
         count.skipped = str(error)
+    finally:
+        logger.setLevel(level)
     count.seconds = time.perf_counter() - started
     return count

@@ -164,7 +164,8 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
     explainer, fit_s = find_explainer(explainer, data, classifier, context.folder / "explainers")
     lengths = None if data.lengths_test is None else data.lengths_test[rows]
     start = time.perf_counter()
-    e = explainer.explain(data.X_test[rows], target, sparsity=cell.sparsity, lengths=lengths, progress=False)
+    name = None if target is None else data.class_names[target]
+    e = explainer.explain(data.X_test[rows], name, sparsity=cell.sparsity, lengths=lengths, progress=False)
     explain_s = time.perf_counter() - start
 
     plausibility = _plausibility(data)
