@@ -146,7 +146,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     prefix = f".{final.name}{TEMPORARY}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(parent, f"{glob.escape(prefix)}*", lambda left: _clean_up(left, final))
+        _remove_unfinished(final, parent)
         handle, outer = create_locked(lambda: tempfile.mkdtemp(dir=parent, prefix=prefix))
     except OSError as error:
         raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
@@ -170,6 +170,17 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         finally:
             if handle is not None:
                 os.close(handle)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Remove what killed writers of a folder left beside it; :func:`atomic_folder` does so by itself."""
+    final = Path(path).resolve()
+    _remove_unfinished(final, final.parent)
+
+
+def _remove_unfinished(final: Path, parent: Path) -> None:
+    pattern = f"{glob.escape(f'.{final.name}{TEMPORARY}')}*"
+    remove_leftovers(parent, pattern, lambda left: _clean_up(left, final))
 
 
 def _put_in_place(new: Path, final: Path, *, in_place: bool) -> None:

@@ -18,7 +18,7 @@ from sparcets.explainers.adversarial import AdversarialExplainer
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load
 from sparcets.explainers.sparcets.explainer import Explainer
-from sparcets.folders import atomic_folder
+from sparcets.folders import atomic_folder, remove_unfinished
 from sparcets.locks import locked
 from sparcets.storage import read_json, write_json
 from sparcets.training.device import resolve_device
@@ -47,6 +47,7 @@ def find_explainer(
     identity = [explainer.method, classifier.architecture, *settings, dataset_digest(data), kind]
     stored = folder / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     with locked(stored.with_suffix(".lock")):
+        remove_unfinished(stored)  # of a process that was killed after it had stored the explainer
         try:
             return load(stored, classifier), float(read_json(stored / SECONDS, "the time of a fit")["seconds"])
         except (SparcetsError, KeyError, TypeError, ValueError):  # missing or damaged

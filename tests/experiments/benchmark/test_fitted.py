@@ -59,8 +59,12 @@ def test_a_stored_explainer_gives_the_same_answers_as_a_new_one(
 ) -> None:
     first, seconds = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
     assert trained == ["sparcets"] and seconds > 0
+    (stored,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    left = tmp_path / f".{stored.name}.tmp-left"  # by a process that was killed after it had stored the explainer
+    left.mkdir()
     again, same = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
     assert trained == ["sparcets"] and same == seconds  # the time of the first fit
+    assert not left.exists()
     fresh = sp.Explainer(classifier, CONFIG).fit(data)
     for request in REQUESTS:
         assert answers(again, data, **request) == answers(first, data, **request) == answers(fresh, data, **request)
