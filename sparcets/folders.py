@@ -143,11 +143,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     final = Path(path).resolve()  # a link stays a link
     in_place = final.is_dir() and (os.path.ismount(final) or final == Path.cwd())
     parent = final if in_place else final.parent
-    prefix = f".{final.name}{TEMPORARY}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(final, parent)
-        handle, outer = create_locked(lambda: tempfile.mkdtemp(dir=parent, prefix=prefix))
+        handle, outer = create_locked(lambda: tempfile.mkdtemp(dir=parent, prefix=_prefix(final)))
     except OSError as error:
         raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
     try:
@@ -179,8 +178,12 @@ def remove_unfinished(path: str | os.PathLike[str]) -> None:
 
 
 def _remove_unfinished(final: Path, parent: Path) -> None:
-    pattern = f"{glob.escape(f'.{final.name}{TEMPORARY}')}*"
-    remove_leftovers(parent, pattern, lambda left: _clean_up(left, final))
+    remove_leftovers(parent, f"{glob.escape(_prefix(final))}*", lambda left: _clean_up(left, final))
+
+
+def _prefix(final: Path) -> str:
+    """Return how the names of temporary folders for a path begin."""
+    return f".{final.name}{TEMPORARY}"
 
 
 def _put_in_place(new: Path, final: Path, *, in_place: bool) -> None:

@@ -153,7 +153,7 @@ def check_labels(
     if array.shape != (n_samples,):
         hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""
         raise LabelError(f"y must be {n_samples} labels, one per series, got shape {array.shape}.{hint}")
-    huge = array.dtype.kind == "O" and all(_is_integer(v) for v in array)  # integers beyond int64 have dtype object
+    huge = array.dtype.kind == "O" and all(is_integer(v) for v in array)  # integers beyond int64 have dtype object
     named = array.dtype.kind in "USOT" and not huge
     labels, names = _named_labels(array, known) if named else _numbered_labels(array, known)
     present = np.unique(labels)
@@ -170,7 +170,8 @@ def check_labels(
     return labels, names
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Return whether a value is a whole number of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -232,7 +233,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
     if isinstance(target, str) or not hasattr(target, "__len__"):
-        if _is_integer(target):
+        if is_integer(target):
             _check_unambiguous(int(target), class_names)
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
     if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
@@ -264,7 +265,7 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
         if target in names:
             return names.index(target)
         raise TargetError(f"no target class {target!r}.{did_you_mean(target, names)} Known: {', '.join(names)}.")
-    if not _is_integer(target):
+    if not is_integer(target):
         raise TargetError(f"target must be a class name or index, got {target!r}.")
     if not 0 <= int(target) < len(names):
         raise TargetError(
@@ -316,9 +317,9 @@ def feature_index(feature: Any, feature_names: Sequence[str] | None, n_features:
         if feature in names:
             return names.index(feature)
         raise unknown_name("feature", feature, names)
-    if _is_integer(feature) and 0 <= feature < n_features:
+    if is_integer(feature) and 0 <= feature < n_features:
         return int(feature)
-    raise unknown_name("feature", int(feature) if _is_integer(feature) else feature, names)
+    raise unknown_name("feature", int(feature) if is_integer(feature) else feature, names)
 
 
 def default_feature_names(n_features: int) -> list[str]:

@@ -22,6 +22,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from sparcets.training.callbacks import History
 from sparcets.training.checkpoint import Checkpoint
+from tests.campaigns.kinds import without_digests
 
 X, Y = make_series(30, n_steps=8)
 BLACK_BOX = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
@@ -140,16 +141,6 @@ def test_damage_of_the_digest_itself_is_noticed(key: bytes, tmp_path: Path) -> N
             file.write_bytes(damaged)
             with pytest.raises(FileFormatError):
                 sp.load_classifier(tmp_path, device="cpu")
-
-
-def without_digests(folder: Path, header: str, arrays: str, version: int) -> None:
-    """Turn a saved model into one of the last version without digests."""
-    stored = json.loads((folder / header).read_text())
-    for name in ("sha256", "arrays", "classifier"):
-        stored.pop(name, None)
-    (folder / header).write_text(json.dumps({**stored, "format": version}))
-    (file,) = folder.glob(f"{arrays}-*.safetensors")
-    file.rename(folder / f"{arrays}.safetensors")
 
 
 def test_models_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

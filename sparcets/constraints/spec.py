@@ -18,6 +18,7 @@ from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.constraints.projecting import Project
 from sparcets.errors import ConstraintError, UnknownNameError
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.validation import is_integer
 
 SIGNS = {"up": 1, "down": -1}
 Feature = int | str
@@ -186,7 +187,7 @@ class _Binder:
         low[integer], high[integer] = np.maximum(low[integer], 0), np.minimum(high[integer], 1)
         integer[self._features("integer", self.constraints.integer)] = True
         max_features: Any = self.constraints.max_features
-        if max_features is not None and not (_is_whole(max_features) and max_features >= 1):
+        if max_features is not None and not (is_integer(max_features) and max_features >= 1):
             self.problems.append(f"max_features must be a whole number >= 1, got {max_features!r}")
         trend = self._signs("monotone", self.constraints.monotone)
         sums = self._sums()
@@ -335,7 +336,3 @@ def _is_number(value: Any, *, infinite: bool = False) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     return not np.isnan(value) and (infinite or bool(np.isfinite(value)))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
