@@ -105,16 +105,34 @@ def _compare_names(own: Path, reference: Path) -> str:
 
 @campaign("kill in fit", trials=TRIALS, dose=DOSE, parts=PARTS)
 def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    here = site()
     countergan = ["-m", "countergan", "--set", "train.epochs=2"]
 
     def tasks(own: Path) -> list[Task]:
         return [
-            here.fit(own / "new"),
-            here.fit(own / "old", "-m", "nearest", "--seed", "5", "--force"),
-            here.fit(own / "new", *countergan, "--checkpoint", str(own / "new" / "state")),
-            here.fit(own / "old", *countergan, "--checkpoint", str(own / "state"), "--force"),
+            site().fit(own / "new"),
+            site().fit(own / "old", "-m", "nearest", "--seed", "5", "--force"),
+            site().fit(own / "new", *countergan, "--checkpoint", str(own / "new" / "state")),
+            site().fit(own / "old", *countergan, "--checkpoint", str(own / "state"), "--force"),
         ]
+
+    yield from _kill_fit(trials, rng, folder, tasks)
+
+
+@campaign("kill in fit with prototypes", trials=TRIALS, dose=0, parts=PARTS)  # 10 s each
+def fit_with_prototypes(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+    def tasks(own: Path) -> list[Task]:
+        return [
+            site().fit(own / "new", "-m", "sparcets"),
+            site().fit(own / "old", "-m", "sparcets", "--checkpoint", str(own / "state"), "--force"),
+        ]
+
+    yield from _kill_fit(trials, rng, folder, tasks)
+
+
+def _kill_fit(
+    trials: int, rng: np.random.Generator, folder: Path, tasks: Callable[[Path], list[Task]]
+) -> Iterator[Trial]:
+    here = site()
 
     def again(own: Path, task: Task) -> Task:
         return replace(task, arguments=[*dict.fromkeys([*task.arguments, "--force"])])
