@@ -22,6 +22,7 @@ from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedEr
 from sparcets.explainers.any_other import answer_any_other
 from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
 from sparcets.explainers.files import save_explainer
+from sparcets.explainers.presentation import Presentation
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(ABC, Generic[C]):
+class BaseExplainer(Presentation, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -114,7 +115,7 @@ class BaseExplainer(ABC, Generic[C]):
             Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
             if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
         """
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
@@ -190,7 +191,7 @@ class BaseExplainer(ABC, Generic[C]):
             A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
             where it is looked at. The same call after a crash goes on after the last finished shard.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
 
         Returns
         -------
@@ -232,19 +233,6 @@ class BaseExplainer(ABC, Generic[C]):
     def method(self) -> str:
         """The method's name in lower case, as in the registry."""
         return type(self).__name__.lower()
-
-    def summary(self) -> str:
-        """Say in a few lines what was fitted."""
-        if self.info_ is None:
-            return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_, self._defaults.constraints.mutable
-        return (
-            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
 
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -152,7 +152,7 @@ def explain_stream(
         Folder for the answers; None keeps them in memory. Shards that are finished already are kept. A
         folder that another process is writing raises BusyError.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
     started = time.perf_counter()
     with progress_bar(f"explaining by {explainer.method}", stream.n, show=progress) as bar:

@@ -15,6 +15,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.explanation.card import explanation_card
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.segments import find_segments
@@ -215,6 +216,9 @@ class Explanation:
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
         return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {self.valid.sum()} valid)"
+
+    def _repr_html_(self) -> str:
+        return explanation_card(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a tidy table of the changed segments.
