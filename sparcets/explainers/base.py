@@ -23,6 +23,7 @@ from sparcets.explainers.any_other import answer_any_other
 from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.presentation import Presentation
+from sparcets.explainers.query_names import QueryNames, split_test_part
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -160,6 +161,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         n: int = 1,
         confidence: float | None = None,
         lengths: Any = None,
+        ids: Any = None,
+        subjects: Any = None,
         curve: bool = False,
         out: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
@@ -169,8 +172,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         Parameters
         ----------
         X
-            Queries (batch, time, features) in the data's own units; also a memory map, or an iterator over series
-            (time, features) or batches of them, of which no more is held than is being worked on.
+            Queries (batch, time, features) in the data's own units; a Dataset, for its test series; a memory map, or an
+            iterator over series (time, features) or batches, of which no more is held than is being worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query.
@@ -184,6 +187,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             The least probability of the target that counts as reached.
         lengths
             True lengths of padded queries.
+        ids, subjects
+            Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
             Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
             ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
@@ -203,7 +208,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
-            raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
+            X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
+        names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         check_lengths_supported(lengths, self)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if isinstance(target, Not):
@@ -214,15 +220,18 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             stream = QueryStream(
-                X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
+                X, target, lengths, names, info=info, owner=type(self).__name__, check_target=self._check_target
             )
             return explain_stream(self, stream, options, out=out, progress=progress)
         X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
         lengths = check_lengths(lengths, X)
+        if names is not None:
+            names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)
-        return replace(whole, seconds=time.perf_counter() - started)
+        whole = replace(whole, seconds=time.perf_counter() - started)
+        return whole if names is None else names.attach(whole)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from sparcets.explanation.result import Explanation
 
 MAX_ROWS = 10  # answers that are shown
-HEADS = ("answer", "query", "predicted", "target", "status", "p(target)", "changed", "verdict")
 
 
 def explanation_card(e: Explanation) -> str:
     """Return a row for each of the first answers as HTML."""
     shown, names = e[:MAX_ROWS], e.class_names
+    known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
+    heads = ("answer", "query", *known, "predicted", "target", "status", "p(target)", "changed", "verdict")
     rows = [
         (
             i,
             int(one.query_index[0]),
+            *(str(values[i]) for values in known.values()),
             names[int(one.predicted[0])],
             names[int(one.target[0])],
             str(one.status[0]),
@@ -34,4 +36,4 @@ def explanation_card(e: Explanation) -> str:
         "in words: text(i), as a picture: plot(i), as a table: to_frame()"
     ]
     lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
-    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=HEADS, rows=rows)
+    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)
