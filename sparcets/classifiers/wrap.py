@@ -17,12 +17,16 @@ from torch import Tensor, nn
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen, with_prediction
 from sparcets.classifiers.batching import Batch, call_in_batches, check_batch
+from sparcets.classifiers.lengths import Lengths, LengthsForm, find_lengths_form
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
+from sparcets.networks.temporal import blank_padding
+from sparcets.padding import blank
 from sparcets.registry import did_you_mean
 from sparcets.validation import check_names
 
 Output = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
+PADDED = LengthsForm()
 
 
 def wrap(
@@ -33,6 +37,7 @@ def wrap(
     output: Output | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
+    lengths: Lengths | None = None,
 ) -> Classifier:
     """Make a model usable by explainers.
 
@@ -52,6 +57,11 @@ def wrap(
     batch
         Smallest and largest number of series that the model accepts in a call, such as ``(2, 64)``; None for any. A
         smaller call is padded by repeating its last series, a larger one is split.
+    lengths
+        What the model gets for series of unequal length: ``"argument"``, series padded with zeros and a second argument
+        with their lengths; ``"packed"``, a ``PackedSequence`` of torch; ``"list"``, a list of the series without
+        padding; ``"padding"``, series padded with zeros and no lengths. By itself, it is an argument if the model has
+        one called ``lengths`` or alike, a list for estimators of aeon that take one, and padding otherwise.
 
     Examples
     --------
@@ -63,7 +73,7 @@ def wrap(
     (3,)
     """
     if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout, batch)):
+        if any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths)):
             raise ConfigError(
                 f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
             )
@@ -81,7 +91,9 @@ def wrap(
     names = _names(model, n_classes, class_names, output)
     named = class_names is not None or _has_names(model)
     if isinstance(model, nn.Module):
-        return WrappedModule(model, names, named, output or "logits", layout or "btf", batch)
+        layout = layout or "btf"
+        form = find_lengths_form(model, model, lengths, layout)
+        return WrappedModule(model, names, named, output or "logits", layout, batch, form)
     if output is not None:
         raise ConfigError(f"output={output!r} is for an nn.Module; {type(model).__name__} must return probabilities.")
     call = getattr(model, "predict_proba", model)
@@ -91,7 +103,8 @@ def wrap(
             f"{type(model).__name__} has no predict_proba and is not callable, so it gives no probabilities.{hint}"
         )
     layout = layout or ("bft" if _wants_channels_first(model) else "btf")
-    return WrappedFunction(model, call, names, named, layout, batch)
+    form = find_lengths_form(model, call, lengths, layout)
+    return WrappedFunction(model, call, names, named, layout, batch, form)
 
 
 def _names(
@@ -160,10 +173,11 @@ class WrappedModule(DifferentiableClassifier):
         output: Output,
         layout: Layout,
         batch: Batch | None = None,
+        lengths: LengthsForm = PADDED,
     ) -> None:
         self.module = module
         self._class_names, self.named = class_names, named
-        self.output, self.layout, self.batch = output, layout, batch
+        self.output, self.layout, self.batch, self.lengths = output, layout, batch, lengths
 
     @property
     def name(self) -> str:
@@ -186,8 +200,8 @@ class WrappedModule(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            series = _arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
-            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+            x = blank_padding(x.to(self.dtype or x.dtype), lengths)
+            raw = _call_parts(self._call, _arrange(x, self.layout).contiguous(), lengths, self.batch)
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
             self._check_logits(raw)
@@ -200,9 +214,9 @@ class WrappedModule(DifferentiableClassifier):
         # A saturated probability of 0 would give infinite losses and gradients.
         return with_prediction(proba.clamp_min(torch.finfo(proba.dtype).tiny).log(), proba.argmax(1))
 
-    def _call(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         try:
-            raw = self.module(x)
+            raw = self.lengths.call(self.module, x, lengths, time=_time_axis(self.layout))
         except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
                 f"your model {self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
@@ -263,11 +277,12 @@ class WrappedFunction(Classifier):
         named: bool,
         layout: Layout,
         batch: Batch | None = None,
+        lengths: LengthsForm = PADDED,
     ) -> None:
         self.model = model
         self.call = call
         self._class_names, self.named = class_names, named
-        self.layout, self.batch = layout, batch
+        self.layout, self.batch, self.lengths = layout, batch, lengths
 
     @property
     def name(self) -> str:
@@ -275,13 +290,12 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = _arrange(X, self.layout)
-        return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+        return _call_parts(self._call, _arrange(blank(X, lengths), self.layout), lengths, self.batch)
 
-    def _call(self, given: FloatArray) -> Any:
+    def _call(self, given: FloatArray, lengths: IntArray | None) -> Any:
         series = np.array(given, order="C")  # a copy: the model may write into it
         try:
-            proba = np.asarray(self.call(series))
+            proba = np.asarray(self.lengths.call(self.call, series, lengths, time=_time_axis(self.layout)))
         except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
                 f"your model {self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
@@ -302,3 +316,17 @@ def _arrange(x: Any, layout: Layout) -> Any:
     if layout == "bft":
         return x.swapaxes(1, 2)
     return x.reshape(len(x), -1) if layout == "flat" else x
+
+
+def _time_axis(layout: Layout) -> int:
+    return 2 if layout == "bft" else 1
+
+
+def _call_parts(call: Callable[[Any, Any], Any], x: Any, lengths: Any, batch: Batch | None) -> Any:
+    """Call a model on series and their lengths, in batches that it accepts."""
+    if batch is None:
+        return call(x, lengths)
+    if lengths is None:
+        return call_in_batches(lambda part: call(part, None), x, batch)
+    rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
+    return call_in_batches(lambda some: call(x[some], lengths[some]), rows, batch)

@@ -8,7 +8,7 @@ fixed sum or the user's own projection asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,10 @@ class BoundConstraints:
             sums=self.sums + other.sums,
             project=other.project or self.project,
         )
+
+    def cut(self, n_steps: int) -> BoundConstraints:
+        """Return the constraints of series that have the first ``n_steps`` steps only."""
+        return replace(self, editable=self.editable[:n_steps])
 
     def active_kinds(self) -> list[str]:
         """Return the names of the kinds of constraints that are active."""
