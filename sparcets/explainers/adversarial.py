@@ -231,7 +231,7 @@ class AdversarialExplainer(BaseExplainer[A]):
     ) -> FloatArray:
         """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
         if lengths is not None:  # length by length, so that padding is never seen
-            made = X.copy()
+            made: FloatArray = X.copy()
             for n, rows in rows_by_length(lengths):
                 made[rows, :n] = self._propose(X[rows, :n], target[rows], info, conditional=conditional)
             return made

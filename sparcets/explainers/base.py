@@ -239,8 +239,8 @@ class BaseExplainer(ABC, Generic[C]):
             return f"{type(self).__name__}: not fitted yet."
         info, mutable = self.info_, self._defaults.constraints.mutable
         return (
-            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+            f"{type(self).__name__} for {self.classifier.name}: series of {'up to ' * info.unequal}{info.n_steps} "
+            f"steps and {info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
         )
 
     def __repr__(self) -> str:

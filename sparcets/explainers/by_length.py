@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +39,8 @@ def answer_by_length(
         places.append(place)
     order = np.argsort(np.concatenate(places))
 
-    def joined(name: str) -> np.ndarray:  # type: ignore[type-arg]
-        together: np.ndarray = np.concatenate([getattr(part, name) for part in parts])[order]  # type: ignore[type-arg]
-        return together
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
 
     return Answers(
         counterfactual=counterfactual,

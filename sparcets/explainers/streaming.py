@@ -56,7 +56,10 @@ class QueryStream:
         self.info, self.owner, self.check_target = info, owner, check_target
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
-        self.X, self.lengths = (X, lengths) if self.lazy else self._check(X, lengths, 0)
+        self.X: Any = X
+        self.lengths: Any = lengths
+        if not self.lazy:
+            self.X, self.lengths = self._check(X, lengths, 0)
         self.target = target
         self.n: int | None = None  # unknown for an iterator
         if not self.iterates:

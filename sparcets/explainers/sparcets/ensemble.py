@@ -148,7 +148,7 @@ class Ensemble:
     def _ask_by_length(self, i: int, x: Tensor, lengths: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) of padded series by the classifier of one family."""
         rows, parts = [], []
-        for n in lengths.unique().tolist():
+        for n in sorted(set(lengths.tolist())):
             rows.append((lengths == n).nonzero()[:, 0])
             parts.append(self.at_length(n, x.shape[1]).families[i](x[rows[-1], :n]))
         return torch.cat(parts, dim=1)[:, torch.cat(rows).argsort()]

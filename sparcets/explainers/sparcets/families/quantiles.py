@@ -181,7 +181,7 @@ def _view_lengths(n_steps: int) -> list[int]:
 
 def _number_of_values(length: IntArray) -> IntArray:
     """Return how many quantiles are taken of intervals by their lengths (intervals,)."""
-    return np.minimum(VALUES, np.maximum(1, length // 2))
+    return np.asarray(np.minimum(VALUES, np.maximum(1, length // 2)), dtype=np.int64)
 
 
 def _kept(values: Tensor, groups: Groups) -> list[Tensor]:
