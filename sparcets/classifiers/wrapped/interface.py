@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sparcets.classifiers.batching import Batch
+from sparcets.classifiers.lengths import LengthsForm
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
@@ -64,6 +65,8 @@ class Interface:
         How the model wants its series.
     batch
         Smallest and largest number of series in a call; None for any.
+    lengths
+        How it is told the lengths of padded series.
     class_names, named
         Names of the classes, and whether they are more than numbers.
     assumed
@@ -76,6 +79,7 @@ class Interface:
     layout: Layout
     part: Part | None = None
     batch: Batch | None = None
+    lengths: LengthsForm = field(default_factory=LengthsForm)
     class_names: tuple[str, ...] | None = None
     named: bool = False
     assumed: tuple[str, ...] = ()

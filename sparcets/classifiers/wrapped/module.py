@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.classifiers.base import DifferentiableClassifier, frozen, with_prediction
-from sparcets.classifiers.batching import call_in_batches
+from sparcets.classifiers.batching import call_with_lengths
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout
 from sparcets.classifiers.wrapped.outputs import pick
 from sparcets.errors import ModelOutputError, SparcetsError
+from sparcets.networks.temporal import blank_padding
 
 
 def adapt(model: Any) -> Adapted | None:
@@ -71,13 +72,13 @@ class WrappedModule(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            series = arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
-            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+            x = blank_padding(x.to(self.dtype or x.dtype), lengths)
+            raw = call_with_lengths(self._call, arrange(x, self.layout).contiguous(), lengths, self.batch)
         return log_probabilities(raw, self.output, self.name)
 
-    def _call(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         try:
-            raw = self.module(x)
+            raw = self.interface.lengths.call(self.module, x, lengths, time=time_axis(self.layout))
             if not isinstance(raw, Tensor) or self.interface.part is not None:
                 raw = pick(raw, self.output, self.interface.part, self.name)
         except SparcetsError:
@@ -100,6 +101,11 @@ def arrange(x: Any, layout: Layout) -> Any:
     if layout == "bft":
         return x.swapaxes(1, 2)
     return x.reshape(len(x), -1) if layout == "flat" else x
+
+
+def time_axis(layout: Layout) -> int:
+    """Return the axis of time in that layout, except ``"flat"``."""
+    return 2 if layout == "bft" else 1
 
 
 def as_rows(raw: Tensor, n: int, kind: Kind, name: str) -> Tensor:
