@@ -35,7 +35,7 @@ class LengthsForm:
     keyword: str | None = None
 
     def call(self, model: Callable[..., Any], x: Any, lengths: Any, *, time: int) -> Any:
-        """Call a model with padded series.
+        """Call a model that takes lengths.
 
         Parameters
         ----------
@@ -48,8 +48,6 @@ class LengthsForm:
         time
             The axis of time in ``x``.
         """
-        if self.kind == "padding":
-            return model(x)
         if lengths is None:
             steps = (len(x),), x.shape[time]
             lengths = torch.full(*steps, device=x.device) if isinstance(x, Tensor) else np.full(*steps)

@@ -200,7 +200,8 @@ class WrappedModule(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            x = blank_padding(x.to(self.dtype or x.dtype), lengths)
+            x = x.to(self.dtype or x.dtype)
+            x = x if lengths is None else blank_padding(x, lengths)
             raw = _call_parts(self._call, _arrange(x, self.layout).contiguous(), lengths, self.batch)
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
@@ -216,7 +217,7 @@ class WrappedModule(DifferentiableClassifier):
 
     def _call(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         try:
-            raw = self.lengths.call(self.module, x, lengths, time=_time_axis(self.layout))
+            raw = _call_model(self.module, x, lengths, self.lengths, self.layout)
         except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
                 f"your model {self.name} failed on an input of shape {tuple(x.shape)} (layout {self.layout!r}): "
@@ -290,12 +291,13 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        return _call_parts(self._call, _arrange(blank(X, lengths), self.layout), lengths, self.batch)
+        X = X if lengths is None else blank(X, lengths)
+        return _call_parts(self._call, _arrange(X, self.layout), lengths, self.batch)
 
     def _call(self, given: FloatArray, lengths: IntArray | None) -> Any:
         series = np.array(given, order="C")  # a copy: the model may write into it
         try:
-            proba = np.asarray(self.lengths.call(self.call, series, lengths, time=_time_axis(self.layout)))
+            proba = np.asarray(_call_model(self.call, series, lengths, self.lengths, self.layout))
         except Exception as error:  # the user's code may raise anything
             raise ModelOutputError(
                 f"your model {self.name} failed on an input of shape {series.shape} (layout {self.layout!r}): "
@@ -318,8 +320,9 @@ def _arrange(x: Any, layout: Layout) -> Any:
     return x.reshape(len(x), -1) if layout == "flat" else x
 
 
-def _time_axis(layout: Layout) -> int:
-    return 2 if layout == "bft" else 1
+def _call_model(model: Callable[..., Any], x: Any, lengths: Any, form: LengthsForm, layout: Layout) -> Any:
+    """Call a model on series in its layout, and tell it their lengths if it takes them."""
+    return model(x) if form.kind == "padding" else form.call(model, x, lengths, time=2 if layout == "bft" else 1)
 
 
 def _call_parts(call: Callable[[Any, Any], Any], x: Any, lengths: Any, batch: Batch | None) -> Any:
