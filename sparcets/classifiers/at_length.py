@@ -46,12 +46,14 @@ class FunctionAtLength(Classifier):
     def __init__(self, whole: Classifier, length: int, padded_to: int) -> None:
         self.whole, self.length, self.padded_to = whole, length, padded_to
         self._class_names, self.named = whole._class_names, whole.named
-        self._output_hint = whole._output_hint
 
     @property
     def name(self) -> str:
         """Name of the classifier of padded series."""
         return self.whole.name
+
+    def _hint(self, proba: FloatArray) -> str:
+        return self.whole._hint(proba)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
         padded = blank(X, None, self.padded_to)

@@ -111,7 +111,7 @@ def test_an_estimator_of_aeon_that_takes_lists_is_given_lists():
     model.fit([one.T.astype(np.float64) for one in SERIES], np.array(["a", "b", "a", "b"]))
     torch.set_num_threads(before)
     clf = sp.wrap(model)
-    assert clf.lengths.kind == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
+    assert clf.interface.lengths.kind == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
     assert "aeon" in sys.modules
 
 
