@@ -52,11 +52,6 @@ class FunctionAtLength(Classifier):
         """Name of the classifier of padded series."""
         return self.whole.name
 
-    @property
-    def description(self) -> str:
-        """That of the classifier of padded series."""
-        return self.whole.description
-
     def _hint(self, proba: FloatArray) -> str:
         return self.whole._hint(proba)
 

@@ -49,28 +49,6 @@ def call_in_batches(call: Callable[[Any], Any], x: Any, batch: Batch) -> Any:
     return torch.cat(outputs) if isinstance(x, Tensor) else np.concatenate(outputs)
 
 
-def call_with_lengths(call: Callable[[Any, Any], Any], x: Any, lengths: Any, batch: Batch | None) -> Any:
-    """Call a model on series and their lengths, in batches that it accepts.
-
-    Parameters
-    ----------
-    call
-        The model: series and their lengths to outputs.
-    x
-        Series, an array or a tensor.
-    lengths
-        True lengths (batch,), of the same kind; None if nothing is padded.
-    batch
-        Smallest and largest number of series; None for any.
-    """
-    if batch is None:
-        return call(x, lengths)
-    if lengths is None:
-        return call_in_batches(lambda part: call(part, None), x, batch)
-    rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
-    return call_in_batches(lambda some: call(x[some], lengths[some]), rows, batch)
-
-
 def _parts(x: Any, largest: int) -> Iterator[Any]:
     return (x[start : start + largest] for start in range(0, len(x), largest))
 

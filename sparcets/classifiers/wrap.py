@@ -13,11 +13,11 @@ from torch import nn
 
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import check_batch
-from sparcets.classifiers.lengths import Lengths, find_lengths_form
 from sparcets.classifiers.wrapped import black_box, boosters, estimator, keras, model_file, module, onnx, torch_export
 from sparcets.classifiers.wrapped.black_box import BlackBox
 from sparcets.classifiers.wrapped.class_names import find_class_names, has_names
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout, Part
+from sparcets.classifiers.wrapped.lengths import Lengths, find_lengths_form
 from sparcets.classifiers.wrapped.module import WrappedModule
 from sparcets.classifiers.wrapped.outputs import parse_output
 from sparcets.errors import CapabilityError, ConfigError
@@ -110,15 +110,16 @@ def wrap(
         kind=kind or adapted.kind,
         declared=adapted.n_classes if part is None else None,
     )
+    said = {"output": known, "layout": layout is not None, "lengths": lengths is not None}
     interface = Interface(
         kind=kind or adapted.kind,
         layout=layout or adapted.layout,
+        lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
         part=part,
         batch=batch or adapted.batch,
-        lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
         class_names=names,
         named=class_names is not None or has_names(model),
-        assumed=tuple(name for name, given in {"output": known, "layout": layout is not None}.items() if not given),
+        assumed=tuple(name for name, is_given in said.items() if not is_given),
         note=adapted.note,
     )
     if isinstance(adapted.call, nn.Module):

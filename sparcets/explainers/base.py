@@ -173,8 +173,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         ----------
         X
             Queries (batch, time, features) in the data's own units, or a list of series (time, features); a Dataset,
-            for its test series; a memory map, or an iterator over series or batches of them, of which no more is held
-            than is being worked on.
+            for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query.

@@ -23,11 +23,11 @@ class Presentation:
         """Say in a few lines what was fitted."""
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
-        info, n_mutable = self.info_, int(self._defaults.constraints.mutable.sum())
+        info, mutable = self.info_, self._defaults.constraints.mutable
+        steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
         return (
-            f"{type(self).__name__} for {self.classifier.description}: series of {'up to ' * info.unequal}"
-            f"{info.n_steps} steps and {info.n_features} features ({n_mutable} mutable), "
-            f"classes {', '.join(info.class_names)}."
+            f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
+            f"features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
         )
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from sparcets.explainers.sparcets.generator import GatedGenerator, window_mean
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
+from sparcets.report.sections import settings_section
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule
 from sparcets.training import losses
@@ -158,3 +159,71 @@ def test_a_saved_explainer_answers_alike(tmp_path):
     assert np.array_equal(e.counterfactual, again.counterfactual) and e.believed.any()
     with pytest.raises(sp.SparcetsError, match=r"Explainer was fitted on series of unequal length.*pass lengths="):
         sp.load(tmp_path, clf).explain(X[:2], target=1)
+
+
+def nearest():
+    return sp.Nearest(sp.wrap(MaskedMeanModule(), n_classes=3)).fit(PADDED, Y, lengths=N)
+
+
+def test_memory_maps_iterators_and_folders_take_series_of_unequal_length(tmp_path):
+    ex, rows = nearest(), np.flatnonzero(Y != 1)[:9]
+    e = ex.explain(PADDED[rows], target=1, lengths=N[rows])
+    np.save(tmp_path / "X.npy", X[rows])  # the padding holds other values
+    mapped, listed = np.load(tmp_path / "X.npy", mmap_mode="r"), [X[i, : N[i]] for i in rows]
+    batches = (X[rows[i : i + 4]] for i in range(0, 9, 4))
+    sources = [(mapped, N[rows]), (iter(listed), None), (iter(X[rows]), N[rows]), (batches, N[rows]), (listed, None)]
+    for i, (queries, lengths) in enumerate(sources):
+        made = ex.explain(queries, target=1, lengths=lengths, out=tmp_path / f"out {i}")
+        assert np.array_equal(made.counterfactual, e.counterfactual) and np.array_equal(made.lengths, N[rows])
+    again = ex.explain(PADDED[rows], target=1, lengths=N[rows], out=tmp_path / "out 0")
+    assert np.array_equal(again.counterfactual, e.counterfactual)
+    with pytest.raises(sp.SparcetsError, match="fitted on series of unequal length"):
+        ex.explain(mapped, target=1, out=tmp_path / "other")
+    with pytest.raises(sp.SparcetsError, match="fitted on series of unequal length"):
+        ex.explain(iter([X[rows]]), target=1)
+
+
+def test_a_folder_of_other_lengths_is_not_continued(tmp_path):
+    ex, queries = nearest(), np.zeros((2, STEPS, WIDTH), dtype=np.float32)
+    ex.explain(queries, target=1, lengths=[15, 15], out=tmp_path)
+    with pytest.raises(sp.SparcetsError, match="to series of other lengths"):
+        ex.explain(queries, target=1, lengths=[15, 16], out=tmp_path)
+
+
+def test_the_users_projection_is_given_series_without_padding():
+    seen = set()
+
+    def flat(made, query):
+        seen.add(made.shape[1])
+        return query + (made - query).mean(1, keepdims=True)
+
+    rows = np.flatnonzero(Y != 1)[:16]
+    for method in (sp.Nearest, sp.Sparce):
+        ex = method(sp.wrap(MaskedMeanModule(), n_classes=3), method.config_class.tiny()).fit(PADDED, Y, lengths=N)
+        seen.clear()
+        e = ex.explain(PADDED[rows], target=1, lengths=N[rows], constraints=sp.Constraints(project=flat))
+        assert seen <= set(N[rows].tolist()) and e.changed.any()
+        for delta, n in zip(e.delta, N[rows], strict=True):
+            assert np.ptp(delta[:n], axis=0).max() < 1e-5 and not delta[n:].any()
+
+
+def test_constraints_that_freeze_a_short_series_leave_it_without_an_answer():
+    queries = [X[Y != 1][0][:6], X[Y != 1][0]]
+    e = sp.Explainer(sp.wrap(MaskedMeanModule(), n_classes=3), sp.ExplainerConfig.tiny().override("believed_by=model"))
+    e = e.fit(PADDED, Y, lengths=N).explain(queries, target=1, constraints=sp.Constraints(frozen=[(0, 6)]))
+    assert e.status[0] == "not_found" and not e.changed[0].any() and e.valid[1] and not e.changed[1, :6].any()
+
+
+def test_a_data_set_and_a_report_of_series_of_unequal_length(tmp_path):
+    ds = sp.Dataset.from_arrays([x[:n] for x, n in zip(X, N, strict=True)], Y)
+    assert ds.X_train.shape[1:] == (STEPS, WIDTH) and sorted([*ds.lengths_train, *ds.lengths_test]) == sorted(N)
+    clf = sp.wrap(MaskedMeanModule(), n_classes=3)
+    ex = sp.Nearest(clf).fit(ds)
+    assert "series of up to 20 steps" in ex.summary()
+    e = ex.explain(ds.X_test, target=1, lengths=ds.lengths_test)
+    scores = sp.evaluate(e, ds, classifier=clf, judges={"same": clf})
+    assert scores.summary["transfer"]["mean"] == scores.summary["valid"]["mean"]
+    assert "up to 20 steps" in settings_section(e)
+    e.save(tmp_path / "e.npz")
+    again = sp.load_explanation(tmp_path / "e.npz")
+    assert again.info.unequal and np.array_equal(again.lengths, e.lengths) and again.text(0) == e.text(0)

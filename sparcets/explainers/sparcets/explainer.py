@@ -259,8 +259,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
+        parts = [(job.X.shape[1], np.arange(len(rows)))]
+        if job.lengths is not None:
+            parts = rows_by_length(job.lengths[rows])
         moved = np.zeros(job.info.n_features, dtype=bool)
-        for n, some in rows_by_length(np.full(len(rows), job.X.shape[1]) if job.lengths is None else job.lengths[rows]):
+        for n, some in parts:
             x = model.ensemble.standardise(job.X[rows[some], :n])
             targets = torch.as_tensor(target[some], device=model.device)
             delta = model.propose(x, targets, model.log_sparsity_weights[0])

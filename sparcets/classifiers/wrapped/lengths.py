@@ -35,7 +35,7 @@ class LengthsForm:
     keyword: str | None = None
 
     def call(self, model: Callable[..., Any], x: Any, lengths: Any, *, time: int) -> Any:
-        """Call a model with padded series.
+        """Call a model that takes lengths.
 
         Parameters
         ----------
@@ -48,16 +48,23 @@ class LengthsForm:
         time
             The axis of time in ``x``.
         """
-        if self.kind == "padding":
-            return model(x)
         if lengths is None:
             steps = (len(x),), x.shape[time]
             lengths = torch.full(*steps, device=x.device) if isinstance(x, Tensor) else np.full(*steps)
         if self.kind == "argument":
             return model(x, lengths) if self.keyword is None else model(x, **{self.keyword: lengths})
         if self.kind == "list":
-            return model([one[:n] if time == 1 else one[:, :n] for one, n in zip(x, lengths.tolist(), strict=True)])
+            return model([_cut(one, n, time) for one, n in zip(x, lengths.tolist(), strict=True)])
         return model(pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False))
+
+
+def _cut(series: Any, n: int, time: int) -> Any:
+    """Return a series without its padding; contiguous, since compiled code does not take arrays of mixed layouts."""
+    cut = series[:n] if time == 1 else series[:, :n]
+    return cut.contiguous() if isinstance(cut, Tensor) else np.ascontiguousarray(cut)
+
+
+PADDED = LengthsForm()
 
 
 def find_lengths_form(model: Any, call: Callable[..., Any], given: str | None, layout: str) -> LengthsForm:
