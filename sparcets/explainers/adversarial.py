@@ -169,7 +169,8 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         model = require_gradients(self.classifier, type(self).__name__)
-        return model.log_proba(x.to(model.device), lengths).to(x.device)
+        steps = None if lengths is None else lengths.to(model.device)
+        return model.log_proba(x.to(model.device), steps).to(x.device)
 
     @single_precision()
     def _build_generator(

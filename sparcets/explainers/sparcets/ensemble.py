@@ -131,7 +131,8 @@ class Ensemble:
 
         def of_network(net: DifferentiableClassifier) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
-                return net.log_proba(raw.to(net.device), lengths).to(self.device).float()[None]
+                steps = None if lengths is None else lengths.to(net.device)
+                return net.log_proba(raw.to(net.device), steps).to(self.device).float()[None]
 
             return ask
 
