@@ -25,7 +25,7 @@ class Presentation:
             return f"{type(self).__name__}: not fitted yet."
         info, mutable = self.info_, self._defaults.constraints.mutable
         return (
-            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
+            f"{type(self).__name__} for {self.classifier.description}: series of {info.n_steps} steps and "
             f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
         )
 
