@@ -19,7 +19,9 @@ N_TEXTS = 3  # answers described in words on the terminal
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
+    model: Annotated[
+        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
+    ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
     ] = None,
