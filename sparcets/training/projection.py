@@ -61,7 +61,7 @@ class Projection(nn.Module):
 
         Beyond the true ``lengths`` (batch,) of padded series, nothing changes.
         """
-        delta = torch.where(self.editable, blank_padding(delta, lengths), 0.0)
+        delta = torch.where(self.editable, delta if lengths is None else blank_padding(delta, lengths), 0.0)
         if self.has_ranges:
             clipped = (query + delta).clamp(self.low, self.high) - query
             delta = torch.where(delta != 0, clipped, delta)
@@ -69,7 +69,7 @@ class Projection(nn.Module):
             wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
             delta = torch.where(wrong, 0.0, delta)
         if len(self.limited):
-            delta = self._limit_steps(query, delta, inside(lengths, query))
+            delta = self._limit_steps(query, delta, None if lengths is None else inside(lengths, query))
         for members in self.groups():
             of_group = delta.index_select(2, members)
             together = (of_group != 0).all(-1, keepdim=True)
