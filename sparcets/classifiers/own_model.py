@@ -81,6 +81,22 @@ class OwnModel:
         check_suffix(self.source)
         return Path(self.source)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as JSON can hold it, with the whole path of its file."""
+        place = str(self.file.resolve())
+        return {**asdict(self), "source": place if self.function is None else f"{place}:{self.function}"}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> OwnModel:
+        """Return the model that :meth:`to_dict` wrote."""
+        names = data["class_names"]
+        return cls(
+            source=str(data["source"]),
+            output=data["output"],
+            layout=data["layout"],
+            class_names=None if names is None else tuple(map(str, names)),
+        )
+
     def check_outside(self, folder: Path) -> None:
         """Raise if it is a Python file in a folder that is to be written: none in such a folder is ever run."""
         if self.function is not None and self.file.resolve().is_relative_to(folder.resolve()):
@@ -118,24 +134,24 @@ class OwnModel:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            stored = str(self.file.resolve()) if self.function is not None else self._copy(folder)
+            if self.function is None:
+                self._copy(folder)
         except OSError as error:
             raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
         header = {
             "format": FORMAT,
-            **asdict(self),
-            "source": stored if self.function is None else f"{stored}:{self.function}",
+            **self.to_dict(),
+            **({"source": self.file.name} if self.function is None else {}),
             "digest": self._digest(),
             "check": _check_of(model, X),
         }
         write_json(folder / HEADER, header)
 
-    def _copy(self, folder: Path) -> str:
+    def _copy(self, folder: Path) -> None:
         for file in onnx.files_of(self.file):
             copy = folder / file.relative_to(self.file.parent)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
-        return self.file.name
 
     def _digest(self) -> str:
         if self.function is None:
@@ -159,7 +175,7 @@ def read_own_model(folder: Path) -> OwnModel:
     try:
         if header["format"] != FORMAT:
             raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
-        source, names = str(header["source"]), header["class_names"]
+        source = str(header["source"])
         is_python = source.rpartition(":")[0].endswith(".py")
         file = Path(source.rpartition(":")[0]) if is_python else folder / Path(source).name
         if is_python and (not file.is_absolute() or file.is_relative_to(folder.resolve().parent)):
@@ -169,12 +185,7 @@ def read_own_model(folder: Path) -> OwnModel:
             raise FileFormatError(
                 f"{folder / HEADER} needs your model {file}, which is not there. Put it back, or fit again."
             )
-        model = OwnModel(
-            source=source if is_python else str(file),
-            output=header["output"],
-            layout=header["layout"],
-            class_names=None if names is None else tuple(map(str, names)),
-        )
+        model = OwnModel.from_dict({**header, "source": source if is_python else str(file)})
         expected = header["digest"]
     except SparcetsError:
         raise
