@@ -151,6 +151,7 @@ def main() -> None:
     git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=DOCS, capture_output=True, text=True, check=False)
     about = {"commit": git.stdout.strip() or None, "version": __version__}
     setup, cells = read_cells()
+    run(next(cell for cell in cells if cell.what == "1 feature"), setup)  # loads what is imported on first use
     known = {(row["group"], row["what"]): row for row in read_rows()}
     for cell in cells:
         if only in f"{cell.group} {cell.what}".lower():

@@ -16,11 +16,7 @@ QUICK = ["1 feature", "a class by name", "a module that returns a dict", "featur
 @cache
 def script() -> dict[str, Any]:
     """Return the names of docs/models_and_data.py."""
-    import sys
-
-    names = runpy.run_path(str(ROOT / "docs" / "models_and_data.py"))
-    sys.modules.pop("models_and_data", None)
-    return names
+    return runpy.run_path(str(ROOT / "docs" / "models_and_data.py"))
 
 
 def cells() -> list[Any]:
