@@ -32,8 +32,9 @@ def check_series(
     n_features: int | None = None,
     n_steps: int | None = None,
     first: int = 0,
+    gaps: bool = False,
 ) -> FloatArray:
-    """Return ``X`` as finite floats of shape (batch, time, features).
+    """Return ``X`` as finite floats of shape (batch, time, features), or with NaN where ``gaps`` are allowed.
 
     float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed.
 
@@ -47,6 +48,8 @@ def check_series(
         Fitted object and its numbers of features and steps, if they must match.
     first
         Index of the first series, for error messages, if ``X`` is a part of a larger array.
+    gaps
+        Whether entries may be missing (NaN); a series that is missing altogether is an error.
     """
     array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
     if array.ndim != 3:
@@ -65,8 +68,7 @@ def check_series(
             f"{owner} was fitted on series of {n_steps} steps, {name} has {array.shape[1]}. "
             "Cut, pad (with lengths=) or resample the series to that length."
         )
-    _check_finite(array, name, first)
-    return array
+    return _check_finite(array, name, first, gaps=gaps)
 
 
 def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
@@ -93,24 +95,43 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
 
 
-def _check_finite(array: FloatArray, name: str, first: int) -> None:
+def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
     block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
     parts = (array[start : start + block] for start in range(0, len(array), block))
     # A dot product is finite only if all entries are, and is multi-threaded; check single entries only if it is not.
     with np.errstate(all="ignore"):
         if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
-            return
-    positions = np.argwhere(~np.isfinite(array))
-    if not len(positions):  # all entries are finite, only their squares overflow
-        return
+            return array
+    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
+    positions = np.argwhere(wrong)
+    if not len(positions):  # all entries are finite, only their squares overflow; or there are gaps
+        return _with_gaps(array, name, first) if gaps else array
     where = tuple(int(i) for i in positions[0])
     value, series = array[where], first + where[0]
     what = "NaN" if np.isnan(value) else "infinity"
     more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
+    remedy = "Fill or drop them first"
+    if what == "NaN":
+        remedy = (
+            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
+            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
+        )
     raise NonFiniteError(
         f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
-        f"feature {where[2]}){more}. Fill or drop them first; pad unequal series with zeros and pass lengths=."
+        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
     )
+
+
+def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
+    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    missing = np.isnan(array)
+    rows = np.flatnonzero(missing.all((1, 2)))
+    if len(rows):
+        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise NonFiniteError(
+            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
+        )
+    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)
 
 
 def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:

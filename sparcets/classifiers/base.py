@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
+from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import Missing, never_measured
 from sparcets.training.threads import number_of_threads
 from sparcets.validation import check_lengths, check_series
 
@@ -31,11 +32,16 @@ class Classifier(ABC):
         Sizes the model was fitted on, or None where it takes what comes.
     named
         Whether ``class_names`` were given rather than made up from numbers.
+    missing
+        What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
+        ``"mean"``, or a function that fills them.
     """
 
     n_features: int | None = None
     n_steps: int | None = None
     named: bool = False
+    missing: Missing = "refuse"
+    _knows_means = False  # whether it has values for a feature that a series has none of
     _class_names: tuple[str, ...] | None = None
     _output_hint: str = "They must be at least 0 and sum to 1."
 
@@ -71,6 +77,55 @@ class Classifier(ABC):
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
         return f"{type(self).__name__}({self.name}: {classes})"
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether series may have missing values (NaN)."""
+        return self.missing != "refuse"
+
+    @final
+    def check_input(
+        self, X: Any, lengths: Any, *, owner: str, like: Classifier | SeriesInfo
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Return series that the model can be asked about, and their true lengths or None.
+
+        Parameters
+        ----------
+        X, lengths
+            As the user passed them.
+        owner, like
+            Name of the fitted object that they are for, and what knows its numbers of features and steps.
+        """
+        gaps = self.takes_gaps
+        X = check_series(X, owner=owner, n_features=like.n_features, n_steps=like.n_steps, gaps=gaps)
+        lengths = check_lengths(lengths, X)
+        self.check_gaps(X, lengths)
+        return X, lengths
+
+    @final
+    def check_gaps(self, X: FloatArray, lengths: IntArray | None = None, *, first: int = 0) -> None:
+        """Raise if the model has nothing to fill the gaps of checked series with.
+
+        Parameters
+        ----------
+        X, lengths
+            Series (batch, time, features), and true lengths or None.
+        first
+            Index of the first series, for error messages.
+        """
+        if not self.takes_gaps:
+            return
+        empty = never_measured(X, lengths)
+        rows = np.flatnonzero(empty.all(1))
+        if len(rows):
+            raise NonFiniteError(f"X holds nothing but NaN before the end of series {first + int(rows[0])}. Drop it.")
+        if self.missing in ("forward", "mean") and not self._knows_means and empty.any():
+            row, feature = (int(i) for i in np.argwhere(empty)[0])
+            raise NonFiniteError(
+                f"series {first + row} has no value of feature {feature} at all, so that missing={self.missing!r} has "
+                "nothing to fill it with. Pass a function that fills series as your model expects it: "
+                "sp.wrap(model, missing=function)."
+            )
+
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.
@@ -82,8 +137,7 @@ class Classifier(ABC):
         lengths
             True lengths, for models that look at them.
         """
-        X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
-        return self.proba_unchecked(X, check_lengths(lengths, X))
+        return self.proba_unchecked(*self.check_input(X, lengths, owner=self.name, like=self))
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen, with_prediction
 from sparcets.classifiers.batching import Batch, call_in_batches, check_batch
+from sparcets.classifiers.missing import filled_series, filled_tensor
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
+from sparcets.gaps import Missing, check_missing
 from sparcets.registry import did_you_mean
 from sparcets.validation import check_names
 
@@ -33,6 +35,7 @@ def wrap(
     output: Output | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
+    missing: Missing | None = None,
 ) -> Classifier:
     """Make a model usable by explainers.
 
@@ -52,6 +55,10 @@ def wrap(
     batch
         Smallest and largest number of series that the model accepts in a call, such as ``(2, 64)``; None for any. A
         smaller call is padded by repeating its last series, a larger one is split.
+    missing
+        What the model gets for missing values (NaN): ``"refuse"`` (default; they are an error), ``"keep"`` (NaN),
+        ``"forward"`` (the last value before; for the first ones, the next), ``"mean"`` (of the same feature of the same
+        series), or a function from series with NaN (batch, time, features), a NumPy array, to filled ones.
 
     Examples
     --------
@@ -63,7 +70,7 @@ def wrap(
     (3,)
     """
     if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout, batch)):
+        if any(v is not None for v in (n_classes, class_names, output, layout, batch, missing)):
             raise ConfigError(
                 f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
             )
@@ -77,11 +84,11 @@ def wrap(
         options = known.__args__  # type: ignore[attr-defined]
         if value is not None and value not in options:
             raise ConfigError(f"no {name} {value!r}.{did_you_mean(str(value), options)} Known: {', '.join(options)}.")
-    batch = check_batch(batch)
+    batch, missing = check_batch(batch), check_missing(missing or "refuse")
     names = _names(model, n_classes, class_names, output)
     named = class_names is not None or _has_names(model)
     if isinstance(model, nn.Module):
-        return WrappedModule(model, names, named, output or "logits", layout or "btf", batch)
+        return WrappedModule(model, names, named, output or "logits", layout or "btf", batch, missing)
     if output is not None:
         raise ConfigError(f"output={output!r} is for an nn.Module; {type(model).__name__} must return probabilities.")
     call = getattr(model, "predict_proba", model)
@@ -91,7 +98,7 @@ def wrap(
             f"{type(model).__name__} has no predict_proba and is not callable, so it gives no probabilities.{hint}"
         )
     layout = layout or ("bft" if _wants_channels_first(model) else "btf")
-    return WrappedFunction(model, call, names, named, layout, batch)
+    return WrappedFunction(model, call, names, named, layout, batch, missing)
 
 
 def _names(
@@ -160,8 +167,9 @@ class WrappedModule(DifferentiableClassifier):
         output: Output,
         layout: Layout,
         batch: Batch | None = None,
+        missing: Missing = "refuse",
     ) -> None:
-        self.module = module
+        self.module, self.missing = module, missing
         self._class_names, self.named = class_names, named
         self.output, self.layout, self.batch = output, layout, batch
 
@@ -185,8 +193,9 @@ class WrappedModule(DifferentiableClassifier):
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        given = filled_tensor(x, self.missing, lengths) if self.takes_gaps else x
         with frozen(self.module):
-            series = _arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
+            series = _arrange(given.to(self.dtype or x.dtype), self.layout).contiguous()
             raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
         if self.output == "logits" and raw.shape[1] > 1:
@@ -263,8 +272,9 @@ class WrappedFunction(Classifier):
         named: bool,
         layout: Layout,
         batch: Batch | None = None,
+        missing: Missing = "refuse",
     ) -> None:
-        self.model = model
+        self.model, self.missing = model, missing
         self.call = call
         self._class_names, self.named = class_names, named
         self.layout, self.batch = layout, batch
@@ -275,7 +285,8 @@ class WrappedFunction(Classifier):
         return getattr(self.model, "__name__", type(self.model).__name__)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = _arrange(X, self.layout)
+        given = filled_series(X, self.missing, lengths) if self.takes_gaps else X
+        series = _arrange(given, self.layout)
         return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
 
     def _call(self, given: FloatArray) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.constraints.projecting import Project, apply_project
 from sparcets.constraints.shapes import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
+from sparcets.gaps import fill_gaps
 
 IMMUTABLE = "immutable features"
 
@@ -110,7 +111,13 @@ class BoundConstraints:
         return [kind for kind, active in kinds.items() if active]
 
     def enforce(
-        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None, *, complete: bool = True
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None = None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool = True,
     ) -> FloatArray:
         """Move the proposal back towards the query until every constraint holds.
 
@@ -120,6 +127,8 @@ class BoundConstraints:
             Series (batch, time, features).
         lengths
             True lengths of padded series; padding is never changed.
+        gaps
+            Entries (batch, time, features) that are missing in the query, which are never changed, or None.
         complete
             Whether entries that the proposal left unchanged may change to keep a fixed sum.
 
@@ -128,9 +137,31 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
+        if gaps is not None:
+            return self._enforce_with_gaps(query, proposal, lengths, gaps, complete=complete)
         inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
+        return self._enforce(query, proposal, free, steps, complete=complete)
+
+    def _enforce_with_gaps(
+        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None, gaps: BoolArray, *, complete: bool
+    ) -> FloatArray:
+        """Enforce the constraints on filled series, of which what was missing may not change."""
+        filled = fill_gaps(query, lengths=lengths, otherwise=0.0)
+        inside = length_mask(lengths, len(query), query.shape[1])
+        free = self.editable[None] & inside[..., None] & ~gaps
+        steps = None
+        if np.isfinite(self.limit).any():
+            steps = self._step_limits(filled, inside)
+            steps[gaps] = np.inf  # to and from an entry that is missing, no step is known
+            steps[:, 1:][gaps[:, :-1]] = np.inf
+        result = self._enforce(filled, np.where(gaps, filled, proposal), free, steps, complete=complete)
+        return np.where(gaps, query, result)
+
+    def _enforce(
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, *, complete: bool
+    ) -> FloatArray:
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
             bound_together = self.groups + self.sums

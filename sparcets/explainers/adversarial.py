@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, differs, missing_entries
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
@@ -26,7 +26,9 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import fill_gaps as fill_series
 from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.filling import fill_gaps
 from sparcets.networks.generators import Generator
 from sparcets.networks.sizes import check_sizes
 from sparcets.seeding import spawn
@@ -128,10 +130,12 @@ class AdversarialExplainer(BaseExplainer[A]):
         config, info = self.config, job.info
         conditional = job.target is None
         x = torch.tensor(info.scaler.transform(job.X), dtype=torch.float32, device=device)
+        gaps = bool(x.isnan().any())
+        known = fill_gaps(x, otherwise=0.0) if gaps else x
         with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = self._build_generator(
-                info, mutable, conditional=conditional, low=x.amin((0, 1)), high=x.amax((0, 1))
+                info, mutable, conditional=conditional, low=known.amin((0, 1)), high=known.amax((0, 1))
             )
             discriminator = Discriminator(
                 n_features=info.n_features,
@@ -149,7 +153,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         return GanStep(
             generator.to(device),
             discriminator.to(device),
-            Projection(job.constraints, info.scaler).to(device),
+            Projection(job.constraints, info.scaler, gaps=gaps).to(device),
             objective,
             self._log_proba,
             x=x,
@@ -191,8 +195,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         shift = 1 + np.arange(len(rows)) % (K - 1)
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
         proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None)
-        admitted = job.constraints.enforce(job.X[rows], proposal)
-        moved = (admitted != job.X[rows]).any((0, 1))  # (features,)
+        admitted = job.constraints.enforce(job.X[rows], proposal, gaps=missing_entries(job.X[rows]))
+        moved = differs(admitted, job.X[rows]).any((0, 1))  # (features,)
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         silent = job.constraints.mutable & ~moved
@@ -219,6 +223,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
         x = info.scaler.transform(X).astype(np.float32, copy=False)
+        if self.classifier.takes_gaps:
+            x = fill_series(x, otherwise=0.0)
         batch = (ROWS, ROWS) if device.type == "cpu" else (1, self.config.batch_size)
 
         def residuals(rows: Tensor) -> Tensor:

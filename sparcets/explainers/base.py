@@ -38,7 +38,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_labels, check_lengths, check_series, check_target
+from sparcets.validation import check_labels, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -125,9 +125,8 @@ class BaseExplainer(ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
-        X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
         check_lengths_supported(lengths, self)
-        lengths = check_lengths(lengths, X)
+        X, lengths = model.check_input(X, lengths, owner=model.name, like=model)
         y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
@@ -212,12 +211,9 @@ class BaseExplainer(ABC, Generic[C]):
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
-            stream = QueryStream(
-                X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
-            )
+            stream = QueryStream(X, target, lengths, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
-        lengths = check_lengths(lengths, X)
+        X, lengths = self.classifier.check_input(X, lengths, owner=type(self).__name__, like=info)
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)

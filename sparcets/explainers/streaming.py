@@ -43,16 +43,13 @@ class QueryStream:
         Class name, index, one per query, or None.
     lengths
         True lengths of padded queries, or None.
-    info, owner
-        The series of the fit, and the name of the explainer, to check the queries by.
-    check_target
-        Turns a target and a number of queries into class indices (batch,), or None for the runner-up.
+    info, explainer
+        The series of the fit, and the explainer, to check queries and targets by.
     """
 
-    def __init__(
-        self, X: Any, target: Any, lengths: Any, *, info: SeriesInfo, owner: str, check_target: CheckTarget
-    ) -> None:
-        self.info, self.owner, self.check_target = info, owner, check_target
+    def __init__(self, X: Any, target: Any, lengths: Any, *, info: SeriesInfo, explainer: BaseExplainer[Any]) -> None:
+        self.info, self.owner, self.classifier = info, type(explainer).__name__, explainer.classifier
+        self.check_target: CheckTarget = explainer._check_target
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
         self.X = X if self.lazy else self._check(X, 0)
@@ -63,7 +60,7 @@ class QueryStream:
                 self._check(self.X, 0)  # raises the right error
             self.n = len(self.X)
             self.lengths = check_lengths(lengths, self.X)
-            self.target = check_target(target, self.n)  # all at once: an error is raised before any work is done
+            self.target = self.check_target(target, self.n)  # all at once: an error is raised before any work is done
 
     def blocks(self, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries; the last may hold fewer."""
@@ -73,6 +70,7 @@ class QueryStream:
             lengths = None if self.lengths is None else self.lengths[first:stop]
             if self.iterates and lengths is not None:
                 lengths = check_lengths(np.asarray(lengths), X)
+            self.classifier.check_gaps(X, lengths, first=first)
             yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
             first = stop
         if not first:
@@ -83,8 +81,8 @@ class QueryStream:
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
 
     def _check(self, X: Any, first: int) -> FloatArray:
-        info = self.info
-        return check_series(X, owner=self.owner, n_features=info.n_features, n_steps=info.n_steps, first=first)
+        n_features, n_steps, gaps = self.info.n_features, self.info.n_steps, self.classifier.takes_gaps
+        return check_series(X, owner=self.owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
 
     def _target(self, first: int, stop: int) -> IntArray | None:
         target = self.target[first:stop] if _one_each(self.target) else self.target

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, missing_entries
 from sparcets.digests import add_digest, check_digest, digest_of_array
-from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.segments import find_segments
+from sparcets.explanation.selection import check_rows
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
@@ -100,14 +101,20 @@ class Explanation:
 
     @property
     def delta(self) -> FloatArray:
-        """Counterfactual minus query (answers, time, features)."""
+        """Counterfactual minus query (answers, time, features); 0 where the query is missing."""
         delta: FloatArray = self.counterfactual - self.query
-        return delta
+        return delta if self.missing is None else np.where(self.missing, np.zeros((), delta.dtype), delta)
 
     @property
     def changed(self) -> BoolArray:
-        """Entries where query and counterfactual differ (answers, time, features)."""
-        return np.asarray(self.counterfactual != self.query)
+        """Entries where query and counterfactual differ (answers, time, features); none where the query is missing."""
+        changed = np.asarray(self.counterfactual != self.query)
+        return changed if self.missing is None else changed & ~self.missing
+
+    @property
+    def missing(self) -> BoolArray | None:
+        """Entries that are missing in the query, NaN (answers, time, features); None if none is."""
+        return missing_entries(self.query)
 
     @property
     def valid(self) -> BoolArray:
@@ -136,9 +143,9 @@ class Explanation:
 
     @property
     def share_changed(self) -> FloatArray:
-        """Share of the mutable entries that changed, per answer, not counting padding."""
-        inside = length_mask(self.lengths, len(self), self.query.shape[1]).sum(1)
-        return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
+        """Share of the mutable entries that changed, per answer, not counting padding and missing entries."""
+        entries = count_measured(self.query, self.lengths, self.mutable)
+        return np.asarray(self.changed.sum((1, 2)) / np.maximum(entries, 1))
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -293,25 +300,6 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
-
-
-def check_rows(rows: Any, n: int) -> Any:
-    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
-    if isinstance(rows, slice):
-        return rows
-    chosen = np.atleast_1d(rows)
-    if chosen.size == 0:
-        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
-        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
-    if chosen.dtype == bool:
-        if len(chosen) != n:
-            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
-        return chosen
-    bad = chosen[(chosen < -n) | (chosen >= n)]
-    if len(bad):
-        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
-    return chosen
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:

@@ -19,7 +19,8 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
+from sparcets.explanation.result import Explanation, join, load_explanation
+from sparcets.explanation.selection import check_rows
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.npz import UNREADABLE
 from sparcets.storage import read_json, write_json
@@ -266,7 +267,7 @@ class ShardWriter:
         n = int(self.settings["n"])
         queries, targets = shard.query[::n], shard.target[::n]
         k = min(len(queries), len(X))
-        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
+        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k], equal_nan=True):
             self._refuse(f"to other queries (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
             self._refuse(f"for another target (see shard {number})")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from sparcets.networks.filling import fill_gaps
 from sparcets.training import losses
 from sparcets.training.cuda import graph_adam, run_on_streams
 from sparcets.training.loop import Batch
@@ -30,7 +31,8 @@ class GanStep:
     log_proba
         The explained classifier: series in the data's own units to log-probabilities, with gradients.
     x
-        All training series, standardised (batch, time, features).
+        All training series, standardised (batch, time, features); NaN where entries are missing, which ``projection``
+        has to know of.
     center, scale
         To the data's own units (features,).
     lr, betas
@@ -58,6 +60,7 @@ class GanStep:
         self.projection, self.objective, self.log_proba = projection, objective, log_proba
         self.x, self.center, self.scale = x, center, scale
         self.conditional = conditional
+        self.gaps = bool(x.isnan().any())
         self.optimisers = {
             "generator": graph_adam(generator, x.device, lr=lr, betas=betas),
             "discriminator": graph_adam(discriminator, x.device, lr=lr, betas=betas),
@@ -78,7 +81,8 @@ class GanStep:
         class_condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        delta = self.projection(query, self._residual(query, class_condition, real))
+        real = self.filled(real)
+        delta = self.projection(query, self._residual(self.filled(query), class_condition, real))
         counterfactual = query + delta
         inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition)
         total, values = self.objective(inputs)
@@ -90,7 +94,7 @@ class GanStep:
 
         def backward_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            loss = self._discriminator_loss(real, counterfactual.detach(), class_condition)
+            loss = self._discriminator_loss(real, self.filled(counterfactual.detach()), class_condition)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
             return loss.detach()[None]
 
@@ -114,6 +118,10 @@ class GanStep:
         residual: Tensor = self.generator(query, class_condition)
         return residual
 
+    def filled(self, x: Tensor) -> Tensor:
+        """Return standardised series as the networks get them: without gaps."""
+        return fill_gaps(x, otherwise=0.0) if self.gaps else x
+
     def _after_step(self) -> None:
         """Hook that runs after both optimisers have stepped."""
 
@@ -121,13 +129,15 @@ class GanStep:
         self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, class_condition: Tensor
     ) -> LossInputs:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
-        raw = counterfactual * self.scale + self.center
+        raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
         objective, unused = self.objective, raw.new_empty(0)
         log_proba, logit = run_on_streams(
             [
                 lambda: self.log_proba(raw) if objective.needs_classifier else unused,
                 lambda: (
-                    self.discriminator(counterfactual, class_condition) if objective.needs_discriminator else unused
+                    self.discriminator(self.filled(counterfactual), class_condition)
+                    if objective.needs_discriminator
+                    else unused
                 ),
             ],
             raw.device,
@@ -137,8 +147,8 @@ class GanStep:
             target=target,
             log_proba=log_proba,
             logit=logit,
-            query_raw=query * self.scale + self.center,
-            counterfactual_raw=raw,
+            query_raw=self.filled(query) * self.scale + self.center,
+            counterfactual_raw=self.filled(counterfactual) * self.scale + self.center if self.gaps else raw,
         )
 
     def _discriminator_loss(self, real: Tensor, fake: Tensor, class_condition: Tensor) -> Tensor:

@@ -21,13 +21,14 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.config.models import ClassifierConfig
+from sparcets.config.models import ClassifierConfig, Rule
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
+from sparcets.networks.filling import fill_gaps
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
@@ -66,6 +67,9 @@ class Ensemble:
         Of the series given here.
     double
         Whether the data are float64; if so, the classifiers receive float64.
+
+    Series may have missing entries (NaN) if the explained classifier takes them. It fills them in its own way; the
+    other classifiers get the last value before.
     """
 
     explained: DifferentiableClassifier
@@ -87,6 +91,15 @@ class Ensemble:
         )
         return scale, center
 
+    @property
+    def gaps(self) -> bool:
+        """Whether entries of the series may be missing."""
+        return self.selector.gaps
+
+    def filled(self, x: Tensor) -> Tensor:
+        """Return standardised series without gaps; 0, the mean, where a series has no value of a feature."""
+        return fill_gaps(x, otherwise=0.0) if self.gaps else x
+
     def standardise(self, X: FloatArray) -> Tensor:
         """Return series in the data's own units (batch, time, features) as standardised ones, on the device."""
         return torch.as_tensor(self.scaler.transform(X).astype(np.float32), device=self.device)
@@ -107,7 +120,7 @@ class Ensemble:
             return lambda raw: net.log_proba(raw.to(net.device)).to(self.device).float()[None]
 
         def of_family(family: FamilyClassifier) -> Callable[[Tensor], Tensor]:
-            return lambda raw: family(((raw - center) / scale).float())
+            return lambda raw: family(self.filled(((raw - center) / scale).float()))
 
         networks = [of_network(net) for net in (self.explained, *self.networks)]
         return networks + [of_family(family) for family in self.families]
@@ -156,6 +169,8 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     device = resolve_device(config.device)
     X, y, K = job.X[rows], job.y[rows], job.info.n_classes
     x = torch.as_tensor(job.info.scaler.transform(X).astype(np.float32), device=device)
+    gaps = classifier.takes_gaps
+    filled = fill_gaps(x, otherwise=0.0) if gaps else x
     names = () if config.believed_by == "model" else config.families
     chance = float(np.bincount(y).max() / len(y))
 
@@ -164,7 +179,14 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             return []
         some = choose_series(y, spawn(seed, role))
         net = train_network(
-            X[some], y[some], job.info.class_names, architecture, noise=noise, seed=spawn(seed, role), config=config
+            X[some],
+            y[some],
+            job.info.class_names,
+            architecture,
+            noise=noise,
+            seed=spawn(seed, role),
+            config=config,
+            missing="forward" if gaps else "refuse",
         )
         return [net] if np.mean(net.predict_unchecked(X[some]) == y[some]) > chance else []
 
@@ -174,7 +196,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         def fit(role: str, family: str) -> FamilyClassifier:
             some = choose_series(y, spawn(seed, f"{role} {family}"))
             make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
-            series = x[torch.as_tensor(some, device=device)]
+            series = filled[torch.as_tensor(some, device=device)]
             made = make(family, series, y[some], K, spawn(seed, f"{role} {family}"), scale=job.info.scaler.scale)
             bar.advance(1, family)
             return made
@@ -189,7 +211,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             fitted = worker.submit(fit_all)
             networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
             members, judges = fitted.result()
-        selector = Selector(networks=judging, judges=judges)
+        selector = Selector(networks=judging, judges=judges, gaps=gaps)
         explained = classifier
         if not isinstance(explained, DifferentiableClassifier):
             bar.advance(0, "surrogate")
@@ -247,6 +269,7 @@ def train_network(
     noise: float,
     seed: int,
     config: ExplainerConfig,
+    missing: Rule = "refuse",
 ) -> TorchClassifier:
     """Train one small network.
 
@@ -264,7 +287,9 @@ def train_network(
         Same seed and device, same network.
     config
         Device.
+    missing
+        What it gets for missing values.
     """
     settings = replace(NETWORK_CONFIG.sized(len(X), steps=NETWORK_STEPS), noise=noise, device=config.device, seed=seed)
-    settings = replace(settings, patience=max(1, settings.epochs // 2))
+    settings = replace(settings, patience=max(1, settings.epochs // 2), missing=missing)
     return TorchClassifier(architecture, settings).fit_unchecked(X, y, None, class_names, named=True, progress=False)

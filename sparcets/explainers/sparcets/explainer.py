@@ -210,7 +210,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         step = ExplainerStep(
             generator.to(device),
             critic.to(device),
-            Projection(job.constraints, info.scaler).to(device),
+            Projection(job.constraints, info.scaler, gaps=ensemble.gaps).to(device),
             Objective(
                 config.weights,
                 n_mutable=int(job.constraints.mutable.sum()),
@@ -257,7 +257,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
-        x = model.ensemble.standardise(job.X[rows])
+        x = model.ensemble.filled(model.ensemble.standardise(job.X[rows]))
         delta = model.propose(x, torch.as_tensor(target, device=model.device), model.log_sparsity_weights[0])
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
@@ -390,6 +390,4 @@ def _held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed:
 
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
-    return Request(
-        X=job.X[rows], target=target, lengths=None, constraints=job.constraints, at_most=None, n=1, info=job.info
-    )
+    return CallOptions(constraints=job.constraints, constraints_given={}).request(job.X[rows], target, None, job.info)

@@ -11,6 +11,7 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import FitJob
+from sparcets.gaps import fill_gaps
 from sparcets.seeding import generator
 
 PER_CLASS = 200  # prototypes kept per class, at least
@@ -26,7 +27,7 @@ class Prototypes:
     Attributes
     ----------
     series, classes
-        Series (n, time, features), standardised, and their classes (n,).
+        Series (n, time, features), standardised and without gaps, and their classes (n,).
     """
 
     series: FloatArray
@@ -40,7 +41,8 @@ class Prototypes:
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
-        return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows])
+        standard = job.info.scaler.transform(job.X[rows]).astype(np.float32)
+        return cls(fill_gaps(standard, otherwise=0.0) if classifier.takes_gaps else standard, job.y[rows])
 
     def __len__(self) -> int:
         return len(self.series)

@@ -144,7 +144,9 @@ class ExplainerStep(GanStep):
         steps = (torch.arange(T, device=raw.device) + shift).clamp(0, T - 1)  # the first and last step fill the gap
         shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
         size = self.noise * torch.rand(B, 1, 1, dtype=torch.float32, device=raw.device)
-        spread = spread_over_time(raw.detach(), None)[:, None]  # relative to each series: small signals survive
+        spread = spread_over_time(self.filled(raw.detach()), None)[
+            :, None
+        ]  # relative to each series: small signals survive
         return shifted + size * spread * torch.randn_like(raw)
 
     def _loss_inputs(

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, missing_entries
 from sparcets.classifiers.base import PREDICT_BATCH, Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.models import ClassifierConfig
+from sparcets.gaps import fill_gaps
 from sparcets.progress import progress_bar
 from sparcets.seeding import generator, spawn
 
@@ -67,16 +68,28 @@ def distill(
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], perturb(X, parents, rng)])
+    series = np.concatenate([X[rows], _perturb_measured(X, parents, rng)])
     proba = _predict(classifier, series, progress)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
     config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    config = replace(config, missing="forward" if classifier.takes_gaps else "refuse")
     surrogate = TorchClassifier(ARCHITECTURE, config)
     surrogate.fit_unchecked(series, proba, None, class_names, named=True, progress=progress)
     log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
     return surrogate
+
+
+def _perturb_measured(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return perturbed copies of series that may have gaps; what is missing in a parent is missing in its copy."""
+    gaps = missing_entries(X)
+    if gaps is None:
+        return perturb(X, parents, rng)
+    center = np.nanmean(X, axis=(0, 1))  # of features that a series has no value of
+    measured = fill_gaps(X)
+    copies = perturb(np.where(np.isnan(measured), center, measured).astype(X.dtype), parents, rng)
+    return np.where(gaps[parents], X[parents], copies)
 
 
 def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> FloatArray:
