@@ -37,6 +37,15 @@ def check_missing(missing: Any) -> Missing:
     )
 
 
+def rule_name(missing: Missing) -> str:
+    """Return a rule, or the name of a function.
+
+    >>> rule_name("mean"), rule_name(np.nan_to_num)
+    ('mean', 'nan_to_num')
+    """
+    return missing if isinstance(missing, str) else getattr(missing, "__name__", type(missing).__name__)
+
+
 def fill_gaps(
     X: FloatArray, rule: str = "forward", lengths: IntArray | None = None, *, otherwise: float = np.nan
 ) -> FloatArray:

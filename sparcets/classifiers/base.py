@@ -43,7 +43,6 @@ class Classifier(ABC):
     missing: Missing = "refuse"
     _knows_means = False  # whether it has values for a feature that a series has none of
     _class_names: tuple[str, ...] | None = None
-    _output_hint: str = "They must be at least 0 and sum to 1."
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -73,9 +72,14 @@ class Classifier(ABC):
         """Name of the model in messages."""
         return type(self).__name__
 
+    @property
+    def description(self) -> str:
+        """Name of the model, and what was assumed of it."""
+        return self.name
+
     def __repr__(self) -> str:
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
-        return f"{type(self).__name__}({self.name}: {classes})"
+        return f"{type(self).__name__}({self.description}: {classes})"
 
     @property
     def takes_gaps(self) -> bool:
@@ -219,11 +223,15 @@ class Classifier(ABC):
         if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
             raise ModelOutputError(
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
-                f"{self._output_hint}"
+                f"{self._hint(proba)}"
             )
         if self._class_names is None:
             self._class_names = tuple(str(k) for k in range(proba.shape[1]))
         return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
+
+    def _hint(self, proba: FloatArray) -> str:
+        """Return what to do about rows that are no probabilities."""
+        return "They must be at least 0 and sum to 1."
 
 
 class DifferentiableClassifier(Classifier):

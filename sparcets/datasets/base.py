@@ -131,6 +131,11 @@ class Dataset:
             f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes)"
         )
 
+    def _repr_html_(self) -> str:
+        from sparcets.datasets.card import dataset_card
+
+        return dataset_card(self)
+
     @classmethod
     def from_arrays(
         cls,

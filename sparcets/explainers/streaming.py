@@ -7,7 +7,7 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
+from sparcets.explainers.query_names import QueryNames
 from sparcets.explainers.request import CallOptions, QueryBlock, is_stream
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
@@ -27,7 +28,6 @@ from sparcets.validation import check_lengths, check_series
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
-CheckTarget = Callable[[Any, int], "IntArray | None"]
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
@@ -43,13 +43,24 @@ class QueryStream:
         Class name, index, one per query, or None.
     lengths
         True lengths of padded queries, or None.
+    names
+        Ids and subjects of the queries, or None.
     info, explainer
         The series of the fit, and the explainer, to check queries and targets by.
     """
 
-    def __init__(self, X: Any, target: Any, lengths: Any, *, info: SeriesInfo, explainer: BaseExplainer[Any]) -> None:
-        self.info, self.owner, self.classifier = info, type(explainer).__name__, explainer.classifier
-        self.check_target: CheckTarget = explainer._check_target
+    def __init__(
+        self,
+        X: Any,
+        target: Any,
+        lengths: Any,
+        names: QueryNames | None = None,
+        *,
+        info: SeriesInfo,
+        explainer: BaseExplainer[Any],
+    ) -> None:
+        self.info, self.owner, self.names = info, type(explainer).__name__, names
+        self.classifier, self.check_target = explainer.classifier, explainer._check_target
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
         self.X = X if self.lazy else self._check(X, 0)
@@ -61,6 +72,8 @@ class QueryStream:
             self.n = len(self.X)
             self.lengths = check_lengths(lengths, self.X)
             self.target = self.check_target(target, self.n)  # all at once: an error is raised before any work is done
+            if names is not None:
+                names.check_number(self.n)
 
     def blocks(self, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries; the last may hold fewer."""
@@ -79,6 +92,9 @@ class QueryStream:
             if _one_each(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
+
+        if self.names is not None:
+            self.names.check_number(first)
 
     def _check(self, X: Any, first: int) -> FloatArray:
         n_features, n_steps, gaps = self.info.n_features, self.info.n_steps, self.classifier.takes_gaps
@@ -150,14 +166,14 @@ def explain_stream(
         Folder for the answers; None keeps them in memory. Shards that are finished already are kept. A
         folder that another process is writing raises BusyError.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
     started = time.perf_counter()
     with progress_bar(f"explaining by {explainer.method}", stream.n, show=progress) as bar:
         if out is not None:
             return _explain_to_folder(explainer, stream, options, out, bar)
         blocks = stream.blocks(stream.n or explainer.config.batch_size)
-        whole = join([explainer._answer_block(block, options, bar) for block in blocks])
+        whole = join([_answer(explainer, stream, block, options, bar) for block in blocks])
     return replace(whole, seconds=time.perf_counter() - started)
 
 
@@ -181,13 +197,23 @@ def _write_shards(
         _check_same_classifier(explainer, finished)
     n_shards = 0
     for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
-        if writer.finished_shard(block.number, block.X, block.target) is None:
+        finished = writer.finished_shard(block.number, block.X, block.target)
+        if finished is None:
             writer.begin()
-            writer.write(block.number, explainer._answer_block(block, options, bar))
+            writer.write(block.number, _answer(explainer, stream, block, options, bar))
         else:
+            if stream.names is not None and not stream.names.agree(finished):
+                writer.refuse("to queries of other ids or subjects")
             bar.advance(len(block.X))
         n_shards += 1
     return writer.finish(n_shards)
+
+
+def _answer(
+    explainer: BaseExplainer[Any], stream: QueryStream, block: QueryBlock, options: CallOptions, bar: Bar
+) -> Explanation:
+    answers = explainer._answer_block(block, options, bar)
+    return answers if stream.names is None else stream.names.attach(answers)
 
 
 def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
