@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask, missing_entries
-from sparcets.errors import ConfigError
+from sparcets.errors import ConfigError, NonFiniteError
 from sparcets.registry import did_you_mean
 
 RULES = ("refuse", "keep", "forward", "mean")
@@ -94,3 +94,47 @@ def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
     inside = length_mask(None if lengths is None else lengths[suspects], len(suspects), X.shape[1])
     empty[suspects] = (np.isnan(X[suspects]) | ~inside[..., None]).all(1)
     return np.asarray(empty)
+
+
+def check_non_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    """Return series that may hold numbers that are not finite; raise if these are not just gaps that are allowed.
+
+    Parameters
+    ----------
+    array, name
+        Series (batch, time, features), and their name in messages.
+    first
+        Index of the first series, for messages.
+    gaps
+        Whether entries may be missing.
+    """
+    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
+    positions = np.argwhere(wrong)
+    if not len(positions):  # all entries are finite, only their squares overflow; or there are gaps
+        return _with_gaps(array, name, first) if gaps else array
+    where = tuple(int(i) for i in positions[0])
+    value, series = array[where], first + where[0]
+    what = "NaN" if np.isnan(value) else "infinity"
+    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
+    remedy = "Fill or drop them first"
+    if what == "NaN":
+        remedy = (
+            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
+            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
+        )
+    raise NonFiniteError(
+        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
+        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
+    )
+
+
+def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
+    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    missing = np.isnan(array)
+    rows = np.flatnonzero(missing.all((1, 2)))
+    if len(rows):
+        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise NonFiniteError(
+            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
+        )
+    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)

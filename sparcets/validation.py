@@ -6,7 +6,7 @@ Public methods call these functions once; internal code does not check again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from sparcets.errors import (
     DataError,
     FeatureMismatchError,
     LabelError,
-    NonFiniteError,
     ShapeError,
     TargetError,
 )
+from sparcets.gaps import check_non_finite
+from sparcets.padding import blank, join_series
 from sparcets.registry import did_you_mean, unknown_name
 
 _BLOCK = 2**22  # entries checked for finiteness at a time
@@ -51,7 +52,7 @@ def check_series(
     gaps
         Whether entries may be missing (NaN); a series that is missing altogether is an error.
     """
-    array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
+    array = _as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.")
     if array.ndim != 3:
         two = " One feature? Pass X[..., None]. A single series? Pass X[None]."
         hint = two if array.ndim == 2 else ""
@@ -69,6 +70,78 @@ def check_series(
             "Cut, pad (with lengths=) or resample the series to that length."
         )
     return _check_finite(array, name, first, gaps=gaps)
+
+
+class Sizes(Protocol):
+    """What series must be like: those of a fitted classifier or explainer; None where anything is taken."""
+
+    @property
+    def n_features(self) -> int | None: ...  # noqa: D102
+    @property
+    def n_steps(self) -> int | None: ...  # noqa: D102
+    @property
+    def unequal(self) -> bool: ...  # noqa: D102
+
+
+def check_padded(
+    X: Any,
+    lengths: Any,
+    *,
+    owner: str = "this object",
+    like: Sizes | None = None,
+    first: int = 0,
+    gaps: bool = False,
+) -> tuple[FloatArray, IntArray | None]:
+    """Return series as :func:`check_series` does, and their true lengths, or None without padding.
+
+    Padding becomes zero, whatever it holds. With lengths, there may be more or less of it than in the fit.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features), or a list of series (time, features) of unequal length.
+    lengths
+        True lengths of padded series, or None.
+    owner, like
+        Fitted object and its sizes, if they must match. If it was fitted on series of unequal length, lengths are
+        needed.
+    first, gaps
+        As in :func:`check_series`.
+    """
+    n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
+    unequal = like is not None and like.unequal
+    listed = _read_list(X, unequal=unequal) if lengths is None else None
+    if listed is not None:
+        X, lengths = listed
+    if lengths is None and unequal:
+        raise DataError(
+            f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass lengths=, "
+            "one whole number per series, or a list of arrays (time, features)."
+        )
+    if lengths is not None:
+        X = _as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.")
+        if X.ndim == 3 and 0 not in X.shape:
+            X, lengths = _as_float(X, "X"), check_lengths(lengths, X)
+            most = X.shape[1] if n_steps is None else n_steps
+            if lengths.max() > most:
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of at most {most} steps, series {first + int(lengths.argmax())} has "
+                    f"{int(lengths.max())}. Cut or resample it."
+                )
+            X = blank(X, lengths, most)
+    X = check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
+    return X, lengths
+
+
+def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+    """Return a list of series (time, features) as padded series and lengths; None for anything else."""
+    is_list = isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1)
+    if not is_list:
+        return None
+    series = [_as_array(one, f"X[{i}]", "Pass arrays (time, features).") for i, one in enumerate(X)]
+    if {one.ndim for one in series} != {2}:
+        return None
+    return join_series([_as_float(one, f"X[{i}]") for i, one in enumerate(series)], unequal=unequal)
 
 
 def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
@@ -102,36 +175,7 @@ def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> Fl
     with np.errstate(all="ignore"):
         if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
             return array
-    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
-    positions = np.argwhere(wrong)
-    if not len(positions):  # all entries are finite, only their squares overflow; or there are gaps
-        return _with_gaps(array, name, first) if gaps else array
-    where = tuple(int(i) for i in positions[0])
-    value, series = array[where], first + where[0]
-    what = "NaN" if np.isnan(value) else "infinity"
-    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
-    remedy = "Fill or drop them first"
-    if what == "NaN":
-        remedy = (
-            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
-            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
-        )
-    raise NonFiniteError(
-        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
-        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
-    )
-
-
-def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
-    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
-    missing = np.isnan(array)
-    rows = np.flatnonzero(missing.all((1, 2)))
-    if len(rows):
-        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
-        raise NonFiniteError(
-            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
-        )
-    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)
+    return check_non_finite(array, name, first, gaps=gaps)
 
 
 def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:

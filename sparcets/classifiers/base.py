@@ -18,7 +18,7 @@ from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError, 
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.gaps import Missing, never_measured
 from sparcets.training.threads import number_of_threads
-from sparcets.validation import check_lengths, check_series
+from sparcets.validation import check_padded
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
@@ -30,6 +30,8 @@ class Classifier(ABC):
     ----------
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
     named
         Whether ``class_names`` were given rather than made up from numbers.
     missing
@@ -39,6 +41,7 @@ class Classifier(ABC):
 
     n_features: int | None = None
     n_steps: int | None = None
+    unequal: bool = False
     named: bool = False
     missing: Missing = "refuse"
     _knows_means = False  # whether it has values for a feature that a series has none of
@@ -99,9 +102,7 @@ class Classifier(ABC):
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
         """
-        gaps = self.takes_gaps
-        X = check_series(X, owner=owner, n_features=like.n_features, n_steps=like.n_steps, gaps=gaps)
-        lengths = check_lengths(lengths, X)
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps)
         self.check_gaps(X, lengths)
         return X, lengths
 
@@ -137,9 +138,9 @@ class Classifier(ABC):
         Parameters
         ----------
         X
-            Series (batch, time, features).
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths, for models that look at them.
+            True lengths; what lies beyond has no influence.
         """
         return self.proba_unchecked(*self.check_input(X, lengths, owner=self.name, like=self))
 

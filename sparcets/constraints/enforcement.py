@@ -8,7 +8,7 @@ fixed sum or the user's own projection asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.constraints.projecting import Project, apply_project
 from sparcets.constraints.shapes import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
 from sparcets.gaps import fill_gaps
+from sparcets.padding import rows_by_length
 
 IMMUTABLE = "immutable features"
 
@@ -93,6 +94,10 @@ class BoundConstraints:
             project=other.project or self.project,
         )
 
+    def cut(self, n_steps: int) -> BoundConstraints:
+        """Return the constraints of series that have the first ``n_steps`` steps only."""
+        return replace(self, editable=self.editable[:n_steps])
+
     def active_kinds(self) -> list[str]:
         """Return the names of the kinds of constraints that are active."""
         kinds = {
@@ -142,7 +147,7 @@ class BoundConstraints:
         inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
-        return self._enforce(query, proposal, free, steps, complete=complete)
+        return self._enforce(query, proposal, lengths, free, steps, complete=complete)
 
     def _enforce_with_gaps(
         self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None, gaps: BoolArray, *, complete: bool
@@ -156,23 +161,52 @@ class BoundConstraints:
             steps = self._step_limits(filled, inside)
             steps[gaps] = np.inf  # to and from an entry that is missing, no step is known
             steps[:, 1:][gaps[:, :-1]] = np.inf
-        result = self._enforce(filled, np.where(gaps, filled, proposal), free, steps, complete=complete)
+        moved = np.where(gaps, filled, proposal)
+        result = self._enforce(filled, moved, lengths, free, steps, gaps=gaps, complete=complete)
         return np.where(gaps, query, result)
 
     def _enforce(
-        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, *, complete: bool
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None,
+        free: BoolArray,
+        steps: FloatArray | None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool,
     ) -> FloatArray:
+        """Enforce the constraints on series without gaps; ``free`` are the entries that may change at all."""
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
             bound_together = self.groups + self.sums
             kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
-            projected = apply_project(self.project, result, query, free, self.tolerance)
+            projected = self._project(self.project, query, result, free, lengths, gaps)
             allowed = self._settle(query, projected, free, steps, complete=False)
             kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
             result = np.where(kept[:, None, None], projected, query)
         return result
+
+    def _project(
+        self,
+        project: Project,
+        query: FloatArray,
+        result: FloatArray,
+        free: BoolArray,
+        lengths: IntArray | None,
+        gaps: BoolArray | None,
+    ) -> FloatArray:
+        """Apply the user's function, to series of each length without their padding."""
+        if lengths is None:
+            return apply_project(project, result, query, free, self.tolerance, gaps)
+        projected: FloatArray = result.copy()
+        for n, rows in rows_by_length(lengths):
+            own = (rows, slice(0, n))
+            missing = None if gaps is None else gaps[own]
+            projected[own] = apply_project(project, result[own], query[own], free[own], self.tolerance, missing)
+        return projected
 
     def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
         if self.max_features is None:

@@ -15,7 +15,12 @@ Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfact
 
 
 def apply_project(
-    project: Project, result: FloatArray, query: FloatArray, free: BoolArray, tolerance: FloatArray
+    project: Project,
+    result: FloatArray,
+    query: FloatArray,
+    free: BoolArray,
+    tolerance: FloatArray,
+    gaps: BoolArray | None = None,
 ) -> FloatArray:
     """Return the projected series, or the query where the projection changes what may not change.
 
@@ -31,6 +36,9 @@ def apply_project(
         Entries that may change (batch, time, features); the others are set to the query's.
     tolerance
         Changes below this are none (features,).
+    gaps
+        Entries that were missing and are filled here (batch, time, features); what the function makes of them does not
+        matter.
 
     Raises
     ------
@@ -40,8 +48,13 @@ def apply_project(
     rows = np.flatnonzero((result != query).any((1, 2)))
     if not len(rows):
         return result
-    once = _call(project, result[rows], query[rows])
-    twice = _call(project, once, query[rows])
+
+    def call(made: FloatArray) -> FloatArray:
+        projected = _call(project, made, query[rows])
+        return projected if gaps is None else np.where(gaps[rows], query[rows], projected)
+
+    once = call(result[rows])
+    twice = call(once)
     same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
     if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
         raise ConstraintError(

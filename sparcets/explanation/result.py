@@ -14,11 +14,10 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, missing_entries
 from sparcets.digests import add_digest, check_digest, digest_of_array
-from sparcets.errors import DataError, FileFormatError, ShapeError
+from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.card import explanation_card
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
-from sparcets.explanation.selection import check_rows
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
@@ -284,6 +283,25 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
+
+
+def check_rows(rows: Any, n: int) -> Any:
+    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
+    if isinstance(rows, slice):
+        return rows
+    chosen = np.atleast_1d(rows)
+    if chosen.size == 0:
+        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
+    if chosen.dtype == bool:
+        if len(chosen) != n:
+            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
+        return chosen
+    bad = chosen[(chosen < -n) | (chosen >= n)]
+    if len(bad):
+        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
+    return chosen
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:

@@ -12,6 +12,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import FitJob
 from sparcets.gaps import fill_gaps
+from sparcets.padding import resample
 from sparcets.seeding import generator
 
 PER_CLASS = 200  # prototypes kept per class, at least
@@ -28,21 +29,36 @@ class Prototypes:
     ----------
     series, classes
         Series (n, time, features), standardised and without gaps, and their classes (n,).
+    lengths
+        True lengths of padded series (n,), or None.
     """
 
     series: FloatArray
     classes: IntArray
+    lengths: IntArray | None = None
 
     @classmethod
     def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
         """Return some series of each class, at random."""
         rng = generator(seed, SEED)
-        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X) == job.y))
+        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X, job.lengths) == job.y))
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
-        standard = job.info.scaler.transform(job.X[rows]).astype(np.float32)
-        return cls(fill_gaps(standard, otherwise=0.0) if classifier.takes_gaps else standard, job.y[rows])
+        lengths = None if job.lengths is None else job.lengths[rows]
+        series = job.info.scaler.transform(job.X[rows]).astype(np.float32)
+        if classifier.takes_gaps:
+            series = fill_gaps(series, lengths=lengths, otherwise=0.0)
+        return cls(series, job.y[rows], lengths)
+
+    def at_length(self, n_steps: int) -> Prototypes:
+        """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
+
+        A series of the same class that is slower or faster is a series of the class still, from beginning to end.
+        """
+        if self.lengths is None and self.series.shape[1] == n_steps:
+            return self
+        return Prototypes(resample(self.series, self.lengths, n_steps), self.classes)
 
     def __len__(self) -> int:
         return len(self.series)
