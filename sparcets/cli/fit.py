@@ -34,6 +34,10 @@ def fit(
         list[str] | None,
         typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated."),
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option("--missing", help="What the classifier gets for missing values: refuse, forward or mean."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     option: DataOptions = None,
     seed: Seed = 0,
@@ -51,7 +55,8 @@ def fit(
     resolve_device(device)  # raises before any data are loaded
     start = from_preset(kind.config_class, preset, target)
     config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
-    build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
+    settings = [*(classifier_setting or []), *([] if missing is None else [f"missing={missing}"])]
+    build = _classifier_builder(classifier, settings, preset, seed, device)
     options = {"seed": seed, **parse_options(option)}
     place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
@@ -81,16 +86,18 @@ def fit(
     typer.echo(f"saved to {out}; next: sparcets explain {out} --target {example!r} --out run.npz")
 
 
-def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:
+def _classifier_builder(name: str, settings: list[str], preset: str, seed: int, device: str) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
     from sparcets.config.models import ClassifierConfig
 
     if Path(name).is_dir():
         if settings:
-            raise ConfigError(f"--set-classifier needs an architecture to train, but {name} is a saved classifier.")
+            raise ConfigError(
+                f"--set-classifier and --missing need an architecture to train, but {name} is a saved classifier."
+            )
         saved = load_classifier(name, device=device)
         return lambda data: saved
     start = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
-    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *(settings or [])))
+    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *settings))
     return model.fit

@@ -48,19 +48,16 @@ def apply_project(
     rows = np.flatnonzero((result != query).any((1, 2)))
     if not len(rows):
         return result
-
-    def call(made: FloatArray) -> FloatArray:
-        projected = _call(project, made, query[rows])
-        return projected if gaps is None else np.where(gaps[rows], query[rows], projected)
-
-    once = call(result[rows])
-    twice = call(once)
+    once = _call(project, result[rows], query[rows])
+    twice = _call(project, once, query[rows])
     same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
     if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
         raise ConstraintError(
             "project must give the same when it is applied twice, but its second application changed "
             f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
         )
+    if gaps is not None:
+        once = np.where(gaps[rows], query[rows], once)
     negligible = np.abs(once - query[rows]) < tolerance
     allowed = np.where(free[rows] & ~negligible, once, query[rows])
     # Where the function changes what may not change, the two cannot both hold.

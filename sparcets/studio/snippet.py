@@ -34,7 +34,7 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
-        f'clf = sp.load_classifier("classifiers/{classifier.id}")  # created by: {_trained(classifier)}',
+        f'clf = sp.load_classifier("classifiers/{classifier.id}")  # created by: {_trained(classifier, dataset)}',
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *([f"limits = sp.Constraints({limits})"] if limits else []),
         f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{per_query})",
@@ -49,9 +49,10 @@ def _source(dataset: DatasetRecord) -> str:
     return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
 
 
-def _trained(record: ClassifierRecord) -> str:
+def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
+    missing = ', "missing=forward"' if dataset.n_missing else ""
     start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
-    return f'sp.TorchClassifier("{record.architecture}", {start}.override("seed={record.seed}")).fit(ds)'
+    return f'sp.TorchClassifier("{record.architecture}", {start}.override("seed={record.seed}"{missing})).fit(ds)'
 
 
 def _fitted(record: ExplainerRecord) -> str:

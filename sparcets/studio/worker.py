@@ -37,8 +37,9 @@ def train_classifier(workspace: Workspace, name: str, request: TrainClassifier, 
 
     started = time.perf_counter()
     preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
-    config = preset.override(f"seed={seed}", f"device={device}")
     dataset = load(workspace, workspace.dataset(request.dataset))
+    missing = ["missing=forward"] if dataset.n_missing else []
+    config = preset.override(f"seed={seed}", f"device={device}", *missing)
     model = TorchClassifier(request.architecture, config).fit(dataset)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
     with workspace.create("classifiers", name) as folder:
