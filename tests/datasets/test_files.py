@@ -259,7 +259,7 @@ def test_npz_parts_must_agree(tmp_path: Path) -> None:
         load_file(save(path, **parts, y_test=["0", "1"]))
     with pytest.raises(ShapeError, match="X_train and X_test differ in steps or features"):
         load_file(save(path, **(parts | {"X_test": np.ones((2, 2, 1))}), y_test=[0, 1]))
-    with pytest.raises(NonFiniteError, match=r"X_test .*\[1, 0, 0\]"):
+    with pytest.raises(NonFiniteError, match="X_test holds nothing but NaN in series 1"):
         load_file(save(path, **(parts | {"X_test": [[[1.0]] * 3, [[np.nan]] * 3]}), y_test=[0, 1]))
 
 

@@ -209,7 +209,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         step = ExplainerStep(
             generator.to(device),
             critic.to(device),
-            Projection(job.constraints, info.scaler).to(device),
+            Projection(job.constraints, info.scaler, gaps=ensemble.gaps).to(device),
             Objective(
                 config.weights,
                 n_mutable=int(job.constraints.mutable.sum()),
@@ -262,7 +262,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             parts = rows_by_length(job.lengths[rows])
         moved = np.zeros(job.info.n_features, dtype=bool)
         for n, some in parts:
-            x = model.ensemble.standardise(job.X[rows[some], :n])
+            x = model.ensemble.filled(model.ensemble.standardise(job.X[rows[some], :n]))
             targets = torch.as_tensor(target[some], device=model.device)
             delta = model.propose(x, targets, model.log_sparsity_weights[0])
             moved |= (delta != 0).any(0).any(0).cpu().numpy()
@@ -382,12 +382,5 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
-    return Request(
-        X=job.X[rows],
-        target=target,
-        lengths=job.steps(rows),
-        constraints=job.constraints,
-        at_most=None,
-        n=1,
-        info=job.info,
-    )
+    options = CallOptions(constraints=job.constraints, constraints_given={})
+    return options.request(job.X[rows], target, job.steps(rows), job.info)

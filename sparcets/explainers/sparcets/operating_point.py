@@ -119,7 +119,7 @@ def measure_trade_off(
     targets = torch.as_tensor(target, device=model.device)
     points = []
     for weight in model.log_sparsity_weights:
-        residual = model.propose(x, targets, weight)
+        residual = model.propose(model.ensemble.filled(x), targets, weight)
         for scale in model.residual_scales:
             delta = drop_negligible(scale * residual)
             points.append(measure_point(model, classifier, X, x, delta, targets, n_mutable, weight=weight, scale=scale))
