@@ -117,7 +117,9 @@ def test_padding_does_not_count(answers):
     for name in RATIOS:
         np.testing.assert_allclose(results[0][name], results[1][name], rtol=1e-5)
         assert results[0][name] == pytest.approx(np.ones(len(e)), abs=0.4)
-    ignorant = replace(e, lengths=None)  # without lengths, the filler counts as data
+    beyond = (np.arange(20) >= e.lengths[:, None])[..., None]
+    filled = {name: np.where(beyond, np.float32(50), getattr(e, name)) for name in ("query", "counterfactual")}
+    ignorant = replace(e, lengths=None, **filled)  # without lengths, the filler counts as data
     assert Plausibility(ds, Scaler.fit(ds.X_train, ds.lengths_train)).ratios(ignorant)["knn_ratio"].mean() > 5
 
 
