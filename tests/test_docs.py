@@ -54,6 +54,7 @@ def test_readme_names_everything_that_is_registered() -> None:
     [
         "README.md",
         "docs/models.md",
+        "docs/lengths.md",
         "docs/methods.md",
         "docs/configuration.md",
         "docs/evaluation.md",

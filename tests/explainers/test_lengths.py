@@ -108,6 +108,19 @@ def test_families_learn_and_predict_series_of_any_length(family):
         assert torch.isfinite(judge.at_length(n, STEPS).votes(x[:4, :n])).all()
 
 
+@pytest.mark.parametrize("family", ["quantiles", "intervals"])
+def test_intervals_are_the_same_parts_of_a_shorter_series(family):
+    ramp = torch.linspace(0, 1, 40).reshape(1, 40, 1)
+    second_half = {"start": torch.tensor([20]), "end": torch.tensor([40])}
+    of_channel = {"channel": torch.tensor([0])} if family == "intervals" else {}
+    if family == "quantiles":
+        of_channel = {"channels": torch.tensor([[0]]), "view": torch.tensor([0])}
+    features = FEATURES[family](**second_half, **of_channel)
+    whole, half = features(ramp), features.at_length(20, 40)(ramp[:, ::2])
+    assert whole.shape == half.shape
+    torch.testing.assert_close(half, whole, atol=0.03, rtol=0)  # mean, spread and rise; or quantiles
+
+
 def test_features_of_the_whole_length_are_those_of_series_without_padding():
     x = torch.tensor(X)
     for family, kind in FEATURES.items():
