@@ -32,7 +32,7 @@ from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.padding import rows_by_length
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
-from sparcets.training.device import resolve_device
+from sparcets.training.device import resolve_device, with_double_precision
 from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,8 @@ class Ensemble:
 
         def of_network(net: DifferentiableClassifier) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
-                return net.log_proba(raw.to(net.device), lengths).to(self.device).float()[None]
+                given = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
+                return net.log_proba(given.to(net.device), lengths).to(self.device).float()[None]
 
             return ask
 
@@ -194,6 +195,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     seed
         Of all trainings.
     """
+    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
     X, y, K = job.X[rows], job.y[rows], job.info.n_classes
     lengths = None if job.lengths is None else job.lengths[rows]
