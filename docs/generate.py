@@ -155,8 +155,10 @@ def data_page() -> str:
 
 if __name__ == "__main__":
     from comparison import ablation_table, comparison_tables
+    from models_and_data import page as models_page
 
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
+    (DOCS / "models-and-data.md").write_text(models_page(), encoding="utf-8")
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     if (RESULTS / "classifiers.jsonl").exists():
         (DOCS / "classifiers.md").write_text(classifier_page(), encoding="utf-8")

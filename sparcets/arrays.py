@@ -1,4 +1,4 @@
-"""Type aliases for arrays; series are always ``(batch, time, features)``."""
+"""Type aliases for arrays, and which entries count; series are always ``(batch, time, features)``."""
 
 from __future__ import annotations
 
@@ -22,3 +22,34 @@ def length_mask(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolA
     if lengths is None:
         return np.ones((n_samples, n_steps), dtype=bool)
     return np.asarray(np.arange(n_steps)[None] < lengths[:, None])
+
+
+def missing_entries(X: FloatArray) -> BoolArray | None:
+    """Return which entries of series are missing (batch, time, features); None if none is.
+
+    >>> missing_entries(np.ones((1, 2, 1))), missing_entries(np.array([[[1.0], [np.nan]]])).ravel().tolist()
+    (None, [False, True])
+    """
+    with np.errstate(all="ignore"):
+        if not np.isnan(X.sum()):  # a sum is fast, and NaN if any entry is
+            return None
+    gaps = np.isnan(X)
+    return gaps if gaps.any() else None
+
+
+def count_measured(X: FloatArray, lengths: IntArray | None, features: BoolArray) -> IntArray:
+    """Return the number of entries of some features (features,) in each series that are no padding and not missing.
+
+    >>> count_measured(np.array([[[1.0, 2.0], [np.nan, 3.0]]]), None, np.array([True, False])).tolist()
+    [1]
+    """
+    inside = length_mask(lengths, *X.shape[:2])
+    gaps = missing_entries(X)
+    if gaps is None:
+        return np.asarray(inside.sum(1) * int(features.sum()), dtype=np.int64)
+    return np.asarray((inside[..., None] & ~gaps & features).sum((1, 2)), dtype=np.int64)
+
+
+def differs(made: FloatArray, query: FloatArray) -> BoolArray:
+    """Return which entries are not those of the query; a missing entry does not differ."""
+    return np.asarray((made != query) & ~np.isnan(query))

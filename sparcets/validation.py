@@ -15,10 +15,10 @@ from sparcets.errors import (
     DataError,
     FeatureMismatchError,
     LabelError,
-    NonFiniteError,
     ShapeError,
     TargetError,
 )
+from sparcets.gaps import check_non_finite
 from sparcets.padding import blank, join_series
 from sparcets.registry import did_you_mean, unknown_name
 
@@ -33,8 +33,9 @@ def check_series(
     n_features: int | None = None,
     n_steps: int | None = None,
     first: int = 0,
+    gaps: bool = False,
 ) -> FloatArray:
-    """Return ``X`` as finite floats of shape (batch, time, features).
+    """Return ``X`` as finite floats of shape (batch, time, features), or with NaN where ``gaps`` are allowed.
 
     float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed.
 
@@ -48,6 +49,8 @@ def check_series(
         Fitted object and its numbers of features and steps, if they must match.
     first
         Index of the first series, for error messages, if ``X`` is a part of a larger array.
+    gaps
+        Whether entries may be missing (NaN); a series that is missing altogether is an error.
     """
     array = _as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.")
     if array.ndim != 3:
@@ -66,8 +69,7 @@ def check_series(
             f"{owner} was fitted on series of {n_steps} steps, {name} has {array.shape[1]}. "
             "Cut, pad (with lengths=) or resample the series to that length."
         )
-    _check_finite(array, name, first)
-    return array
+    return _check_finite(array, name, first, gaps=gaps)
 
 
 class Sizes(Protocol):
@@ -82,7 +84,13 @@ class Sizes(Protocol):
 
 
 def check_padded(
-    X: Any, lengths: Any, *, owner: str = "this object", like: Sizes | None = None, first: int = 0
+    X: Any,
+    lengths: Any,
+    *,
+    owner: str = "this object",
+    like: Sizes | None = None,
+    first: int = 0,
+    gaps: bool = False,
 ) -> tuple[FloatArray, IntArray | None]:
     """Return series as :func:`check_series` does, and their true lengths, or None without padding.
 
@@ -97,7 +105,7 @@ def check_padded(
     owner, like
         Fitted object and its sizes, if they must match. If it was fitted on series of unequal length, lengths are
         needed.
-    first
+    first, gaps
         As in :func:`check_series`.
     """
     n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
@@ -121,7 +129,8 @@ def check_padded(
                     f"{int(lengths.max())}. Cut or resample it."
                 )
             X = blank(X, lengths, most)
-    return check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first), lengths
+    X = check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
+    return X, lengths
 
 
 def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
@@ -159,24 +168,14 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: {error}.") from error
 
 
-def _check_finite(array: FloatArray, name: str, first: int) -> None:
+def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
     block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
     parts = (array[start : start + block] for start in range(0, len(array), block))
     # A dot product is finite only if all entries are, and is multi-threaded; check single entries only if it is not.
     with np.errstate(all="ignore"):
         if all(np.isfinite(np.dot(flat, flat)) for flat in (part.reshape(-1) for part in parts)):
-            return
-    positions = np.argwhere(~np.isfinite(array))
-    if not len(positions):  # all entries are finite, only their squares overflow
-        return
-    where = tuple(int(i) for i in positions[0])
-    value, series = array[where], first + where[0]
-    what = "NaN" if np.isnan(value) else "infinity"
-    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
-    raise NonFiniteError(
-        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
-        f"feature {where[2]}){more}. Fill or drop them first; pad unequal series with zeros and pass lengths=."
-    )
+            return array
+    return check_non_finite(array, name, first, gaps=gaps)
 
 
 def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:

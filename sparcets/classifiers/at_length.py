@@ -45,7 +45,7 @@ class FunctionAtLength(Classifier):
 
     def __init__(self, whole: Classifier, length: int, padded_to: int) -> None:
         self.whole, self.length, self.padded_to = whole, length, padded_to
-        self._class_names, self.named = whole._class_names, whole.named
+        self._class_names, self.named, self.missing = whole._class_names, whole.named, whole.missing
 
     @property
     def name(self) -> str:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
+from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import Missing, never_measured
 from sparcets.training.threads import number_of_threads
 from sparcets.validation import check_padded
 
@@ -33,12 +34,17 @@ class Classifier(ABC):
         Whether it was fitted on series of unequal length: then it needs to know the length of every series.
     named
         Whether ``class_names`` were given rather than made up from numbers.
+    missing
+        What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
+        ``"mean"``, or a function that fills them.
     """
 
     n_features: int | None = None
     n_steps: int | None = None
     unequal: bool = False
     named: bool = False
+    missing: Missing = "refuse"
+    _knows_means = False  # whether it has values for a feature that a series has none of
     _class_names: tuple[str, ...] | None = None
 
     @property
@@ -78,6 +84,53 @@ class Classifier(ABC):
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
         return f"{type(self).__name__}({self.description}: {classes})"
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether series may have missing values (NaN)."""
+        return self.missing != "refuse"
+
+    @final
+    def check_input(
+        self, X: Any, lengths: Any, *, owner: str, like: Classifier | SeriesInfo
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Return series that the model can be asked about, and their true lengths or None.
+
+        Parameters
+        ----------
+        X, lengths
+            As the user passed them.
+        owner, like
+            Name of the fitted object that they are for, and what knows its numbers of features and steps.
+        """
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps)
+        self.check_gaps(X, lengths)
+        return X, lengths
+
+    @final
+    def check_gaps(self, X: FloatArray, lengths: IntArray | None = None, *, first: int = 0) -> None:
+        """Raise if the model has nothing to fill the gaps of checked series with.
+
+        Parameters
+        ----------
+        X, lengths
+            Series (batch, time, features), and true lengths or None.
+        first
+            Index of the first series, for error messages.
+        """
+        if not self.takes_gaps:
+            return
+        empty = never_measured(X, lengths)
+        rows = np.flatnonzero(empty.all(1))
+        if len(rows):
+            raise NonFiniteError(f"X holds nothing but NaN before the end of series {first + int(rows[0])}. Drop it.")
+        if self.missing in ("forward", "mean") and not self._knows_means and empty.any():
+            row, feature = (int(i) for i in np.argwhere(empty)[0])
+            raise NonFiniteError(
+                f"series {first + row} has no value of feature {feature} at all, so that missing={self.missing!r} has "
+                "nothing to fill it with. Pass a function that fills series as your model expects it: "
+                "sp.wrap(model, missing=function)."
+            )
+
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.
@@ -89,7 +142,7 @@ class Classifier(ABC):
         lengths
             True lengths; what lies beyond has no influence.
         """
-        return self.proba_unchecked(*check_padded(X, lengths, owner=self.name, like=self))
+        return self.proba_unchecked(*self.check_input(X, lengths, owner=self.name, like=self))
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:

@@ -24,6 +24,7 @@ from sparcets.digests import digest_of_arrays, digest_of_json
 from sparcets.errors import ConfigError, DataError, FileFormatError, NotFittedError
 from sparcets.folders import SavedModel
 from sparcets.networks import ARCHITECTURES
+from sparcets.networks.filling import fill_gaps
 from sparcets.networks.sizes import check_sizes
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
@@ -60,7 +61,8 @@ class TorchClassifier(DifferentiableClassifier):
     architecture
         ``bilstm`` (the paper's), ``bigru``, ``fcn``, ``resnet``, ``tcn`` or ``transformer``.
     config
-        How it is built and trained.
+        How it is built and trained. With ``missing="forward"`` or ``"mean"`` it takes series with missing values; of a
+        feature that a series has no value of, it gets the mean of the training series.
 
     Attributes
     ----------
@@ -76,10 +78,13 @@ class TorchClassifier(DifferentiableClassifier):
     (2, 3)
     """
 
+    _knows_means = True
+
     def __init__(self, architecture: str = "bilstm", config: ClassifierConfig | None = None) -> None:
         ARCHITECTURES.location(architecture)  # an unknown name is an error here, not after the data were loaded
         self.architecture = architecture
         self.config = config if config is not None else ClassifierConfig()
+        self.missing = self.config.missing
         self.history_: dict[str, list[float]] = {}
         self._network: nn.Module | None = None
         self._center: Tensor = torch.zeros(0)
@@ -108,7 +113,8 @@ class TorchClassifier(DifferentiableClassifier):
             X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
-        X, lengths = check_padded(X, lengths)
+        X, lengths = check_padded(X, lengths, gaps=self.takes_gaps)
+        self.check_gaps(X, lengths)
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
         if lengths is not None and (lengths == X.shape[1]).all():
@@ -160,11 +166,12 @@ class TorchClassifier(DifferentiableClassifier):
     def _train(self, X: FloatArray, y: IntArray | FloatArray, lengths: IntArray | None, progress: bool | None) -> None:
         config, device, network = self.config, self.device, self._fitted()
         learn, watch = _validation_split(y, config)
+        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
         step = ClassifierStep(
             network,
-            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device)),
+            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
             torch.tensor(y, device=device),
-            None if lengths is None else torch.tensor(lengths, device=device),
+            n_steps,
             train_rows=torch.tensor(learn, device=device),
             validation_rows=torch.tensor(watch, device=device),
             lr=config.lr,
@@ -211,14 +218,15 @@ class TorchClassifier(DifferentiableClassifier):
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         network = self._fitted()
         if not torch.is_grad_enabled() and not network.training:  # nothing to freeze, and freezing takes time
-            logits = network(self._standardise(x), lengths)
+            logits = network(self._standardise(x, lengths), lengths)
         else:
             with frozen(network):
-                logits = network(self._standardise(x), lengths)
+                logits = network(self._standardise(x, lengths), lengths)
         return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
-    def _standardise(self, x: Tensor) -> Tensor:
-        return ((x - self._center) / self._scale).float()
+    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        standard = ((x - self._center) / self._scale).float()
+        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
 
     def _fitted(self) -> nn.Module:
         if self._network is None:
@@ -257,7 +265,8 @@ class TorchClassifier(DifferentiableClassifier):
         header = self.header()
         names = ("architecture", "class_names", "n_steps", "scaler")
         weights = {name: weight.numpy() for name, weight in self.weights().items()}
-        return digest_of_json([*(header[name] for name in names), digest_of_arrays(weights)])
+        rule = [self.missing] if self.takes_gaps else []  # without one, the digest is that of earlier versions
+        return digest_of_json([*(header[name] for name in names), *rule, digest_of_arrays(weights)])
 
     @classmethod
     @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients

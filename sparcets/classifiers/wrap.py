@@ -21,6 +21,7 @@ from sparcets.classifiers.wrapped.lengths import Lengths, find_lengths_form
 from sparcets.classifiers.wrapped.module import WrappedModule
 from sparcets.classifiers.wrapped.outputs import parse_output
 from sparcets.errors import CapabilityError, ConfigError
+from sparcets.gaps import Missing, check_missing
 from sparcets.registry import did_you_mean
 
 # Each returns None for a model that is not of its kind; what is left must be callable. Keras comes before modules:
@@ -45,6 +46,7 @@ def wrap(
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
     lengths: Lengths | None = None,
+    missing: Missing | None = None,
 ) -> Classifier:
     """Make a model usable by explainers. What was assumed of it is in the ``repr`` of the result.
 
@@ -73,6 +75,10 @@ def wrap(
         with their lengths; ``"packed"``, a ``PackedSequence`` of torch; ``"list"``, a list of the series without
         padding; ``"padding"``, series padded with zeros and no lengths. By itself, it is an argument if the model has
         one called ``lengths`` or alike, a list for estimators of aeon that take one, and padding otherwise.
+    missing
+        What the model gets for missing values (NaN): ``"refuse"`` (default; they are an error), ``"keep"`` (NaN),
+        ``"forward"`` (the last value before; for the first ones, the next), ``"mean"`` (of the same feature of the same
+        series), or a function from series with NaN (batch, time, features), a NumPy array, to filled ones.
 
     Examples
     --------
@@ -84,7 +90,7 @@ def wrap(
     BlackBox(LogisticRegression (classification, output 'probabilities', layout 'flat'): 0, 1, 2)
     """
     if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths)):
+        if any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths, missing)):
             raise ConfigError(
                 f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
             )
@@ -117,6 +123,7 @@ def wrap(
         lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
         part=part,
         batch=batch or adapted.batch,
+        missing=check_missing(missing or "refuse"),
         class_names=names,
         named=class_names is not None or has_names(model),
         assumed=tuple(name for name, is_given in said.items() if not is_given),

@@ -43,6 +43,10 @@ def fit(
         list[str] | None,
         typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated."),
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option("--missing", help="What the classifier gets for missing values: refuse, forward or mean."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     option: DataOptions = None,
     seed: Seed = 0,
@@ -63,9 +67,12 @@ def fit(
     own = own_model(model, output, layout, classes)
     if own is not None:
         own.check_outside(out)
-    if own is not None and (classifier != "bilstm" or classifier_setting):
-        raise ConfigError("give --model for your own model, or --classifier for one to train, not both.")
-    build = _classifier_builder(classifier, classifier_setting, preset, seed, device, own)
+    if own is not None and (classifier != "bilstm" or classifier_setting or missing):
+        raise ConfigError(
+            "give --model for your own model, or --classifier for one to train, not both (--missing is of the latter)."
+        )
+    settings = [*(classifier_setting or []), *([] if missing is None else [f"missing={missing}"])]
+    build = _classifier_builder(classifier, settings, preset, seed, device, own)
     options = {"seed": seed, **parse_options(option)}
     place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
@@ -97,7 +104,7 @@ def fit(
 
 
 def _classifier_builder(
-    name: str, settings: list[str] | None, preset: str, seed: int, device: str, own: OwnModel | None
+    name: str, settings: list[str], preset: str, seed: int, device: str, own: OwnModel | None
 ) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
@@ -108,9 +115,11 @@ def _classifier_builder(
         return lambda data: loaded
     if Path(name).is_dir():
         if settings:
-            raise ConfigError(f"--set-classifier needs an architecture to train, but {name} is a saved classifier.")
+            raise ConfigError(
+                f"--set-classifier and --missing need an architecture to train, but {name} is a saved classifier."
+            )
         saved = load_classifier(name, device=device)
         return lambda data: saved
     start = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
-    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *(settings or [])))
+    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *settings))
     return model.fit

@@ -8,6 +8,7 @@ from typing import Literal
 
 from sparcets.config.base import Config
 
+Rule = Literal["refuse", "forward", "mean"]
 MANY = 4096  # series from which on `sized` keeps the batch size; with fewer series it is smaller
 
 
@@ -29,6 +30,7 @@ class ClassifierConfig(Config):
     validation: float = 0.15  # share of the training series that early stopping watches
     batch_size: int = 32
     lr: float = 1e-3
+    missing: Rule = "refuse"  # what the network gets for missing values (NaN)
     seed: int = 0
     device: str = "auto"
 

@@ -16,6 +16,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.constraints.projecting import Project, apply_project
 from sparcets.constraints.shapes import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
+from sparcets.gaps import fill_gaps
 from sparcets.padding import rows_by_length
 
 IMMUTABLE = "immutable features"
@@ -115,7 +116,13 @@ class BoundConstraints:
         return [kind for kind, active in kinds.items() if active]
 
     def enforce(
-        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None = None, *, complete: bool = True
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None = None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool = True,
     ) -> FloatArray:
         """Move the proposal back towards the query until every constraint holds.
 
@@ -125,6 +132,8 @@ class BoundConstraints:
             Series (batch, time, features).
         lengths
             True lengths of padded series; padding is never changed.
+        gaps
+            Entries (batch, time, features) that are missing in the query, which are never changed, or None.
         complete
             Whether entries that the proposal left unchanged may change to keep a fixed sum.
 
@@ -133,31 +142,70 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
+        if gaps is not None:
+            return self._enforce_with_gaps(query, proposal, lengths, gaps, complete=complete)
         inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
+        return self._enforce(query, proposal, lengths, free, steps, complete=complete)
+
+    def _enforce_with_gaps(
+        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None, gaps: BoolArray, *, complete: bool
+    ) -> FloatArray:
+        """Enforce the constraints on filled series, of which what was missing may not change."""
+        filled = fill_gaps(query, lengths=lengths, otherwise=0.0)
+        inside = length_mask(lengths, len(query), query.shape[1])
+        free = self.editable[None] & inside[..., None] & ~gaps
+        steps = None
+        if np.isfinite(self.limit).any():
+            steps = self._step_limits(filled, inside)
+            steps[gaps] = np.inf  # to and from an entry that is missing, no step is known
+            steps[:, 1:][gaps[:, :-1]] = np.inf
+        moved = np.where(gaps, filled, proposal)
+        result = self._enforce(filled, moved, lengths, free, steps, gaps=gaps, complete=complete)
+        return np.where(gaps, query, result)
+
+    def _enforce(
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None,
+        free: BoolArray,
+        steps: FloatArray | None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool,
+    ) -> FloatArray:
+        """Enforce the constraints on series without gaps; ``free`` are the entries that may change at all."""
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
             bound_together = self.groups + self.sums
             kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
-            projected = self._project(self.project, query, result, free, lengths)
+            projected = self._project(self.project, query, result, free, lengths, gaps)
             allowed = self._settle(query, projected, free, steps, complete=False)
             kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
             result = np.where(kept[:, None, None], projected, query)
         return result
 
     def _project(
-        self, project: Project, query: FloatArray, result: FloatArray, free: BoolArray, lengths: IntArray | None
+        self,
+        project: Project,
+        query: FloatArray,
+        result: FloatArray,
+        free: BoolArray,
+        lengths: IntArray | None,
+        gaps: BoolArray | None,
     ) -> FloatArray:
         """Apply the user's function, to series of each length without their padding."""
         if lengths is None:
-            return apply_project(project, result, query, free, self.tolerance)
+            return apply_project(project, result, query, free, self.tolerance, gaps)
         projected: FloatArray = result.copy()
         for n, rows in rows_by_length(lengths):
             own = (rows, slice(0, n))
-            projected[own] = apply_project(project, result[own], query[own], free[own], self.tolerance)
+            missing = None if gaps is None else gaps[own]
+            projected[own] = apply_project(project, result[own], query[own], free[own], self.tolerance, missing)
         return projected
 
     def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:

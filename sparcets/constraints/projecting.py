@@ -15,7 +15,12 @@ Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfact
 
 
 def apply_project(
-    project: Project, result: FloatArray, query: FloatArray, free: BoolArray, tolerance: FloatArray
+    project: Project,
+    result: FloatArray,
+    query: FloatArray,
+    free: BoolArray,
+    tolerance: FloatArray,
+    gaps: BoolArray | None = None,
 ) -> FloatArray:
     """Return the projected series, or the query where the projection changes what may not change.
 
@@ -31,6 +36,9 @@ def apply_project(
         Entries that may change (batch, time, features); the others are set to the query's.
     tolerance
         Changes below this are none (features,).
+    gaps
+        Entries that were missing and are filled here (batch, time, features); what the function makes of them does not
+        matter.
 
     Raises
     ------
@@ -48,6 +56,8 @@ def apply_project(
             "project must give the same when it is applied twice, but its second application changed "
             f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
         )
+    if gaps is not None:
+        once = np.where(gaps[rows], query[rows], once)
     negligible = np.abs(once - query[rows]) < tolerance
     allowed = np.where(free[rows] & ~negligible, once, query[rows])
     # Where the function changes what may not change, the two cannot both hold.

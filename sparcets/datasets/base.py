@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, missing_entries
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
@@ -34,7 +34,7 @@ class Dataset:
     ----------
     X_train, X_test
         float32 or float64 series (batch, time, features), of the type that was given; padded where ``lengths_*`` is
-        given.
+        given, NaN where entries are missing.
     y_train, y_test
         Class indices 0..K-1.
     class_names
@@ -124,10 +124,18 @@ class Dataset:
         """Number of classes."""
         return len(self.class_names)
 
+    @property
+    def n_missing(self) -> int:
+        """Number of missing entries, NaN, of all series."""
+        gaps = (missing_entries(X) for X in (self.X_train, self.X_test))
+        return sum(int(part.sum()) for part in gaps if part is not None)
+
     def __repr__(self) -> str:
+        missing = self.n_missing
         return (
             f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, "
-            f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes)"
+            f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes"
+            f"{f', {missing} values missing' if missing else ''})"
         )
 
     def _repr_html_(self) -> str:
@@ -172,7 +180,7 @@ class Dataset:
         >>> Dataset.from_arrays(rng.normal(size=(50, 8, 3)), ["sick", "well"] * 25)
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
-        X, known["lengths"] = check_padded(X, known.get("lengths"))
+        X, known["lengths"] = check_padded(X, known.get("lengths"), gaps=True)
         labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
         if subjects is None:
             train, test = stratified_split(labels, test_size=test_size, seed=seed)
@@ -276,7 +284,7 @@ class Dataset:
         oracle, name, description, split
             As in the attributes.
         """
-        X, lengths = check_padded(X, lengths)
+        X, lengths = check_padded(X, lengths, gaps=True)
         n_features = X.shape[2]
         labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
         absent = sorted(set(range(len(names))) - set(labels[train].tolist()))
@@ -300,9 +308,9 @@ class Dataset:
         def part(values: Any, rows: IntArray) -> Any:
             return None if values is None else np.asarray(values)[rows]
 
-        if max(X.max(), -X.min()) > LARGEST:
+        if not max(X.max(), -X.min()) <= LARGEST and (np.abs(X) > LARGEST).any():  # the first is NaN if one is missing
             raise DataError(
-                f"X holds {X.flat[np.abs(X).argmax()]:.3g}, beyond float32's {LARGEST:.2g}. Use larger units."
+                f"X holds {X.flat[np.nanargmax(np.abs(X))]:.3g}, beyond float32's {LARGEST:.2g}. Use larger units."
             )
         return cls(
             name=name,

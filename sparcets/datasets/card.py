@@ -32,6 +32,9 @@ def dataset_card(ds: Dataset) -> str:
     if ds.lengths_train is not None and ds.lengths_test is not None:
         lengths = np.concatenate([ds.lengths_train, ds.lengths_test])
         lines.append(f"padded: {lengths.min()} to {lengths.max()} steps are recorded")
+    if ds.n_missing:
+        share = 100 * ds.n_missing / (ds.X_train.size + ds.X_test.size)
+        lines.append(f"missing: {ds.n_missing} values ({share:.2g} %)")
     if ds.subjects_train is not None and ds.subjects_test is not None:
         people = [len(np.unique(part)) for part in (ds.subjects_train, ds.subjects_test)]
         lines.append(f"subjects: {people[0]} in training, {people[1]} in test")

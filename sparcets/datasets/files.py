@@ -36,6 +36,15 @@ test part, and the data set is called ``NAME``. Labels are in lower case.
 Labels are names of classes, sorted. Whole numbers are sorted numerically: 0..K-1 are thus the class indices themselves,
 while 1..K become the classes named "1", "2", …, with the indices 0..K-1.
 
+An entry that nothing was measured for is missing, NaN: in a .csv or .parquet file an empty cell of a feature, in a .ts
+file ``?``, in arrays NaN. ``sp.wrap(model, missing=…)`` and ``sp.ClassifierConfig(missing=…)`` say what a model gets
+there: ``"refuse"`` (the default: missing values are an error), ``"keep"`` (NaN; wrapped models only), ``"forward"``
+(the last value before; for the first ones, the next), ``"mean"`` (of the same feature of the same series), or, for
+wrapped models, a function from series with NaN (batch, time, features) to filled ones. Explainers of such a classifier
+take series with gaps, and leave them as they are. A series has at least one value, and of every feature there is one in
+some training series; where a series has none of a feature, a network of ours gets its mean over the training series,
+and a wrapped model needs a function.
+
 Numbers keep all their digits. Those of a text file (.csv, .ts) become float32 if its shortest decimal form is the text
 of every number, as it is for six digits and mostly for seven; otherwise float64. Arrays of a .npz file keep their type,
 and columns of a .parquet file become float32 if that changes no number.
@@ -239,7 +248,10 @@ def _check_keys(path: Path, names: list[str], parts: tuple[str, ...]) -> None:
 
 def _check_part(arrays: dict[str, Any], part: str) -> None:
     """Check that all arrays of a part have one entry per series."""
-    shape = check_series(arrays["X" + part], name="X" + part).shape
+    X, lengths = arrays["X" + part], arrays.get("lengths" + part)
+    shape = X.shape
+    if lengths is None or lengths.shape != shape[:1]:
+        check_series(X, name="X" + part, gaps=True)  # padding is not looked at, where its lengths are known
     for key in PER_SERIES[1:]:
         expected = shape if key == "salient" else shape[:1]
         got = arrays[key + part].shape if key + part in arrays else expected
@@ -318,10 +330,6 @@ def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
     if unknown:
         raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
     for index, case in enumerate(cases):
-        if not (np.abs(case) <= LARGEST).all():  # also true for NaN
-            # The archive has a second version of some sets, without missing values.
-            filled = path.with_name(re.sub("_(TRAIN|TEST)$", "_nmv_TRAIN", path.stem) + path.suffix)
-            found = filled != path and filled.is_file()
-            hint = f"Load {filled}, where they are filled in" if found else "Fill them in first"
-            raise NonFiniteError(f"missing or infinite values in {path.name}, first in series {index}. {hint}.")
+        if (np.abs(case) > LARGEST).any():
+            raise NonFiniteError(f"{path.name} has a number beyond ±{LARGEST:.2g} in series {index}. Use larger units.")
     return list(cases), names

@@ -20,7 +20,7 @@ def as_stored(values: FloatArray) -> FloatArray:
     (dtype('float32'), dtype('float64'))
     """
     single = values.astype(np.float32)
-    return single if np.array_equal(single, values) else values
+    return single if np.array_equal(single, values, equal_nan=True) else values
 
 
 def as_written(values: FloatArray) -> FloatArray:
@@ -32,7 +32,7 @@ def as_written(values: FloatArray) -> FloatArray:
     Parameters
     ----------
     values
-        Numbers of the text, rounded to float64, none beyond :data:`LARGEST`.
+        Numbers of the text, rounded to float64, none beyond :data:`LARGEST`; NaN where one is missing.
 
     Examples
     --------
@@ -45,7 +45,8 @@ def as_written(values: FloatArray) -> FloatArray:
     if single.dtype == np.float32:
         return single
     single = values.astype(np.float32)
-    return single if np.array_equal(_shortest(single), values) else values
+    known = ~np.isnan(values)
+    return single if np.array_equal(_shortest(single[known]), values[known]) else values
 
 
 def _shortest(single: FloatArray) -> FloatArray:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +33,29 @@ class Scaler:
 
     @classmethod
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
-        """Fit on training series of shape (batch, time, features), ignoring padding."""
+        """Fit on training series of shape (batch, time, features), ignoring padding and missing entries."""
         flat = X.reshape(-1, X.shape[2])
         rows = flat if lengths is None else flat[length_mask(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
         center = rows.mean(0, dtype=np.float64)
-        scale = rows.std(0, dtype=np.float64)
+        if np.isnan(center).any():  # entries are missing
+            return cls._fit_with_gaps(rows)
+        return cls._of(center, rows.std(0, dtype=np.float64), rows.min(0) == rows.max(0), _float_type(X))
+
+    @classmethod
+    def _fit_with_gaps(cls, rows: FloatArray) -> Scaler:
+        """Fit on steps (steps, features) of which entries are missing."""
+        empty = np.flatnonzero(np.isnan(rows).all(0))
+        if len(empty):
+            more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
+            raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
+        constant = np.nanmin(rows, axis=0) == np.nanmax(rows, axis=0)
+        center, scale = (np.asarray(f(rows, axis=0, dtype=np.float64)) for f in (np.nanmean, np.nanstd))
+        return cls._of(center, scale, constant, _float_type(rows))
+
+    @classmethod
+    def _of(cls, center: FloatArray, scale: FloatArray, constant: BoolArray, kind: np.dtype[Any]) -> Scaler:
         # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
-        constant = (rows.min(0) == rows.max(0)) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
+        constant = constant | (scale <= np.finfo(kind).eps * np.abs(center))
         return cls(center=center, scale=np.where(constant, 1.0, scale))
 
     def transform(self, X: FloatArray) -> FloatArray:

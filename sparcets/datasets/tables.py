@@ -189,16 +189,15 @@ def _sampling_rate(times: FloatArray, series: IntArray) -> float | None:
 
 
 def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
-    """Return columns of numbers (rows, columns), as float32 if that loses nothing."""
+    """Return columns of numbers (rows, columns), as float32 if that loses nothing; NaN where a cell is empty."""
     result = np.empty((len(sheet.frame), len(columns)))
     for index, column in enumerate(columns):
         cells = sheet.frame[column]
         if cells.dtype.kind in "mM":
             cells = cells.astype(str)  # dates are not numbers, although pandas would convert them to nanoseconds
         result[:, index] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if (row := _first(~(np.abs(result[:, index]) <= LARGEST))) is not None:
-            if pd.isna(cells.iloc[row]):
-                raise sheet.error(row, column, "the value is missing. Series of unequal length need the long form.")
+        unreadable = ~(np.abs(result[:, index]) <= LARGEST) & ~cells.isna().to_numpy()  # an empty cell is missing
+        if (row := _first(unreadable)) is not None:
             raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a number within ±{LARGEST:.2g}.")
     return as_written(result) if sheet.is_text else as_stored(result)
 

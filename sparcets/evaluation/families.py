@@ -20,6 +20,7 @@ from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
+from sparcets.gaps import fill_gaps
 from sparcets.padding import resample
 from sparcets.registry import require_extra, unknown_name
 from sparcets.seeding import RANDOM_STATE_LOCK, spawn
@@ -99,6 +100,9 @@ class FamilyJudge(Classifier):
     1.0
     """
 
+    missing = "forward"
+    _knows_means = True
+
     def __init__(self, family: str) -> None:
         self.family = family
 
@@ -134,6 +138,7 @@ class FamilyJudge(Classifier):
         if self.family == "statistics":
             inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
             return summary_statistics(np.where(inside, standardised, np.nan))
+        standardised = fill_gaps(standardised, lengths=lengths, otherwise=0.0)
         if lengths is not None:
             # The estimators take series of one length. Each is stretched to it, so that they see no padding.
             standardised = resample(standardised, lengths, X.shape[1])
@@ -148,7 +153,7 @@ def summary_statistics(X: FloatArray) -> FloatArray:
     Parameters
     ----------
     X
-        Series (batch, time, features), with NaN where they are padded.
+        Series (batch, time, features), with NaN where they are padded or entries are missing.
 
     Returns
     -------

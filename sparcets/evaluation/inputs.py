@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, missing_entries
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, DataError
@@ -79,7 +79,7 @@ def check_explained(classifier: Any, e: Explanation) -> None:
 
 
 def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier]:
-    """Return whether ``classifier`` is a sparcets classifier of series shaped as ``X`` (batch, time, features).
+    """Return whether ``classifier`` is a sparcets classifier of series like ``X`` (batch, time, features).
 
     Series of an explanation were checked when it was made; if this holds, they need no second check.
     """
@@ -87,6 +87,7 @@ def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier]:
         isinstance(classifier, Classifier)
         and classifier.n_steps in (None, X.shape[1])
         and classifier.n_features in (None, X.shape[2])
+        and (classifier.takes_gaps or missing_entries(X) is None)
     )
 
 

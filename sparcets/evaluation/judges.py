@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # architectures of the network, in order of preference
 # Narrower and with a larger learning rate than the default classifier: as accurate on Moving Box, in a quarter of the
 # time.
-JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, seed=SEED)
+JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, missing="forward", seed=SEED)
 STEPS = 1500  # at most, of optimisation; large data sets take about as long as small ones
 FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, and for longer
 MAX_TRAINING = 2000  # series that judges learn from

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
+from sparcets.arrays import FloatArray, IntArray, differs, length_mask, missing_entries
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
@@ -26,7 +26,9 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import fill_gaps as fill_series
 from sparcets.networks.discriminators import Discriminator
+from sparcets.networks.filling import fill_gaps
 from sparcets.networks.generators import Generator
 from sparcets.networks.sizes import check_sizes
 from sparcets.padding import rows_by_length
@@ -130,9 +132,11 @@ class AdversarialExplainer(BaseExplainer[A]):
         config, info = self.config, job.info
         conditional = job.target is None
         x = torch.tensor(job.standardised(), dtype=torch.float32, device=device)
-        inside = x.flatten(0, 1)
+        gaps = bool(x.isnan().any())
+        measured = fill_gaps(x, otherwise=0.0) if gaps else x
+        inside = measured.flatten(0, 1)
         if job.lengths is not None:
-            inside = x[torch.tensor(length_mask(job.lengths, len(x), x.shape[1]), device=device)]
+            inside = measured[torch.tensor(length_mask(job.lengths, len(x), x.shape[1]), device=device)]
         with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = self._build_generator(
@@ -154,7 +158,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         return GanStep(
             generator.to(device),
             discriminator.to(device),
-            Projection(job.constraints, info.scaler).to(device),
+            Projection(job.constraints, info.scaler, gaps=gaps).to(device),
             objective,
             self._log_proba,
             x=x,
@@ -169,7 +173,8 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         model = require_gradients(self.classifier, type(self).__name__)
-        return model.log_proba(x.to(model.device), lengths).to(x.device)
+        steps = None if lengths is None else lengths.to(model.device)
+        return model.log_proba(x.to(model.device), steps).to(x.device)
 
     @single_precision()
     def _build_generator(
@@ -198,8 +203,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
         lengths = job.steps(rows)
         proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None, lengths=lengths)
-        admitted = job.constraints.enforce(job.X[rows], proposal, lengths)
-        moved = (admitted != job.X[rows]).any((0, 1))  # (features,)
+        admitted = job.constraints.enforce(job.X[rows], proposal, lengths, gaps=missing_entries(job.X[rows]))
+        moved = differs(admitted, job.X[rows]).any((0, 1))  # (features,)
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         silent = job.constraints.mutable & ~moved
@@ -239,6 +244,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
         x = info.scaler.transform(X).astype(np.float32, copy=False)
+        if self.classifier.takes_gaps:
+            x = fill_series(x, otherwise=0.0)
         batch = (ROWS, ROWS) if device.type == "cpu" else (1, self.config.batch_size)
 
         def residuals(rows: Tensor) -> Tensor:

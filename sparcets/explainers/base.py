@@ -40,7 +40,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_labels, check_padded, check_target
+from sparcets.validation import check_labels, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -127,7 +127,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
-        X, lengths = check_padded(X, lengths, owner=model.name, like=model)
+        X, lengths = model.check_input(X, lengths, owner=model.name, like=model)
         names = agree_on_class_names(model, X[:1], None if lengths is None else lengths[:1], y, source)
         y, class_names = check_labels(y, n_samples=len(X), class_names=names)
         lengths = check_lengths_supported(lengths, X.shape[1], self)
@@ -219,11 +219,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             check_lengths_supported(lengths, info.n_steps, self)
-            stream = QueryStream(
-                X, target, lengths, names, info=info, owner=type(self).__name__, check_target=self._check_target
-            )
+            stream = QueryStream(X, target, lengths, names, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X, lengths = check_padded(X, lengths, owner=type(self).__name__, like=info)
+        X, lengths = self.classifier.check_input(X, lengths, owner=type(self).__name__, like=info)
         check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))

@@ -18,6 +18,7 @@ from sparcets.explainers.by_length import answer_by_length
 from sparcets.explainers.compatibility import require_gradients
 from sparcets.explainers.request import Answers, Request
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.networks.filling import fill_gaps
 from sparcets.seeding import generator
 from sparcets.training.projection import Projection
 from sparcets.training.threads import threads_for
@@ -61,7 +62,7 @@ class Ics(BaseExplainer[IcsConfig]):
         for i, series in enumerate(query):
             name = hashlib.sha256(request.X[i].tobytes()).hexdigest()
             rng = generator(self.config.seed, f"{name}/{request.target[i]}")
-            noise[i] = rng.uniform(series.min(), series.max(), series.shape)
+            noise[i] = rng.uniform(np.nanmin(series), np.nanmax(series), series.shape)
         return noise
 
     def _state(self) -> dict[str, Any]:
@@ -82,13 +83,17 @@ class _Search:
         own = request.X.dtype  # the classifier receives float64 where the data are
         self.center = torch.tensor(scaler.center.astype(own), device=query.device)
         self.scale = torch.tensor(scaler.scale.astype(own), device=query.device)
-        self.projection = Projection(request.constraints, scaler).to(query.device)
+        gaps = request.gaps is not None
+        self.projection = Projection(request.constraints, scaler, gaps=gaps).to(query.device)
+        self.measured = fill_gaps(query, otherwise=0.0) if gaps else query
         # Smallest and largest number of queries that descend together.
         self.batch: Batch = (ROWS, ROWS) if query.device.type == "cpu" else (1, len(query))
 
     def run(self, start: Tensor) -> Tensor:
         """Return the found series (batch, time, features), standardised."""
         config = self.config
+        if self.projection.gaps:  # what is missing starts, and stays, where it costs nothing
+            start = torch.where(self.query.isnan(), self.measured, start)
         found, valid = start.clone(), torch.zeros_like(self.target, dtype=torch.bool)
         trade_off = start.new_full((len(start),), config.prediction_weight)
         for _ in range(config.max_lambdas):
@@ -121,13 +126,13 @@ class _Search:
         proba = self.model.log_proba(self._constrained(x, rows)).exp()
         one_hot = torch.nn.functional.one_hot(self.target[rows], proba.shape[1])
         prediction = torch.linalg.vector_norm(proba - one_hot, dim=1)
-        distance = (x - self.query[rows]).abs().mean((1, 2))
+        distance = (x - self.measured[rows]).abs().mean((1, 2))
         result: Tensor = trade_off * prediction + distance
         return result
 
     def _constrained(self, x: Tensor, rows: Tensor) -> Tensor:
         """Return the input of the classifier: with the constraints applied, in the data's own units."""
         query = self.query[rows]
-        delta = self.projection(query, x - query)
+        delta = self.projection(query, x - self.measured[rows])
         raw: Tensor = (query + delta) * self.scale + self.center
         return raw

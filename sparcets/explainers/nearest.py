@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, differs, length_mask, missing_entries
 from sparcets.config.explainers import NearestConfig
 from sparcets.errors import DataError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import fill_gaps
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         self._X = X[accepted].copy()
         self._y = y[accepted]
         self._lengths = None if lengths is None else lengths[accepted]
+        self._has_gaps = missing_entries(self._X) is not None
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n
@@ -87,12 +89,14 @@ class Nearest(BaseExplainer[NearestConfig]):
             candidates = np.flatnonzero(self._y == k)
             if not len(candidates):
                 continue
-            distance = _distances(
-                request.info.scaler.transform(request.X[rows].astype(np.float64)),
-                request.info.scaler.transform(self._X[candidates].astype(np.float64)),
-                None if request.lengths is None else request.lengths[rows],
-                None if self._lengths is None else self._lengths[candidates],
+            queries, real = (
+                request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], self._X[candidates])
             )
+            lengths = None if request.lengths is None else request.lengths[rows]
+            ends = None if self._lengths is None else self._lengths[candidates]
+            has_gaps = request.gaps is not None or self._has_gaps
+            measure = _distances_with_gaps if has_gaps else _distances
+            distance = measure(queries, real, lengths, ends)
             # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
             # neighbours at the same distance.
             order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]
@@ -100,11 +104,15 @@ class Nearest(BaseExplainer[NearestConfig]):
         return ranked
 
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
-        """Put each candidate in its query's place; where the candidate has ended already, the query stays."""
+        """Put each candidate in its query's place; where it has ended already, or has no value, the query stays."""
         proposal: FloatArray = self._X[candidates]
-        if self._lengths is None:
+        ends = None if self._lengths is None else self._lengths[candidates]
+        if self._has_gaps:
+            proposal = fill_gaps(proposal, lengths=ends)
+            proposal = np.where(np.isnan(proposal), request.X[rows], proposal)
+        if ends is None:
             return proposal
-        there = length_mask(self._lengths[candidates], len(rows), proposal.shape[1])
+        there = length_mask(ends, len(rows), proposal.shape[1])
         return np.where(there[..., None], proposal, request.X[rows])
 
     def _answers(
@@ -124,7 +132,7 @@ class Nearest(BaseExplainer[NearestConfig]):
                 best[i, j] = request.X[i]  # a missing answer does not repeat another
             elif not tried:
                 reason[i, j] = f"no training series is both labelled and predicted {target}"
-            elif request.at_most is None and (best[i, 0] == request.X[i]).all():
+            elif request.at_most is None and not differs(best[i, 0], request.X[i]).any():
                 reason[i, j] = f"the constraints undo every change that the {tried} nearest {target} series propose"
             else:
                 reason[i, j] = (
@@ -174,6 +182,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         ):
             raise ValueError(f"series of shape {X.shape} do not fit {info.n_steps} steps, {info.n_features} features")
         self._X, self._y, self._lengths = X, y, lengths
+        self._has_gaps = missing_entries(X) is not None
 
 
 def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None) -> FloatArray:
@@ -192,7 +201,20 @@ def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths
     return np.asarray(np.maximum(square_a + square_b - 2 * cross, 0.0) / common)
 
 
+def _distances_with_gaps(
+    a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None
+) -> FloatArray:
+    """Return the mean square difference of every pair over the entries both have; infinite if they share none."""
+    known_a = ~np.isnan(a) & length_mask(lengths_a, *a.shape[:2])[..., None]
+    known_b = ~np.isnan(b) & length_mask(lengths_b, *b.shape[:2])[..., None]
+    flat_a, flat_b = (np.where(known, x, 0.0).reshape(len(x), -1) for known, x in ((known_a, a), (known_b, b)))
+    has_a, has_b = (known.reshape(len(known), -1).astype(np.float64) for known in (known_a, known_b))
+    squares = flat_a**2 @ has_b.T + has_a @ (flat_b**2).T - 2 * flat_a @ flat_b.T
+    common = has_a @ has_b.T
+    return np.asarray(np.divide(np.maximum(squares, 0.0), common, out=np.full(common.shape, np.inf), where=common > 0))
+
+
 def _already_there(new: FloatArray, best: FloatArray, found: IntArray) -> BoolArray:
     """Mark new answers (batch, time, features) that equal one of the first ``found`` in best (batch, n, …)."""
-    same = (new[:, None] == best).all((2, 3))  # (batch, n)
+    same = ~differs(best, new[:, None]).any((2, 3))  # (batch, n)
     return np.asarray((same & (np.arange(best.shape[1])[None] < found[:, None])).any(1))

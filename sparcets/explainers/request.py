@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, differs, missing_entries
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import CapabilityError, ConfigError, ConstraintError
@@ -157,6 +157,7 @@ class CallOptions:
             n=self.n,
             info=info,
             confidence=self.confidence,
+            gaps=missing_entries(X),
         )
         if self.sparsity is None:
             return request
@@ -216,6 +217,8 @@ class Request:
         Names, units and scale of the data.
     confidence
         The least probability of the target that counts as reached, or None.
+    gaps
+        Entries (batch, time, features) that are missing, NaN in ``X``; None if there are none.
     """
 
     X: FloatArray
@@ -226,14 +229,14 @@ class Request:
     n: int
     info: SeriesInfo
     confidence: float | None = None
+    gaps: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
 
     def mutable_entries(self) -> IntArray:
-        """Return the number of entries of each query that could change: its steps times the mutable features."""
-        steps = length_mask(self.lengths, len(self.X), self.X.shape[1]).sum(1)
-        return np.asarray(steps * int(self.constraints.mutable.sum()), dtype=np.int64)
+        """Return the number of entries of each query that could change: the measured ones of mutable features."""
+        return count_measured(self.X, self.lengths, self.constraints.mutable)
 
     def is_reached(self, proba: FloatArray, rows: IntArray | None = None) -> BoolArray:
         """Return whether probabilities (rows, classes) of answers reach the targets of their queries."""
@@ -247,13 +250,15 @@ class Request:
             target=self.target[rows],
             lengths=None if self.lengths is None else self.lengths[rows],
             at_most=None if self.at_most is None else self.at_most[rows],
+            gaps=None if self.gaps is None else self.gaps[rows],
         )
 
     def cut(self, rows: IntArray, n_steps: int) -> Request:
         """Return the request for some of the queries, all of one length, without their padding."""
         of_rows = self.select(rows)
         series = np.ascontiguousarray(of_rows.X[:, :n_steps])
-        return replace(of_rows, X=series, lengths=None, constraints=self.constraints.cut(n_steps))
+        gaps = None if of_rows.gaps is None else of_rows.gaps[:, :n_steps]
+        return replace(of_rows, X=series, lengths=None, constraints=self.constraints.cut(n_steps), gaps=gaps)
 
     def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
@@ -261,7 +266,9 @@ class Request:
         limits = "" if self.at_most is None else f" within {int(self.at_most[i])} changed entries"
         wanted = "" if self.confidence is None else f", not {self.confidence:g}"
         reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
-        nothing = "; the method changes nothing that may be changed here" * bool((counterfactual == self.X[i]).all())
+        nothing = "; the method changes nothing that may be changed here" * (
+            not differs(counterfactual, self.X[i]).any()
+        )
         return f"the answer did not convince the classifier{limits}: {reached}{nothing}"
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
@@ -277,14 +284,15 @@ class Request:
         rows = np.arange(len(self.X)) if rows is None else rows
         query = self.X[rows]
         lengths = None if self.lengths is None else self.lengths[rows]
-        allowed = self.constraints.enforce(query, proposal, lengths)
+        gaps = None if self.gaps is None else self.gaps[rows]
+        allowed = self.constraints.enforce(query, proposal, lengths, gaps=gaps)
         if self.at_most is None:
             return allowed
         at_most = self.at_most[rows]
         cut = keep_largest(query, allowed, at_most=at_most, scale=self.info.scaler.scale)
-        cut = self.constraints.enforce(query, cut, lengths, complete=False)
+        cut = self.constraints.enforce(query, cut, lengths, gaps=gaps, complete=False)
         if self.constraints.project is not None:  # which may have changed more entries
-            few = (cut != query).sum((1, 2)) <= at_most
+            few = differs(cut, query).sum((1, 2)) <= at_most
             cut = np.where(few[:, None, None], cut, query)
         return cut
 

@@ -7,7 +7,7 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
 Part = tuple[FloatArray, "IntArray | None"]  # series, and their true lengths or None
-CheckTarget = Callable[[Any, int], "IntArray | None"]
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
@@ -47,10 +46,8 @@ class QueryStream:
         True lengths of padded queries, or None.
     names
         Ids and subjects of the queries, or None.
-    info, owner
-        The series of the fit, and the name of the explainer, to check the queries by.
-    check_target
-        Turns a target and a number of queries into class indices (batch,), or None for the runner-up.
+    info, explainer
+        The series of the fit, and the explainer, to check queries and targets by.
     """
 
     def __init__(
@@ -61,10 +58,10 @@ class QueryStream:
         names: QueryNames | None = None,
         *,
         info: SeriesInfo,
-        owner: str,
-        check_target: CheckTarget,
+        explainer: BaseExplainer[Any],
     ) -> None:
-        self.info, self.owner, self.check_target, self.names = info, owner, check_target, names
+        self.info, self.owner, self.names = info, type(explainer).__name__, names
+        self.classifier, self.check_target = explainer.classifier, explainer._check_target
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
         self.X: Any = X
@@ -78,7 +75,7 @@ class QueryStream:
                 self._check(self.X, self.lengths, 0)  # raises the right error
             self.n = len(self.X)
             self.lengths = check_lengths(self.lengths, self.X) if self.lazy else self.lengths
-            self.target = check_target(target, self.n)  # all at once: an error is raised before any work is done
+            self.target = self.check_target(target, self.n)  # all at once: an error is raised before any work is done
             if names is not None:
                 names.check_number(self.n)
 
@@ -87,6 +84,7 @@ class QueryStream:
         first = 0
         for number, (X, lengths) in enumerate(self._series(size)):
             stop = first + len(X)
+            self.classifier.check_gaps(X, lengths, first=first)
             yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
             first = stop
         if not first:
@@ -100,7 +98,8 @@ class QueryStream:
             self.names.check_number(first)
 
     def _check(self, X: Any, lengths: Any, first: int) -> Part:
-        return check_padded(X, lengths, owner=self.owner, like=self.info, first=first)
+        gaps = self.classifier.takes_gaps
+        return check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps)
 
     def _lengths(self, first: int, stop: int) -> Any:
         return None if self.lengths is None else self.lengths[first:stop]

@@ -29,7 +29,7 @@ class PlausibilityReference:
     ----------
     series, labels, lengths
         At most 500 training series of each class, standardised, flattened and with padding set to 0 (references,
-        time · features) in float32; their classes, and their true lengths.
+        time · features) in float32, NaN where entries are missing; their classes, and their true lengths.
     own_distance
         Mean distance of each reference series to its nearest neighbours of the same class.
     low, high, max_jump
@@ -101,7 +101,7 @@ class PlausibilityReference:
         )
 
     def measure(self, answers: Explanation) -> dict[str, FloatArray]:
-        """Return four measures of each counterfactual; padding does not count.
+        """Return four measures of each counterfactual; padding and missing entries do not count.
 
         Parameters
         ----------
@@ -183,8 +183,9 @@ def _ranges(X: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray, F
     for start in range(0, len(X), CHUNK):
         part = X[start : start + CHUNK]
         inside = length_mask(lengths[start : start + CHUNK], len(part), X.shape[1])
-        low, high = np.minimum(low, part[inside].min(0)), np.maximum(high, part[inside].max(0))
-        jump = np.maximum(jump, np.abs(np.diff(part, axis=1))[inside[:, 1:]].max(0, initial=0.0))
+        # fmin and fmax ignore entries that are missing.
+        low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
+        jump = np.fmax(jump, np.fmax.reduce(np.abs(np.diff(part, axis=1))[inside[:, 1:]], initial=0.0))
     return low, high, jump
 
 
@@ -196,7 +197,12 @@ def _standardised(X: FloatArray, lengths: IntArray, info: SeriesInfo) -> FloatAr
 
 
 def _distances(a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: IntArray, n_steps: int) -> FloatArray:
-    """Return root mean square differences (rows of a, rows of b) over the steps that both series have."""
+    """Return root mean square differences (rows of a, rows of b) over the entries that both series have.
+
+    The mean is over steps, the sum over features.
+    """
+    if np.isnan(a.sum()) or np.isnan(b.sum()):
+        return _distances_with_gaps(a, a_lengths, b, b_lengths, n_steps)
     a_inside = length_mask(a_lengths, len(a), n_steps).astype(np.float32)
     b_inside = length_mask(b_lengths, len(b), n_steps).astype(np.float32)
     a_squares = (a**2).reshape(len(a), n_steps, -1).sum(2)  # (rows of a, time)
@@ -206,6 +212,24 @@ def _distances(a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: Int
     squares = whole - 2 * (a @ b.T)
     squares[squares < ROUNDING * whole] = 0.0  # equal series, but for rounding
     return np.asarray(np.sqrt(squares / (a_inside @ b_inside.T)))
+
+
+def _distances_with_gaps(
+    a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: IntArray, n_steps: int
+) -> FloatArray:
+    """Do what :func:`_distances` does, with a mask of entries instead of one of steps; infinite if none is shared."""
+    n_features = a.shape[1] // n_steps
+
+    def measured(x: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
+        known = ~np.isnan(x) & np.repeat(length_mask(lengths, len(x), n_steps), n_features, axis=1)
+        return np.where(known, x, 0.0), known.astype(np.float32)
+
+    (a, a_known), (b, b_known) = measured(a, a_lengths), measured(b, b_lengths)
+    whole = a**2 @ b_known.T + a_known @ (b**2).T
+    squares = whole - 2 * (a @ b.T)
+    squares[squares < ROUNDING * whole] = 0.0
+    common = a_known @ b_known.T / n_features
+    return np.asarray(np.sqrt(np.divide(squares, common, out=np.full(common.shape, np.inf), where=common > 0)))
 
 
 def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
@@ -225,7 +249,7 @@ def _stretch(answers: Explanation, skeleton: Skeleton, inside: BoolArray) -> Flo
             np.linalg.norm(X[..., end].astype(np.float64) - X[..., start], axis=-1)  # (answers, time)
             for X in (answers.query, answers.counterfactual)
         )
-        change = np.where(inside, np.abs(after - before), 0.0)
+        change = np.where(inside & ~np.isnan(before), np.abs(after - before), 0.0)
         relative = np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0)
         largest = np.maximum(largest, relative.max(1))
     return largest

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, missing_entries
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
 from sparcets.explanation.card import explanation_card
@@ -105,14 +105,20 @@ class Explanation:
 
     @property
     def delta(self) -> FloatArray:
-        """Counterfactual minus query (answers, time, features)."""
+        """Counterfactual minus query (answers, time, features); 0 where the query is missing."""
         delta: FloatArray = self.counterfactual - self.query
-        return delta
+        return delta if self.missing is None else np.where(self.missing, np.zeros((), delta.dtype), delta)
 
     @property
     def changed(self) -> BoolArray:
-        """Entries where query and counterfactual differ (answers, time, features)."""
-        return np.asarray(self.counterfactual != self.query)
+        """Entries where query and counterfactual differ (answers, time, features); none where the query is missing."""
+        changed = np.asarray(self.counterfactual != self.query)
+        return changed if self.missing is None else changed & ~self.missing
+
+    @property
+    def missing(self) -> BoolArray | None:
+        """Entries that are missing in the query, NaN (answers, time, features); None if none is."""
+        return missing_entries(self.query)
 
     @property
     def valid(self) -> BoolArray:
@@ -141,9 +147,9 @@ class Explanation:
 
     @property
     def share_changed(self) -> FloatArray:
-        """Share of the mutable entries that changed, per answer, not counting padding."""
-        inside = length_mask(self.lengths, len(self), self.query.shape[1]).sum(1)
-        return np.asarray(self.changed.sum((1, 2)) / np.maximum(inside * self.mutable.sum(), 1))
+        """Share of the mutable entries that changed, per answer, not counting padding and missing entries."""
+        entries = count_measured(self.query, self.lengths, self.mutable)
+        return np.asarray(self.changed.sum((1, 2)) / np.maximum(entries, 1))
 
     @property
     def families(self) -> tuple[str, ...]:

@@ -78,6 +78,12 @@ class SeriesInfo:
         inside = X.reshape(-1, X.shape[2]) if lengths is None else X[length_mask(lengths, len(X), X.shape[1])]
         names = source.feature_names if source is not None else None
         mutable = source.mutable if source is not None else None
+        scaler = Scaler.fit(X, lengths)
+        span = inside.max(0).astype(np.float64) - inside.min(0)
+        binary = ((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0)
+        if np.isnan(span).any():  # entries are missing
+            span = np.nanmax(inside, axis=0).astype(np.float64) - np.nanmin(inside, axis=0)
+            binary = ((inside == 0) | (inside == 1) | np.isnan(inside)).all(0) & (span > 0)
         return cls(
             feature_names=names or tuple(default_feature_names(X.shape[2])),
             class_names=class_names,
@@ -85,9 +91,9 @@ class SeriesInfo:
             sampling_rate=source.sampling_rate if source is not None else None,
             mutable=np.ones(X.shape[2], dtype=bool) if mutable is None else mutable,
             n_steps=X.shape[1],
-            scaler=Scaler.fit(X, lengths),
-            span=inside.max(0).astype(np.float64) - inside.min(0),
-            binary=((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0),
+            scaler=scaler,
+            span=span,
+            binary=binary,
             unequal=lengths is not None,
         )
 

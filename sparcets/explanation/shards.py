@@ -278,7 +278,7 @@ class ShardWriter:
         n = int(self.settings["n"])
         queries, targets = shard.query[::n], shard.target[::n]
         k = min(len(queries), len(X))
-        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
+        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k], equal_nan=True):
             self.refuse(f"to other queries (see shard {number})")
         steps = None if shard.lengths is None else shard.lengths[::n][:k]
         if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]

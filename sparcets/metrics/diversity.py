@@ -40,6 +40,8 @@ def diversity(e: Explanation) -> FloatArray:
         difference = e.counterfactual[one].astype(np.float64)
         difference -= e.counterfactual[other]
         difference /= e.info.scaler.scale
+        if (gaps := e.missing) is not None:
+            difference[gaps[one]] = 0.0
         return np.asarray((np.abs(difference, out=difference).sum(2) * inside[one]).sum(1) / entries[one])
 
     return _mean_over_pairs(e, distance)

@@ -24,6 +24,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, length_mask
 from sparcets.explanation.result import Explanation
+from sparcets.metrics.proximity import without_gaps
 from sparcets.skeletons import Skeleton
 
 
@@ -95,7 +96,7 @@ def limb_deviation(e: Explanation, skeleton: Skeleton) -> FloatArray:
     FloatArray
         (answers,), NaN where a limb has length 0 in the query, or where there are no limbs.
     """
-    before, after = limb_lengths(e.query, skeleton), limb_lengths(e.counterfactual, skeleton)
+    before, after = (limb_lengths(X, skeleton) for X in without_gaps(e.query, e.counterfactual))
     deviations = []
     for name, lengths in before.items():
         mean = _mean_over_steps(e, lengths)
@@ -119,7 +120,7 @@ def joint_deviation(e: Explanation, skeleton: Skeleton) -> FloatArray:
     FloatArray
         (answers,), NaN where there are no joints.
     """
-    before, after = joint_angles(e.query, skeleton), joint_angles(e.counterfactual, skeleton)
+    before, after = (joint_angles(X, skeleton) for X in without_gaps(e.query, e.counterfactual))
     changes = [_mean_over_steps(e, np.abs(after[name] - angles)) for name, angles in before.items()]
     return np.mean(changes, axis=0) if changes else np.full(len(e), np.nan)
 
@@ -137,7 +138,7 @@ def limb_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
     skeleton
         Indices of the features that are coordinates of each body point.
     """
-    before, after = limb_lengths(e.query, skeleton), limb_lengths(e.counterfactual, skeleton)
+    before, after = (limb_lengths(X, skeleton) for X in without_gaps(e.query, e.counterfactual))
     inside = length_mask(e.lengths, len(e), e.query.shape[1])
     distances = {}
     for name, lengths in before.items():
@@ -159,7 +160,7 @@ def joint_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
     skeleton
         Indices of the features that are coordinates of each body point.
     """
-    before, after = joint_angles(e.query, skeleton), joint_angles(e.counterfactual, skeleton)
+    before, after = (joint_angles(X, skeleton) for X in without_gaps(e.query, e.counterfactual))
     inside = length_mask(e.lengths, len(e), e.query.shape[1])
     return {name: _wasserstein(angles[inside], after[name][inside]) for name, angles in before.items()}
 

@@ -12,6 +12,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import FeatureMismatchError
 from sparcets.explanation.result import Explanation
+from sparcets.gaps import fill_gaps
 from sparcets.seeding import generator, random_state_kept, spawn
 from sparcets.warning_filters import filters_kept
 
@@ -118,10 +119,11 @@ class Plausibility:
         return self._flat(getattr(self.dataset, f"X_{part}")[rows], None if lengths is None else lengths[rows])
 
     def _flat(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        """Return standardised, flattened series with padding set to 0 (batch, time · features)."""
+        """Return standardised, flattened series with padding set to 0 and without gaps (batch, time · features)."""
         n, n_steps, n_features = X.shape
         inside = length_mask(lengths, n, n_steps)[..., None]
-        standard = np.where(inside, self.scaler.transform(X.astype(np.float64)), 0.0)
+        measured = fill_gaps(self.scaler.transform(X.astype(np.float64)), lengths=lengths, otherwise=0.0)
+        standard = np.where(inside, measured, 0.0)
         return standard.reshape(n, n_steps * n_features)
 
 

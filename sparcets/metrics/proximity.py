@@ -17,25 +17,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
+from sparcets.arrays import FloatArray, IntArray, count_measured, length_mask, missing_entries
 from sparcets.explanation.result import Explanation
+from sparcets.gaps import fill_gaps
 
 _CHUNK = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
 
 
 def standardised_delta(e: Explanation) -> FloatArray:
-    """Return the changes in standard deviations of the training data (answers, time, features); 0 in the padding."""
+    """Return the changes in standard deviations of the training data (answers, time, features).
+
+    0 in the padding, and where the query is missing.
+    """
     delta = e.counterfactual.astype(np.float64)
     delta -= e.query  # in place to save memory: 10,000 answers of 50 × 50 take 200 MB
     delta /= e.info.scaler.scale
     if e.lengths is not None:
         delta[~length_mask(e.lengths, len(e), e.query.shape[1])] = 0.0
+    if (gaps := e.missing) is not None:
+        delta[gaps] = 0.0
     return delta
 
 
 def n_entries(e: Explanation) -> FloatArray:
-    """Return the number of entries T·F of each answer, excluding padding."""
-    return np.asarray(length_mask(e.lengths, len(e), e.query.shape[1]).sum(1) * e.query.shape[2], dtype=np.float64)
+    """Return the number of entries T·F of each answer, excluding padding and missing ones."""
+    return count_measured(e.query, e.lengths, np.ones(e.query.shape[2], dtype=bool)).astype(np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:
@@ -69,11 +75,20 @@ def dtw(e: Explanation) -> FloatArray:
     for start in range(0, B, step):
         rows = slice(start, start + step)
         query, other = (
-            (x[rows].astype(np.float64) - e.info.scaler.center) / e.info.scaler.scale
-            for x in (e.query, e.counterfactual)
+            (x.astype(np.float64) - e.info.scaler.center) / e.info.scaler.scale
+            for x in without_gaps(e.query[rows], e.counterfactual[rows])
         )
         result[rows] = np.sqrt(_least_path(query, other, last[rows]))
     return result
+
+
+def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both series (answers, time, features) with the same values where the query is missing."""
+    gaps = missing_entries(query)
+    if gaps is None:
+        return query, counterfactual
+    filled = fill_gaps(query, otherwise=0.0)
+    return filled, np.where(gaps, filled, counterfactual)
 
 
 def _size(e: Explanation) -> FloatArray:

@@ -123,10 +123,12 @@ def _check_salient(e: Explanation, salient: BoolArray) -> BoolArray:
 
 
 def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
-    """Return |δ| in standard deviations and the mask of non-padding entries, both (answers, time · features)."""
+    """Return |δ| in standard deviations and the mask of entries that count, both (answers, time · features)."""
     n, n_steps, n_features = e.query.shape
     size = np.abs(standardised_delta(e)).reshape(n, n_steps * n_features)
-    return size, np.repeat(length_mask(e.lengths, n, n_steps), n_features, axis=1)
+    inside = np.repeat(length_mask(e.lengths, n, n_steps), n_features, axis=1)
+    gaps = e.missing
+    return size, inside if gaps is None else inside & ~gaps.reshape(inside.shape)
 
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:

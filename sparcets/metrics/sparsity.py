@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, count_measured, length_mask
 from sparcets.explanation.result import Explanation
 
 
@@ -32,8 +32,8 @@ def changed_within(e: Explanation) -> BoolArray:
 
 
 def sparsity(e: Explanation) -> FloatArray:
-    """Return ‖δ‖₀ / (T·F_mutable), the share of the mutable entries that changed."""
-    entries = _n_steps(e) * e.mutable.sum()
+    """Return ‖δ‖₀ / (T·F_mutable), the share of the mutable entries that changed; missing ones do not count."""
+    entries = count_measured(e.query, e.lengths, e.mutable)
     return np.asarray(changed_within(e).sum((1, 2)) / np.maximum(entries, 1))
 
 

@@ -216,6 +216,7 @@ def short_name(name: str, group: str) -> str:
 def _by_feature(answer: Explanation) -> Iterator[list[Segment]]:
     """Yield the runs of steps that change in one direction, in order of time, for each feature."""
     delta: FloatArray = answer.counterfactual[0].astype(np.float64) - answer.query[0]  # (time, features)
+    delta = np.where(answer.changed[0], delta, 0.0)
     runs: dict[int, list[Segment]] = {}
     found = find_segments(np.where(answer.changed[:1], np.sign(delta), 0.0))  # sorted by feature and start
     for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):

@@ -88,8 +88,9 @@ def _rare_value(answer: Explanation) -> list[str]:
     """Return a warning on the feature that is changed to the rarest value, unless the query has rarer ones itself."""
     scaler = answer.info.scaler
     changed = answer.changed[0]
-    after = np.abs((answer.counterfactual[0] - scaler.center) / scaler.scale) * changed  # (time, features)
-    before = np.abs((answer.query[0] - scaler.center) / scaler.scale).max(0)  # (features,)
+    after = np.abs((answer.counterfactual[0] - scaler.center) / scaler.scale)  # (time, features)
+    after = np.where(changed, after, 0.0)
+    before = np.fmax.reduce(np.abs((answer.query[0] - scaler.center) / scaler.scale))  # (features,); ignores gaps
     largest = after.max(0)
     rare = np.where((largest > RARE_STD) & (largest > before), largest, 0.0)
     feature = int(rare.argmax())

@@ -55,7 +55,7 @@ class Body:
         """Return the lower left and the upper right corner of the body, with a margin; the ball may lie outside."""
         of_body = [p for side in (self.query, self.counterfactual) for name, p in side.items() if name != BALL]
         points = np.concatenate(of_body)  # (points * time, 2)
-        low, high = points.min(0), points.max(0)
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)  # some may be missing
         margin = 0.12 * float((high - low).max() or 1.0)
         return low - margin, high + margin
 
@@ -85,8 +85,8 @@ def find_body(answer: Explanation) -> Body | None:
     size = min(len(indices) for indices in points.values())
     n_steps = n_steps_of(answer)
     of_limbs = np.stack([answer.query[0, :n_steps, list(indices[:size])] for indices in skeleton.points.values()])
-    spread = of_limbs.std(
-        (0, 2)
+    spread = np.nanstd(
+        of_limbs, (0, 2)
     )  # over points and time; indexing with a list puts its axis first: (points, size, time)
     drawn = sorted(np.argsort(-spread, kind="stable")[:2].tolist())
 

@@ -20,11 +20,11 @@ NOT_JUDGED = (
     "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
 )
 MEANING = {
-    "unchanged": "the model already predicts the target class",
+    "unchanged": "the model already predicts the target; nothing had to change",
     "generated": "made by the generator",
-    "refined": "improved by a short search",
+    "refined": "found by a search",
     "neighbour": "taken from a real series",
-    "not_found": "the target class was not reached; the best attempt is shown",
+    "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
 }
 
 

@@ -145,8 +145,9 @@ def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, 
         units=None if dataset.units is None else list(dataset.units),
         sampling_rate=dataset.sampling_rate,
         mutable=[True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
-        low=inside.min(0).tolist(),
-        high=inside.max(0).tolist(),
+        low=np.nan_to_num(np.fmin.reduce(inside)).tolist(),  # which ignores missing values
+        high=np.nan_to_num(np.fmax.reduce(inside)).tolist(),
+        n_missing=dataset.n_missing,
         padded=dataset.lengths_test is not None,
         has_ids=dataset.ids_test is not None,
     )

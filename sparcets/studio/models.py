@@ -93,6 +93,7 @@ class DatasetRecord(BaseModel):
     mutable: list[bool]
     low: list[float]  # smallest and largest training value of each feature
     high: list[float]
+    n_missing: int = 0  # missing values; not in records of earlier versions
     padded: bool
     has_ids: bool = False  # not in records of earlier versions
 
@@ -105,7 +106,7 @@ class Series(BaseModel):
     subject: str | None = None
     label: str
     length: int
-    values: list[list[float]]
+    values: list[list[float | None]]
 
 
 class TrainClassifier(RequestModel):
@@ -239,7 +240,7 @@ class CounterfactualResult(BaseModel):
     probability_after: list[float]
     share_changed: float
     changes: list[Change]
-    counterfactual: list[list[float]]
+    counterfactual: list[list[float | None]]
 
 
 class ExplainResponse(BaseModel):

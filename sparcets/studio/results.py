@@ -47,7 +47,7 @@ def series(dataset: Dataset, row: int) -> Series:
         **_names(dataset.ids_test, dataset.subjects_test, row),
         label=dataset.class_names[int(dataset.y_test[row])],
         length=dataset.n_steps if dataset.lengths_test is None else int(dataset.lengths_test[row]),
-        values=dataset.X_test[row].tolist(),
+        values=_plain(dataset.X_test[row]),
     )
 
 
@@ -113,8 +113,13 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
         changes=_changes(e, i),
-        counterfactual=e.counterfactual[i].tolist(),
+        counterfactual=_plain(e.counterfactual[i]),
     )
+
+
+def _plain(series: FloatArray) -> list[list[float | None]]:
+    """Return a series (time, features) for JSON, None where an entry is missing."""
+    return [[None if value != value else value for value in step] for step in series.tolist()]
 
 
 def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:

@@ -34,7 +34,7 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
-        *_classifier(workspace, classifier),
+        *_classifier(workspace, classifier, dataset),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *([f"limits = sp.Constraints({limits})"] if limits else []),
         f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{per_query})",
@@ -49,13 +49,13 @@ def _source(dataset: DatasetRecord) -> str:
     return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
 
 
-def _classifier(workspace: Workspace, record: ClassifierRecord) -> list[str]:
+def _classifier(workspace: Workspace, record: ClassifierRecord, dataset: DatasetRecord) -> list[str]:
     """Return the lines that give the classifier: one of ours, or the user's own model."""
     from sparcets.classifiers.own_model import is_own_model, read_own_model
 
     place = Path("classifiers", record.id)
     if not is_own_model(workspace.folder / place):
-        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record)}']
+        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record, dataset)}']
     own = read_own_model(workspace.folder / place)
     options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
     if own.function is None:
@@ -68,9 +68,10 @@ def _classifier(workspace: Workspace, record: ClassifierRecord) -> list[str]:
     ]
 
 
-def _trained(record: ClassifierRecord) -> str:
+def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
+    missing = ', "missing=forward"' if dataset.n_missing else ""
     start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
-    return f'sp.TorchClassifier("{record.architecture}", {start}.override("seed={record.seed}")).fit(ds)'
+    return f'sp.TorchClassifier("{record.architecture}", {start}.override("seed={record.seed}"{missing})).fit(ds)'
 
 
 def _fitted(record: ExplainerRecord) -> str:

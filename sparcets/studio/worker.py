@@ -47,8 +47,9 @@ def train_classifier(
 
     started = time.perf_counter()
     preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
-    config = preset.override(f"seed={seed}", f"device={device}")
     dataset = load(workspace, workspace.dataset(request.dataset))
+    missing = ["missing=forward"] if dataset.n_missing else []
+    config = preset.override(f"seed={seed}", f"device={device}", *missing)
     save: Callable[[Path], object]
     if own is None:
         trained = TorchClassifier(request.architecture, config).fit(dataset)

@@ -89,7 +89,7 @@ def check_explainer(method: str | type[BaseExplainer[Any]]) -> None:
 
 
 def _same(a: Explanation, b: Explanation) -> bool:
-    return np.array_equal(a.counterfactual, b.counterfactual) and np.array_equal(a.status, b.status)
+    return np.array_equal(a.counterfactual, b.counterfactual, equal_nan=True) and np.array_equal(a.status, b.status)
 
 
 def _raises(kind: type[SparcetsError], call: Callable[[], object]) -> str:
@@ -286,6 +286,33 @@ def _predicts_all(s: Subject, X: FloatArray, y: IntArray) -> bool:
     return bool((s.classifier.predict(X) == y).all())
 
 
+def check_gaps(s: Subject) -> None:
+    """Missing entries come back missing; they are never changed nor counted."""
+    X, y = s.data
+    drawn = np.random.default_rng(0)
+    X, queries = (np.where(drawn.random(Z.shape) < 0.1, np.float32(np.nan), Z) for Z in (X, s.queries))
+    classifier = wrap(s.module, n_classes=3, missing="mean")
+    explainer = s.kind(classifier, s.build().config).fit(X, y)
+    given, gaps = queries.copy(), np.isnan(queries)
+    e = explainer.explain(given, target=1)
+    assert np.array_equal(given, queries, equal_nan=True), "the queries were written to"
+    assert np.isnan(e.counterfactual[gaps]).all(), "a missing entry was filled"
+    assert np.isfinite(e.counterfactual[~gaps]).all(), "an answer is not finite where something was measured"
+    assert not e.changed[gaps].any() and not e.delta[gaps].any(), "a missing entry counts as changed"
+    assert e.changed[e.status != "unchanged"].any(), "no query was changed at all"
+    assert np.array_equal(e.valid, classifier.predict(e.counterfactual) == e.target), "valid is not the model's word"
+    _check_statuses(e)
+    capped = explainer.explain(given, target=1, sparsity=0.3)
+    shares = capped.changed.sum((1, 2)) / (~gaps).sum((1, 2))
+    assert shares.max() <= 0.3, "missing entries were counted among those that may change"
+    assert np.allclose(capped.share_changed, shares), "missing entries are counted in the share of changed ones"
+    given[gaps] = -np.float32(np.nan)  # NaN of other bits
+    assert _same(explainer.explain(given, target=1), e), "what stands at a missing place matters"
+    with tempfile.TemporaryDirectory() as folder:
+        e.save(f"{folder}/run.npz")
+        assert _same(load_explanation(f"{folder}/run.npz"), e), "a loaded explanation is not the one saved"
+
+
 def check_not_fitted(s: Subject) -> None:
     """``explain`` before ``fit`` says what to do."""
     assert "fit" in _raises(NotFittedError, lambda: s.build().explain(s.queries, target=1))
@@ -348,6 +375,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_names_travel,
     check_saving,
     check_refit_forgets,
+    check_gaps,
     check_not_fitted,
     check_capabilities,
     check_unequal_lengths,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from sparcets.networks.filling import fill_gaps
 from sparcets.training import losses
 from sparcets.training.cuda import graph_adam, run_on_streams
 from sparcets.training.loop import Batch
@@ -31,7 +32,8 @@ class GanStep:
         The explained classifier: series in the data's own units (and their lengths, if there are any) to
         log-probabilities, with gradients.
     x
-        All training series, standardised (batch, time, features).
+        All training series, standardised (batch, time, features); NaN where entries are missing, which ``projection``
+        has to know of.
     center, scale
         To the data's own units (features,).
     lr, betas
@@ -62,6 +64,7 @@ class GanStep:
         self.projection, self.objective, self.log_proba = projection, objective, log_proba
         self.x, self.center, self.scale, self.lengths = x, center, scale, lengths
         self.conditional = conditional
+        self.gaps = bool(x.isnan().any())
         self.optimisers = {
             "generator": graph_adam(generator, x.device, lr=lr, betas=betas),
             "discriminator": graph_adam(discriminator, x.device, lr=lr, betas=betas),
@@ -84,7 +87,9 @@ class GanStep:
         class_condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        delta = self.projection(query, self._residual(query, class_condition, lengths), lengths)
+        real = self.filled(real, real_lengths)
+        residual = self._residual(self.filled(query, lengths), class_condition, lengths)
+        delta = self.projection(query, residual, lengths)
         counterfactual = query + delta
         inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition, lengths)
         total, values = self.objective(inputs)
@@ -97,7 +102,8 @@ class GanStep:
         def backward_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
             both = None if lengths is None or real_lengths is None else torch.cat([real_lengths, lengths])
-            loss = self._discriminator_loss(real, counterfactual.detach(), class_condition, both)
+            fake = self.filled(counterfactual.detach(), lengths)
+            loss = self._discriminator_loss(real, fake, class_condition, both)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
             return loss.detach()[None]
 
@@ -122,6 +128,10 @@ class GanStep:
         residual: Tensor = self.generator(query, class_condition, *known)
         return residual
 
+    def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """Return standardised series as the networks get them: without gaps."""
+        return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
+
     def _after_step(self) -> None:
         """Hook that runs after both optimisers have stepped."""
 
@@ -135,14 +145,14 @@ class GanStep:
         lengths: Tensor | None,
     ) -> LossInputs:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
-        raw = counterfactual * self.scale + self.center
+        raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
         objective, unused = self.objective, raw.new_empty(0)
         known = () if lengths is None else (lengths,)
         log_proba, logit = run_on_streams(
             [
                 lambda: self.log_proba(raw, *known) if objective.needs_classifier else unused,
                 lambda: (
-                    self.discriminator(counterfactual, class_condition, *known)
+                    self.discriminator(self.filled(counterfactual, lengths), class_condition, *known)
                     if objective.needs_discriminator
                     else unused
                 ),
@@ -154,8 +164,8 @@ class GanStep:
             target=target,
             log_proba=log_proba,
             logit=logit,
-            query_raw=query * self.scale + self.center,
-            counterfactual_raw=raw,
+            query_raw=self.filled(query, lengths) * self.scale + self.center,
+            counterfactual_raw=self.filled(counterfactual, lengths) * self.scale + self.center if self.gaps else raw,
             lengths=lengths,
         )
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.datasets.scaling import Scaler
+from sparcets.networks.filling import fill_gaps
 from sparcets.networks.temporal import blank_padding, inside
 
 FAR = 1e6  # standard deviations
@@ -26,6 +27,8 @@ class Projection(nn.Module):
         The constraints.
     scaler
         Scale of the features, in which ranges and limits are expressed here.
+    gaps
+        Whether entries of the queries may be missing (NaN); these never change.
     """
 
     editable: Tensor
@@ -35,8 +38,9 @@ class Projection(nn.Module):
     sign: Tensor
     limited: Tensor
 
-    def __init__(self, bound: BoundConstraints, scaler: Scaler) -> None:
+    def __init__(self, bound: BoundConstraints, scaler: Scaler, *, gaps: bool = False) -> None:
         super().__init__()
+        self.gaps = gaps
         center, scale = scaler.center, scaler.scale
         tensors = {
             "editable": torch.tensor(bound.editable),
@@ -61,7 +65,11 @@ class Projection(nn.Module):
 
         Beyond the true ``lengths`` (batch,) of padded series, nothing changes.
         """
-        delta = torch.where(self.editable, blank_padding(delta, lengths), 0.0)
+        delta = torch.where(self.editable_entries(query), delta, 0.0)
+        if lengths is not None:
+            delta = blank_padding(delta, lengths)
+        if self.gaps:
+            query = fill_gaps(query, lengths=lengths, otherwise=0.0)
         if self.has_ranges:
             clipped = (query + delta).clamp(self.low, self.high) - query
             delta = torch.where(delta != 0, clipped, delta)
@@ -69,12 +77,16 @@ class Projection(nn.Module):
             wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
             delta = torch.where(wrong, 0.0, delta)
         if len(self.limited):
-            delta = self._limit_steps(query, delta, inside(lengths, query))
+            delta = self._limit_steps(query, delta, None if lengths is None else inside(lengths, query))
         for members in self.groups():
             of_group = delta.index_select(2, members)
             together = (of_group != 0).all(-1, keepdim=True)
             delta = delta.index_copy(2, members, torch.where(together, of_group, 0.0))
         return delta
+
+    def editable_entries(self, query: Tensor) -> Tensor:
+        """Return which entries may change: (time, features), or (batch, time, features) if some may be missing."""
+        return self.editable & ~query.isnan() if self.gaps else self.editable
 
     def groups(self) -> list[Tensor]:
         """Return the features (members,) of each group that may change together only."""

@@ -1,7 +1,5 @@
 """What a user's model is given for series of unequal length."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -104,15 +102,15 @@ def test_functions_are_told_the_lengths_too():
         np.testing.assert_allclose(clf.predict_proba(SERIES), proba(MEANS), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")  # of numba
 def test_an_estimator_of_aeon_that_takes_lists_is_given_lists():
     distances = pytest.importorskip("aeon.classification.distance_based")
     before = torch.get_num_threads()
     model = distances.KNeighborsTimeSeriesClassifier(distance="dtw", n_neighbors=1)
-    model.fit([one.T.astype(np.float64) for one in SERIES], np.array(["a", "b", "a", "b"]))
+    model.fit([np.ascontiguousarray(one.T) for one in SERIES], np.array(["a", "b", "a", "b"]))
     torch.set_num_threads(before)
     clf = sp.wrap(model)
     assert clf.interface.lengths.kind == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
-    assert "aeon" in sys.modules
 
 
 def test_mistakes_in_wrap():

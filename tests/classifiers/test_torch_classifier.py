@@ -238,7 +238,7 @@ def test_lengths_travel_with_a_dataset():
 def test_gradients_agree_with_finite_differences_in_the_data_units(architecture):
     clf = fit(architecture, X * 100 + 7, epochs=1)
     clf._network.double()
-    clf._standardise = lambda x: (x - clf._center) / clf._scale
+    clf._standardise = lambda x, lengths: (x - clf._center) / clf._scale
     x = torch.tensor(X[:2, :4] * 100 + 7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(clf.log_proba, (x,), eps=1e-3, atol=1e-6)
     assert not any(p.requires_grad or p.grad is not None for p in clf._network.parameters())

@@ -105,7 +105,8 @@ def test_arrays_are_read_only_copies() -> None:
 INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
     ({"X": X[0]}, ShapeError, None),
     ({"X": X[:0], "y": []}, ShapeError, None),
-    ({"X": np.where(X == 7, np.nan, X)}, NonFiniteError, None),
+    ({"X": np.where(X == 7, np.inf, X)}, NonFiniteError, None),
+    ({"X": np.where(np.arange(len(X))[:, None, None] == 1, np.nan, X)}, NonFiniteError, "nothing but NaN in series 1"),
     ({"X": X * 1e38}, DataError, "X holds 1.9e.39, beyond float32's 3.4e.38. Use larger units"),
     ({"y": Y[:5]}, LabelError, None),
     ({"y": np.zeros(20, int)}, LabelError, None),

@@ -258,8 +258,6 @@ def test_parquet_of_other_types_equals_the_csv(tmp_path: Path) -> None:
 def test_errors_in_parquet_name_the_row(tmp_path: Path) -> None:
     path = tmp_path / "mine.parquet"
     frame = pd.read_csv(io.StringIO(LONG))
-    with pytest.raises(FileFormatError, match=r"mine.parquet, row 2, column 'acc': the value is missing"):
-        read(frame.assign(acc=frame["acc"].where(frame["acc"] != 2)), path)
     with pytest.raises(FileFormatError, match=r"row 1, column 'acc': '2024-01-01 00:00:00' is not a number"):
         read(frame.assign(acc=pd.Timestamp("2024-01-01")), path)
     with pytest.raises(FileFormatError, match="row 2, column 'time': the cell is empty"):
@@ -283,6 +281,30 @@ def test_excel_and_hand_written_csv(tmp_path: Path, write: Write, end: str) -> N
     assert_same(load_file(path, test_size=0.5), load_file(write(slowly(LONG)), test_size=0.5))
 
 
+# --- missing values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_an_empty_cell_is_missing(tmp_path: Path, name: str) -> None:
+    frame = pd.read_csv(io.StringIO(LONG))
+    whole = read(frame, tmp_path / name)
+    gap = read(frame.assign(acc=frame["acc"].where(frame["acc"] != 4)), tmp_path / name)
+    assert gap.n_missing == 1 and repr(gap).endswith(", 1 values missing)") and gap.X_train.dtype == np.float32
+    for X, known in ((gap.X_train, whole.X_train), (gap.X_test, whole.X_test)):
+        assert np.array_equal(np.isnan(X), known == 4) and np.array_equal(X[known != 4], known[known != 4])
+    assert "missing: 1 values (6.2 %)" in gap._repr_html_() and "missing" not in whole._repr_html_()
+
+
+def test_an_empty_cell_of_a_wide_or_tidy_table_is_missing(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text("label,x_0,x_1\nu,1,2\nv,1,\nu,3,4\nv,5,6\n")
+    assert load_file(wide, test_size=0.5).n_missing == 1
+    tidy = tmp_path / "tidy.csv"
+    rows = [f"{s},{t},x,{'' if (s, t) == (1, 0) else s},{'uv'[s % 2]}" for s in range(4) for t in range(2)]
+    tidy.write_text("series,time,feature,value,label\n" + "\n".join(rows) + "\n")
+    assert load_file(tidy, test_size=0.5).n_missing == 1
+
+
 # --- malformed tables ------------------------------------------------------------------------------------------------
 
 MALFORMED = {
@@ -291,7 +313,6 @@ MALFORMED = {
     "too many": (LONG.replace("a,1,sit,4,40", "a,1,sit,4,40,9"), "line 4: 6 values, more than there are columns"),
     "all too many": (LONG.replace("0\n", "0,\n"), "line 2: 6 values, more than there are columns.*needs 5"),
     "too few": (LONG.replace("a,1,sit,4,40", "a,1,sit,4"), "line 4: 4 values, none for column 'gyro'"),
-    "gap": (LONG.replace("4,40", ",40"), "line 4, column 'acc': the value is missing"),
     "no number": (LONG.replace("4,40", "4,4o"), "line 4, column 'gyro': '4o' is not a number within"),
     "nan": (LONG.replace("4,40", "4,nan"), "line 4, column 'gyro': 'nan' is not"),
     "inf": (LONG.replace("4,40", "-inf,40"), "line 4, column 'acc': '-inf' is not"),
@@ -329,7 +350,6 @@ MALFORMED = {
     ),
     "tidy without value": ("series,time,feature,val,label\na,0,x,1,1\n", "no column 'value'.*Did you mean 'val'"),
     "tidy with more": ("series,time,feature,value,label,x\na,0,x,1,1,1\n", "tidy form has no column 'x'"),
-    "wide gap": ("label,x_0,x_1\nu,1,2\nv,1,\n", "line 3, column 'x_1': the value is missing.*need the long form"),
     "wide hole": ("label,x_0,x_1,y_0\nu,1,2,3\n", "no column 'y_1'. Every feature needs the steps 0..1"),
     "wide name": ("label,x_0,x1\nu,1,2\n", "the column 'x1' is not of the kind <feature>_<step>. Known forms"),
     "wide endless": (f"label,x_{'9' * 5000}\nu,1\n", "is not of the kind <feature>_<step>"),

@@ -86,8 +86,7 @@ def test_ts_uses_the_test_file_in_the_same_folder(write: Write) -> None:
         (TS.replace("4,5,6:", ""), "not a valid .ts file: Inconsistent number of dimensions in case 2"),
         (TS.replace("7,8,9", "7,8"), "not a valid .ts file: .*different number of observations"),
         (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
-        (TS.replace("-5", "?"), "missing or infinite values in mine.ts, first in series 1. Fill them in first"),
-        (TS.replace("-5", "1e39"), "first in series 1"),
+        (TS.replace("-5", "1e39"), "mine.ts has a number beyond ±3.4e.38 in series 1"),
         (
             TS.replace("@classLabel true Sick finance", "@targetLabel true")
             .replace("Sick", "1")
@@ -109,10 +108,11 @@ def test_ts_with_time_stamps(write: Write) -> None:
         load_file(write(text, "mine.ts"))
 
 
-def test_ts_with_filled_version_in_the_same_folder(write: Write) -> None:
-    write(TS, "mine_nmv_TRAIN.ts")
-    with pytest.raises(NonFiniteError, match=r"Load .*mine_nmv_TRAIN.ts, where they are filled in"):
-        load_file(write(TS.replace("-5", "?"), "mine_TRAIN.ts"))
+def test_a_question_mark_in_ts_is_missing(write: Write) -> None:
+    whole, gap = (load_file(write(text, "mine.ts"), test_size=0.5) for text in (TS, TS.replace("-5", "?")))
+    assert gap.n_missing == 1 and gap.X_train.dtype == np.float32
+    for X, known in ((gap.X_train, whole.X_train), (gap.X_test, whole.X_test)):
+        assert np.array_equal(np.isnan(X), known == -5)
 
 
 def test_ts_parts_must_have_the_same_features(write: Write) -> None:

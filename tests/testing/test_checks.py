@@ -225,6 +225,23 @@ class ForgetsNames(Nearest):
             yield replace(e, info=replace(e.info, units=None))
 
 
+class FillsGaps(Changing):
+    def spoil(self, answers, request):
+        answers.counterfactual[:] = np.nan_to_num(answers.counterfactual)
+
+
+class CountsGaps(Changing):
+    """Takes the cap as a share of all entries, missing ones included."""
+
+    def _explain(self, request):
+        if request.at_most is not None:
+            request = replace(request, at_most=np.floor(0.3 * np.prod(request.X.shape[1:]) * np.ones(len(request))))
+        return super()._explain(request)
+
+    def spoil(self, answers, request):
+        pass
+
+
 BROKEN = [
     ("answers_are_well_formed", NotFinite, "an answer is not finite"),
     ("answers_are_well_formed", Unchanging, "no query was changed at all"),
@@ -257,6 +274,9 @@ BROKEN = [
     ("names_travel", BreaksImmutable, "an immutable feature of the data set was changed"),
     ("saving", Forgetful, "a loaded explainer answers otherwise"),
     ("refit_forgets", Remembers, "a second fit remembers the first"),
+    ("gaps", FillsGaps, "a missing entry was filled"),
+    ("gaps", NotFinite, "not finite where something was measured"),
+    ("gaps", CountsGaps, "missing entries were counted among those that may change"),
     ("not_fitted", AnswersUnfitted, "something else"),
     ("capabilities", PretendsToNeedNoGradients, "has no attribute 'module'"),
     ("capabilities", ChangesPadding, "padding was changed"),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.missing import filled_series
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface
 from sparcets.classifiers.wrapped.module import arrange, as_rows, call_model, call_parts, log_probabilities
@@ -48,6 +49,7 @@ class BlackBox(Classifier):
         self.model, self.interface, self._adapted = model, interface, adapted
         self._class_names, self.named = interface.class_names, interface.named
         self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
+        self.missing = interface.missing
 
     @property
     def name(self) -> str:
@@ -62,11 +64,13 @@ class BlackBox(Classifier):
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
         part = self.interface.part
-        if self._adapted.digest is None or callable(part):
+        if self._adapted.digest is None or callable(part) or callable(self.missing):
             return None
-        return digest_of_json([self._adapted.digest, self.output, part, self.layout])
+        rule = [self.missing] if self.takes_gaps else []
+        return digest_of_json([self._adapted.digest, self.output, part, self.layout, *rule])
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        X = filled_series(X, self.missing, lengths) if self.takes_gaps else X
         X = X if lengths is None else blank(X, lengths)
         return call_parts(self._call, arrange(X, self.layout), lengths, self.batch)
 

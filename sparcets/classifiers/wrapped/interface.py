@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sparcets.classifiers.batching import Batch
 from sparcets.classifiers.wrapped.lengths import PADDED, LengthsForm
+from sparcets.gaps import Missing, rule_name
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
@@ -65,6 +66,8 @@ class Interface:
         How the model wants its series.
     batch
         Smallest and largest number of series in a call; None for any.
+    missing
+        What the model gets for missing values: a rule, or a function.
     class_names, named
         Names of the classes, and whether they are more than numbers.
     assumed
@@ -79,6 +82,7 @@ class Interface:
     layout: Layout
     part: Part | None = None
     batch: Batch | None = None
+    missing: Missing = "refuse"
     class_names: tuple[str, ...] | None = None
     named: bool = False
     assumed: tuple[str, ...] = ()
@@ -97,6 +101,7 @@ class Interface:
             "layout": f"layout {self.layout!r}",
             **({} if self.lengths.kind == "padding" else {"lengths": f"lengths {self.lengths.kind!r}"}),
             **({} if self.batch is None else {"batch": f"batches of {self.batch[0]} to {self.batch[1]}"}),
+            **({} if self.missing == "refuse" else {"missing": f"missing values: {rule_name(self.missing)}"}),
         }
         said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]
         return ", ".join(["classification", *said])

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sparcets.classifiers.base import DifferentiableClassifier, frozen, with_prediction
 from sparcets.classifiers.batching import Batch, call_in_batches
+from sparcets.classifiers.missing import filled_tensor
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout
 from sparcets.classifiers.wrapped.outputs import pick
@@ -47,6 +48,7 @@ class WrappedModule(DifferentiableClassifier):
         self.module, self.interface, self._name = module, interface, name
         self._class_names, self.named = interface.class_names, interface.named
         self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
+        self.missing = interface.missing
 
     @property
     def name(self) -> str:
@@ -73,6 +75,7 @@ class WrappedModule(DifferentiableClassifier):
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        x = filled_tensor(x, self.missing, lengths) if self.takes_gaps else x
         with frozen(self.module):
             x = x.to(self.dtype or x.dtype)
             x = x if lengths is None else blank_padding(x, lengths)

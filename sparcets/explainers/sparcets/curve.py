@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, differs
 from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Request
@@ -118,7 +118,7 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
     columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
     for delta in tried:
         made = request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
-        changed = (made != request.X).sum((1, 2))
+        changed = differs(made, request.X).sum((1, 2))
         support = ensemble.believe(ensemble.standardise(made), search.target).support
         least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
         valid = request.is_reached(classifier.proba_unchecked(made, request.lengths))

@@ -22,13 +22,14 @@ from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.config.models import ClassifierConfig
+from sparcets.config.models import ClassifierConfig, Rule
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
+from sparcets.networks.filling import fill_gaps
 from sparcets.padding import rows_by_length
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
@@ -70,6 +71,9 @@ class Ensemble:
         Of the series given here.
     double
         Whether the data are float64; if so, the classifiers receive float64.
+
+    Series may have missing entries (NaN) if the explained classifier takes them. It fills them in its own way; the
+    other classifiers get the last value before.
     """
 
     explained: DifferentiableClassifier
@@ -112,6 +116,15 @@ class Ensemble:
         )
         return scale, center
 
+    @property
+    def gaps(self) -> bool:
+        """Whether entries of the series may be missing."""
+        return self.selector.gaps
+
+    def filled(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return standardised series without gaps; 0, the mean, where a series has no value of a feature."""
+        return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
+
     def standardise(self, X: FloatArray) -> Tensor:
         """Return series in the data's own units (batch, time, features) as standardised ones, on the device."""
         return torch.as_tensor(self.scaler.transform(X).astype(np.float32), device=self.device)
@@ -131,14 +144,15 @@ class Ensemble:
 
         def of_network(net: DifferentiableClassifier) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
+                steps = None if lengths is None else lengths.to(net.device)
                 given = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
-                return net.log_proba(given.to(net.device), lengths).to(self.device).float()[None]
+                return net.log_proba(given.to(net.device), steps).to(self.device).float()[None]
 
             return ask
 
         def of_family(i: int) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
-                x = ((raw - center) / scale).float()
+                x = self.filled(((raw - center) / scale).float(), lengths)
                 return self.families[i](x) if lengths is None else self._ask_by_length(i, x, lengths)
 
             return ask
@@ -204,6 +218,9 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         return None if lengths is None else lengths[some]
 
     x = torch.as_tensor(job.info.scaler.transform(X).astype(np.float32), device=device)
+    gaps = classifier.takes_gaps
+    n_steps = None if lengths is None else torch.as_tensor(lengths, device=device)
+    filled = fill_gaps(x, lengths=n_steps, otherwise=0.0) if gaps else x
     names = () if config.believed_by == "model" else config.families
     chance = float(np.bincount(y).max() / len(y))
 
@@ -220,6 +237,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             seed=spawn(seed, role),
             config=config,
             lengths=steps(some),
+            missing="forward" if gaps else "refuse",
         )
         return [net] if np.mean(net.predict_unchecked(X[some], steps(some)) == y[some]) > chance else []
 
@@ -229,7 +247,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         def fit(role: str, family: str) -> FamilyClassifier:
             some = choose_series(y, spawn(seed, f"{role} {family}"))
             make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
-            series = x[torch.as_tensor(some, device=device)]
+            series = filled[torch.as_tensor(some, device=device)]
             units, own = job.info.scaler.scale, spawn(seed, f"{role} {family}")
             made = make(family, series, y[some], K, own, scale=units, lengths=steps(some))
             bar.advance(1, family)
@@ -245,7 +263,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             fitted = worker.submit(fit_all)
             networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
             members, judges = fitted.result()
-        selector = Selector(networks=judging, judges=judges)
+        selector = Selector(networks=judging, judges=judges, gaps=gaps)
         explained = classifier
         if not isinstance(explained, DifferentiableClassifier):
             bar.advance(0, "surrogate")
@@ -312,6 +330,7 @@ def train_network(
     seed: int,
     config: ExplainerConfig,
     lengths: IntArray | None = None,
+    missing: Rule = "refuse",
 ) -> TorchClassifier:
     """Train one small network.
 
@@ -331,7 +350,9 @@ def train_network(
         Device.
     lengths
         True lengths of padded series, or None.
+    missing
+        What it gets for missing values.
     """
     settings = replace(NETWORK_CONFIG.sized(len(X), steps=NETWORK_STEPS), noise=noise, device=config.device, seed=seed)
-    settings = replace(settings, patience=max(1, settings.epochs // 2))
+    settings = replace(settings, patience=max(1, settings.epochs // 2), missing=missing)
     return TorchClassifier(architecture, settings).fit_unchecked(X, y, lengths, class_names, named=True, progress=False)

@@ -34,9 +34,12 @@ from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
+    default_point,
     held_out_queries,
     log_weight_grid,
     measure_trade_off,
@@ -71,11 +74,6 @@ MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers
 CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
-ADVICE = (
-    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
-    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
-    "they do not use."
-)
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
@@ -177,10 +175,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
-        chosen = best_point(points)
-        log.info(summarise(points, chosen))
-        if chosen.valid < FEW_VALID:
-            log.warning("%s %s", summarise(points, chosen), ADVICE)
+        text = summarise(points, uses_generator=uses_generator)
+        log.info(text)
+        if default_point(points, uses_generator=uses_generator).valid < FEW_VALID:
+            log.warning("%s %s", text, ADVICE_GENERATOR if uses_generator else ADVICE)
 
     def _train_generator(
         self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble
@@ -211,7 +209,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         step = ExplainerStep(
             generator.to(device),
             critic.to(device),
-            Projection(job.constraints, info.scaler).to(device),
+            Projection(job.constraints, info.scaler, gaps=ensemble.gaps).to(device),
             Objective(
                 config.weights,
                 n_mutable=int(job.constraints.mutable.sum()),
@@ -264,7 +262,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             parts = rows_by_length(job.lengths[rows])
         moved = np.zeros(job.info.n_features, dtype=bool)
         for n, some in parts:
-            x = model.ensemble.standardise(job.X[rows[some], :n])
+            x = model.ensemble.filled(model.ensemble.standardise(job.X[rows[some], :n]))
             targets = torch.as_tensor(target[some], device=model.device)
             delta = model.propose(x, targets, model.log_sparsity_weights[0])
             moved |= (delta != 0).any(0).any(0).cpu().numpy()
@@ -330,13 +328,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
         if self._model is None or self.info_ is None:
             return super().summary()
-        model, chosen = self._model, best_point(self.trade_off_)
+        model, uses_generator = self._model, self._model.generator is not None
+        default = default_point(self.trade_off_, uses_generator=uses_generator)
         families = model.ensemble.selector.families
         how = "A search answers each query"
-        if model.generator is not None:
+        if uses_generator:
             epochs = len(self.history_.get("generator", []))
             how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
-        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, chosen)]
+        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, uses_generator=uses_generator)]
         if families:
             lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
         else:
@@ -346,12 +345,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         lines += self._weaker_than()
         if not isinstance(self.classifier, DifferentiableClassifier):
             lines.append(
-                "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
+                "The classifier is a black box: a surrogate, trained to predict as it does, shows where to change a "
+                "series; the black box itself decides what is valid."
             )
         if self.silent_features_:
             lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
-        if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
-            lines.append(ADVICE)
+        if default.score < GOOD_SHARE:
+            lines.append(ADVICE_GENERATOR if uses_generator else ADVICE)
         return "\n".join(lines)
 
     def _weaker_than(self) -> list[str]:
@@ -382,12 +382,5 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
-    return Request(
-        X=job.X[rows],
-        target=target,
-        lengths=job.steps(rows),
-        constraints=job.constraints,
-        at_most=None,
-        n=1,
-        info=job.info,
-    )
+    options = CallOptions(constraints=job.constraints, constraints_given={})
+    return options.request(job.X[rows], target, job.steps(rows), job.info)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
@@ -114,7 +114,7 @@ class FoundAnswers:
     ) -> FloatArray:
         """Return how good proposals are (rows,)."""
         own = proba[np.arange(len(rows)), self.request.target[rows]]
-        share = (admitted != self.request.X[rows]).mean((1, 2))
+        share = differs(admitted, self.request.X[rows]).mean((1, 2))
         on_device = [torch.as_tensor(values, device=self.ensemble.device) for values in (own, valid, share)]
         rank: FloatArray = rank_answers(on_device[0], on_device[1], belief, on_device[2]).cpu().numpy()
         return rank
@@ -138,7 +138,7 @@ class FoundAnswers:
     def _is_same(self, row: int, series: FloatArray) -> BoolArray:
         """Mark the valid answers to a query that change nearly the same entries as another (n,)."""
         query = self.request.X[row]
-        changed, known = series != query, self.series[row] != query  # (time, features), (n, time, features)
+        changed, known = differs(series, query), differs(self.series[row], query)  # (time, features), (n, …)
         overlap = (changed & known).sum((1, 2)) / np.maximum((changed | known).sum((1, 2)), 1)
         return np.asarray((overlap > MAX_OVERLAP) & (self.rank[row] >= VALID))
 
@@ -153,7 +153,9 @@ class FoundAnswers:
         for row in self.missing():
             have = int((rank[row] >= VALID).sum())
             only = "only 1 answer was found" if have == 1 else f"only {have} different answers were found"
-            reason[row, have:] = only if have else self._reason(row)
+            reason[row, have:] = only if have else "not even one answer was found; the first has the best attempt"
+            if not have:
+                reason[row, 0] = self._reason(row)
             series[row, max(1, have) :] = self.request.X[row]  # further attempts are not answers
             proba[row, max(1, have) :] = np.nan
             support[row, have:] = np.nan

@@ -101,7 +101,8 @@ def generate(
     """
     std, center = model.ensemble.scale_and_center
     with torch.autocast(raw.device.type, torch.bfloat16, enabled=raw.device.type == "cuda"):
-        delta = model.propose(((raw - center) / std).float(), target, point.log_sparsity_weight)
+        x = model.ensemble.filled(((raw - center) / std).float())
+        delta = model.propose(x, target, point.log_sparsity_weight)
     change = drop_negligible(point.residual_scale * delta) * std
     made = torch.where((change != 0) & (change.abs() >= tolerance), raw + change, raw)
     return made, model.ensemble.explained.log_proba(made.clone())  # a copy: the model may write into its input

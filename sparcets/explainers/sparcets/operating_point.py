@@ -27,6 +27,14 @@ HELD_OUT = 0.15  # share of the training series that is held out to choose the o
 MAX_HELD_OUT = 512  # maximum number of held-out queries
 SEED = "watched"  # name in the seeds; an older word, kept so that the same seed gives the same result
 NEARLY = 0.9  # share of the best score that the default has at least; the others are searched
+ADVICE = (
+    "To do better: use more training series, or look at the classifier and the data: if other classifiers disagree "
+    "with yours, it may rely on features that they do not use."
+)
+ADVICE_GENERATOR = (
+    "To have more queries answered in one pass, which is faster: train longer (train.epochs), lower weights.sparsity, "
+    "or use more training series."
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ def measure_trade_off(
     targets = torch.as_tensor(target, device=model.device)
     points = []
     for weight in model.log_sparsity_weights:
-        residual = model.propose(x, targets, weight)
+        residual = model.propose(model.ensemble.filled(x), targets, weight)
         for scale in model.residual_scales:
             delta = drop_negligible(scale * residual)
             points.append(measure_point(model, classifier, X, x, delta, targets, n_mutable, weight=weight, scale=scale))
@@ -203,13 +211,26 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
     return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
-def summarise(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> str:
-    """Return a sentence on how good the default is on held-out training series."""
+def default_point(points: Sequence[OperatingPoint], *, uses_generator: bool) -> OperatingPoint:
+    """Return the point at which queries are answered by default: the generator's, or the search without a cap."""
+    return best_point(points) if uses_generator else points[-1]
+
+
+def summarise(points: Sequence[OperatingPoint], *, uses_generator: bool) -> str:
+    """Return sentences on how good the default is on training series, and what was measured."""
+    default = default_point(points, uses_generator=uses_generator)
+    if not default.changed:
+        return "No answer could be measured on training series."
     span = f"{min(p.changed for p in points):.2f} to {max(p.changed for p in points):.2f}"
+    shares = (
+        f"valid for {default.valid:.2f} of the queries, believed by models of every other kind for "
+        f"{default.transfer:.2f}, and changes {default.changed:.2f} of the entries ({span} over the trade-off)"
+    )
+    if not uses_generator:
+        return f"On a few training series, the answer of the search is {shares}."
     return (
-        f"On held-out training series, a typical answer is valid for {chosen.valid:.2f} of the queries, believed by "
-        f"models of every other kind for {chosen.transfer:.2f}, and changes {chosen.changed:.2f} of the entries "
-        f"(the whole curve: {span})."
+        f"On training series, one pass of the generator alone is {shares}. explain also searches where that is not "
+        "believed, so its answers are better than these."
     )
 
 

@@ -96,7 +96,7 @@ def search_pieces(
 def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
     """Search all rows at once; see :func:`search_pieces`."""
     x, projection = starts.x, members.projection
-    pieces = Pieces(starts.change, projection)
+    pieces = Pieces(x, starts.change, projection)
     rate = (RATE_ALONE if len(members.members) == 1 else RATE) * starts.deviates[:, None, None].to(x.dtype)
     values, velocity = starts.change, torch.zeros_like(x)
     kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
@@ -173,19 +173,19 @@ class Pieces:
 
     Parameters
     ----------
-    change
-        Changes (rows, time, features), standardised.
+    x, change
+        Queries, and changes of them (rows, time, features), standardised.
     projection
         The constraints: which entries may change; features that change together only are cut alike.
     """
 
-    def __init__(self, change: Tensor, projection: Projection) -> None:
+    def __init__(self, x: Tensor, change: Tensor, projection: Projection) -> None:
         self.groups = projection.groups()
         for members in self.groups:
             first = change.index_select(2, members[:1])
             change = change.index_copy(2, members, first.expand(-1, -1, len(members)))
         self.piece = cut_pieces(change)  # (rows, time, features)
-        self.editable = projection.editable.expand_as(change)
+        self.editable = projection.editable_entries(x).expand_as(change)
         self.size = self._sum(self.editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
         self.n_entries = self.editable.sum((1, 2))
         self.credits = torch.zeros_like(self.size)

@@ -11,6 +11,7 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import FitJob
+from sparcets.gaps import fill_gaps
 from sparcets.padding import resample
 from sparcets.seeding import generator
 
@@ -27,7 +28,7 @@ class Prototypes:
     Attributes
     ----------
     series, classes
-        Series (n, time, features), standardised, and their classes (n,).
+        Series (n, time, features), standardised and without gaps, and their classes (n,).
     lengths
         True lengths of padded series (n,), or None.
     """
@@ -45,7 +46,10 @@ class Prototypes:
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
         lengths = None if job.lengths is None else job.lengths[rows]
-        return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows], lengths)
+        series = job.info.scaler.transform(job.X[rows]).astype(np.float32)
+        if classifier.takes_gaps:
+            series = fill_gaps(series, lengths=lengths, otherwise=0.0)
+        return cls(series, job.y[rows], lengths)
 
     def at_length(self, n_steps: int) -> Prototypes:
         """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, differs
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.choice import choose, row_of
@@ -24,6 +24,7 @@ from sparcets.explainers.sparcets.pieces import Starts, search_pieces
 from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 from sparcets.explainers.sparcets.selector import Belief
+from sparcets.networks.filling import fill_gaps
 from sparcets.training.projection import Projection
 
 # The search starts from real series, by their rank among the nearest, and may deviate from them or not: for some data
@@ -67,13 +68,15 @@ class Search:
         self.request, self.model, self.point = request, model, point
         self.found = FoundAnswers(request, classifier, model.ensemble)
         self.target = torch.as_tensor(request.target, device=model.device)
-        self.projection = Projection(request.constraints, request.info.scaler).to(model.device)
-        self.x = model.ensemble.standardise(request.X)  # (batch, time, features)
+        gaps = request.gaps is not None
+        self.projection = Projection(request.constraints, request.info.scaler, gaps=gaps).to(model.device)
+        self.x = model.ensemble.standardise(request.X)  # (batch, time, features); NaN where entries are missing
+        self.measured = fill_gaps(self.x, otherwise=0.0) if gaps else self.x  # where changes are measured from
 
     @cached_property
     def nearest(self) -> IntArray:
         """Rows of the nearest prototypes (batch, NEAREST); -1 where there are no more."""
-        return self.model.prototypes.nearest(self.x, self.request.target, NEAREST)
+        return self.model.prototypes.nearest(self.measured, self.request.target, NEAREST)
 
     def generate(self) -> None:
         """Offer the generator's answers: at the operating point, else the best of all sparsity weights and scales."""
@@ -111,8 +114,9 @@ class Search:
         most = self.x.new_ones(len(rows))
         if explained_alone and self.request.at_most is not None:
             # What the classifier alone needs is found within the cap; what all believe, by cutting what they need.
-            editable = max(1, int(self.projection.editable.sum()))
-            most = torch.as_tensor(self.request.at_most[rows] / editable, device=self.x.device).float().clamp(1e-6, 1)
+            editable = self.projection.editable_entries(self.x[rows]).sum((-2, -1)).clamp(min=1)
+            at_most = torch.as_tensor(self.request.at_most[rows], device=self.x.device)
+            most = (at_most.double() / editable).float().clamp(1e-6, 1).expand(len(rows))
         # The starts of one query stand together, so that they are searched together.
         starts = Starts(
             x=self.x[rows].repeat_interleave(k, 0),
@@ -171,12 +175,13 @@ class Search:
                 rows = rows[self.nearest[rows, rank] >= 0]
             if not len(rows):
                 return
-            change = self.model.prototypes.select(self.nearest[rows, rank], self.x[rows]) - self.x[rows]
+            x = self.measured[rows]
+            change = self.model.prototypes.select(self.nearest[rows, rank], x) - x
             self._offer(rows, self._cut(rows, self._project(rows, change)), "neighbour")
 
     def _starts(self, rows: IntArray, attempt: int) -> tuple[list[Tensor], list[bool]]:
         """Return changes to start from (rows, time, features), and whether the search may deviate from each."""
-        x = self.x[rows]
+        x = self.measured[rows]
         ranks, deviates = zip(*ATTEMPTS[attempt], strict=True)
         changes = [self.model.prototypes.select(self.nearest[rows, rank], x) - x for rank in ranks]
         if self.model.generator is not None and attempt == 0:
@@ -184,7 +189,7 @@ class Search:
         return changes, list(deviates)
 
     def _propose(self, rows: IntArray, log_weight: float) -> Tensor:
-        return self.model.propose_each(self.x[rows], self.target[rows], log_weight)
+        return self.model.propose_each(self.measured[rows], self.target[rows], log_weight)
 
     def _offer(self, rows: IntArray, delta: Tensor, status: str, belief: Belief | None = None) -> None:
         """Offer residuals (n * rows, time, features) within constraints and cap, n for each of the rows."""
@@ -212,7 +217,7 @@ class Search:
     def residual(self, rows: IntArray, series: FloatArray) -> Tensor:
         """Return series in the data's own units as standardised residuals, exactly 0 where nothing changes."""
         made = self.model.ensemble.standardise(series)
-        changed = torch.as_tensor(series != self.request.X[rows], device=self.x.device)
+        changed = torch.as_tensor(differs(series, self.request.X[rows]), device=self.x.device)
         return torch.where(changed, made - self.x[rows], 0.0)
 
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
+from sparcets.networks.filling import fill_gaps
 from sparcets.training.threads import one_thread_each
 
 NEURAL = "neural"
@@ -74,10 +75,13 @@ class Selector:
         Classifiers of the neural family; may be empty.
     judges
         Classifiers of the other families, those of one family next to each other.
+    gaps
+        Whether entries of the series may be missing (NaN).
     """
 
     networks: Sequence[TorchClassifier]
     judges: Sequence[FamilyClassifier]
+    gaps: bool = False
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -125,7 +129,8 @@ class Selector:
         def ask_part(rows: slice) -> Tensor:
             if name == NEURAL:
                 return torch.stack([_proba(net, raw[rows], x.device) for net in self.networks])
-            return torch.cat([judge.votes(x[rows]) for judge in judges])
+            measured = fill_gaps(x[rows], otherwise=0.0) if self.gaps else x[rows]
+            return torch.cat([judge.votes(measured) for judge in judges])
 
         parts = range(0, len(x), BATCH[x.device.type])
         votes = [ask_part(slice(start, start + BATCH[x.device.type])) for start in parts]

@@ -97,7 +97,7 @@ def model_from_arrays(
             families=families[:n_families],
             levels=torch.tensor(arrays["levels"], device=device),
             explained_accuracy=float(header["explained_accuracy"]),
-            selector=Selector(networks=networks[n_networks:], judges=families[n_families:]),
+            selector=Selector(networks=networks[n_networks:], judges=families[n_families:], gaps=classifier.takes_gaps),
             scaler=info.scaler,
             device=device,
             double=bool(header["double"]),

@@ -151,7 +151,8 @@ class ExplainerStep(GanStep):
             steps = torch.minimum(steps, lengths[:, None] - 1)
         shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
         size = self.noise * torch.rand(B, 1, 1, dtype=torch.float32, device=raw.device)
-        spread = spread_over_time(raw.detach(), lengths)[:, None]  # relative to each series: small signals survive
+        # Relative to each series: small signals survive.
+        spread = spread_over_time(self.filled(raw.detach(), lengths), lengths)[:, None]
         return shifted + size * spread * torch.randn_like(raw)
 
     def _loss_inputs(

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
+from sparcets.arrays import FloatArray, IntArray, length_mask, missing_entries
 from sparcets.classifiers.base import PREDICT_BATCH, Classifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.models import ClassifierConfig
+from sparcets.gaps import fill_gaps
 from sparcets.padding import blank, resample
 from sparcets.progress import progress_bar
 from sparcets.seeding import generator, spawn
@@ -71,17 +72,32 @@ def distill(
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], perturb(X, parents, rng, lengths)])
+    series = np.concatenate([X[rows], _perturb_measured(X, parents, rng, lengths)])
     steps = None if lengths is None else lengths[np.concatenate([rows, parents])]
     proba = _predict(classifier, series, steps, progress)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
     config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    config = replace(config, missing="forward" if classifier.takes_gaps else "refuse")
     surrogate = TorchClassifier(ARCHITECTURE, config)
     surrogate.fit_unchecked(series, proba, steps, class_names, named=True, progress=progress)
-    log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
+    agreement = 1 - min(surrogate.history_["validation_error"])
+    log.info("the surrogate agrees with %s on %.3f of the series that were held out", classifier.name, agreement)
     return surrogate
+
+
+def _perturb_measured(
+    X: FloatArray, parents: IntArray, rng: np.random.Generator, lengths: IntArray | None
+) -> FloatArray:
+    """Return perturbed copies of series that may have gaps; what is missing in a parent is missing in its copy."""
+    gaps = missing_entries(X)
+    if gaps is None:
+        return perturb(X, parents, rng, lengths)
+    center = np.nanmean(X, axis=(0, 1))  # of features that a series has no value of
+    measured = fill_gaps(X, lengths=lengths)
+    copies = perturb(np.where(np.isnan(measured), center, measured).astype(X.dtype), parents, rng, lengths)
+    return np.where(gaps[parents], X[parents], copies)
 
 
 def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator, lengths: IntArray | None = None) -> FloatArray:

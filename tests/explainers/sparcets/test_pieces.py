@@ -221,7 +221,7 @@ def test_a_piece_ends_where_the_change_crosses_zero():
 
 def test_the_pieces_that_contribute_most_per_entry_are_kept():
     change = torch.ones(1, 12, 4)
-    pieces = Pieces(change, bound(immutable=["f3"]))
+    pieces = Pieces(change, change, bound(immutable=["f3"]))
     gain = torch.zeros(1, 12, 4)
     gain[..., 1], gain[..., 2], gain[..., 3] = 2.0, 1.0, 9.0
     pieces.credit(gain)
@@ -233,7 +233,7 @@ def test_the_pieces_that_contribute_most_per_entry_are_kept():
 
 def test_features_that_change_together_only_are_kept_together():
     change = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(0))
-    pieces = Pieces(change, bound(groups={"pair": ["f0", "f2"]}))
+    pieces = Pieces(change, change, bound(groups={"pair": ["f0", "f2"]}))
     assert torch.equal(pieces.piece[..., 0], pieces.piece[..., 2])
     pieces.credit(torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1)))
     score = pieces.keep(torch.full((3,), 0.5).log())

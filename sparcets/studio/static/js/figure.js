@@ -47,9 +47,11 @@ function fitScales(key, answers) {
     known.dataset.feature_names.forEach((_, f) => {
       let [low, high] = [Infinity, -Infinity];
       for (let t = 0; t < known.series.length; t++) {
+        if (values[t][f] === null) continue; // missing
         low = Math.min(low, values[t][f]);
         high = Math.max(high, values[t][f]);
       }
+      if (low > high) [low, high] = [known.dataset.low[f], known.dataset.high[f]];
       const least = 0.25 * (known.dataset.high[f] - known.dataset.low[f]) || 1;
       const missing = Math.max(0, least - (high - low)) / 2;
       scales.low.push(low - missing);
@@ -90,8 +92,9 @@ export async function drawFigure(answer, other, features) {
     for (const [f, from, to] of segments) {
       for (let t = from; t < to; t++) {
         x.push(stepsToTime(t));
-        y.push(at(f, series[t][f]));
-        text.push(`${escaped(names[f])}, ${when(t)}<br>${label} ${short(series[t][f])}${escaped(unit(f))}`);
+        const value = series[t][f]; // null if it is missing, which leaves a gap in the line
+        y.push(value === null ? null : at(f, value));
+        text.push(value === null ? "" : `${escaped(names[f])}, ${when(t)}<br>${label} ${short(value)}${escaped(unit(f))}`);
       }
       x.push(null);
       y.push(null);

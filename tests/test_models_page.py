@@ -1,0 +1,66 @@
+"""docs/models-and-data.md: its rows are those of the script, its numbers those stored, and the code runs."""
+
+import re
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "models-and-data.md"
+QUICK = ["1 feature", "a class by name", "a module that returns a dict", "features that may not change", "a .npz file"]
+
+
+@cache
+def script() -> dict[str, Any]:
+    """Return the names of docs/models_and_data.py."""
+    return runpy.run_path(str(ROOT / "docs" / "models_and_data.py"))
+
+
+def cells() -> list[Any]:
+    return list(script()["read_cells"]()[1])
+
+
+def test_the_page_is_that_of_the_stored_rows() -> None:
+    assert PAGE.read_text(encoding="utf-8") == script()["page"](), "run: make docs"
+
+
+def test_the_stored_rows_are_those_of_the_script() -> None:
+    stored = script()["read_rows"]()
+    known = [{key: row[key] for key in ("group", "what", "prepared", "code")} for row in stored]
+    assert known == [cell.identity for cell in cells()], "run: python docs/models_and_data.py"
+    assert all(row["version"] and row["commit"] and row["result"] for row in stored)
+    assert len(stored) >= 40 and {row["group"] for row in stored} == {
+        *("Series", "Doors", "Models", "Questions", "Constraints"),
+    }
+
+
+def test_a_failing_row_is_shown_as_failing() -> None:
+    row = {"what": "a thing", "code": "x = 1 | 2", "result": "ShapeError: a|b <c>"}
+    assert script()["_line"](row) == r"| a thing | `x = 1 \| 2` | **fails:** ShapeError: a\|b &lt;c> | | |"
+    absent = script()["_line"](row | {"result": "keras is not installed here"})
+    assert "fails" not in absent and "keras is not installed here" in absent
+
+
+def test_every_row_compiles_and_leaves_answers() -> None:
+    for cell in cells():
+        compile(f"{cell.prepared}\n{cell.shown}", cell.what, "exec")
+        assert re.search(r"^e = ", cell.shown, flags=re.M), cell.what
+        assert all(len(line) <= 120 for line in cell.shown.splitlines())
+
+
+@pytest.mark.parametrize("what", QUICK)
+def test_some_rows_run(what: str) -> None:
+    (cell,) = [cell for cell in cells() if cell.what == what]
+    found = script()["run"](cell, script()["read_cells"]()[0])
+    assert found["result"] == "ran" and found["valid"] == found["answers"] > 0
+
+
+def test_a_row_that_raises_has_its_error() -> None:
+    (cell,) = [cell for cell in cells() if cell.what == "1 feature"]
+    broken = type(cell)(cell.group, cell.what, "", "", "raise ValueError('no such\\nthing')")
+    assert script()["run"](broken, "")["result"] == "ValueError: no such thing"
+    absent = type(cell)(cell.group, cell.what, "no_such_package", "", "e = 1")
+    assert script()["run"](absent, "")["result"] == "no_such_package is not installed here"
