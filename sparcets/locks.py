@@ -1,28 +1,57 @@
-"""Locks between processes: one at a time writes a file or a folder. A process that dies releases its locks."""
+"""Locks between processes: one at a time writes a file or a folder. A process that dies releases its locks.
+
+On Windows only lock files are locked. What is replaced by a rename is not: there, an open file cannot be renamed, and
+two processes must not write to one folder.
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sparcets.errors import BusyError, StorageError
 
-try:
-    import fcntl
-except ImportError:  # Windows: there, two processes must not write to one folder
-    fcntl = None  # type: ignore[assignment]
 
+def _module(name: str) -> Any:
+    """Return a module that only some systems have, or None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+fcntl, msvcrt = _module("fcntl"), _module("msvcrt")  # of Unix; of Windows
 log = logging.getLogger(__name__)
-HAS_LOCKS = fcntl is not None
+HAS_LOCKS = fcntl is not None  # of any file or folder, also one that is about to be renamed
+_LOCKED_BYTE = 2**30  # far beyond the end: a locked byte cannot be read on Windows
+_RETRY = 0.05  # seconds
 
 
 def lock(handle: int, *, shared: bool = False, wait: bool = True) -> None:
     """Lock an open file or folder until it is closed; raise BlockingIOError if it is taken and ``wait`` is False."""
     if fcntl is not None:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    elif msvcrt is not None:
+        while not _lock_byte(handle):
+            if not wait:
+                raise BlockingIOError("locked by another process")
+            time.sleep(_RETRY)
+
+
+def _lock_byte(handle: int) -> bool:
+    """Lock a file as Windows can, a byte of it, for one process alone; return False if it is taken."""
+    os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
+    try:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sparcets import locks
 from sparcets.errors import BusyError, StorageError
 from sparcets.locks import lock, locked, locked_in_place
 
@@ -103,3 +105,37 @@ def test_a_folder_that_is_replaced_meanwhile_is_locked_anew(tmp_path: Path) -> N
     os.close(new)
     assert entered.wait(60)
     thread.join()
+
+
+class Msvcrt:
+    """A stub of Windows' module: one process or handle at a time locks a byte, and nobody waits."""
+
+    LK_NBLCK = 2
+
+    def locking(self, handle: int, mode: int, n: int) -> None:
+        assert (mode, n) == (self.LK_NBLCK, 1)
+        assert os.lseek(handle, 0, os.SEEK_CUR) > 2**29  # beyond the content, which others may want to read
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_lock_files_work_as_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(locks, "msvcrt", Msvcrt())
+    order = []
+
+    def second() -> None:
+        with locks.locked(tmp_path / ".lock"):
+            order.append("second")
+
+    with locks.locked(tmp_path / ".lock", what="here"):
+        with (
+            pytest.raises(BusyError, match="here is in use"),
+            locks.locked(tmp_path / ".lock", what="here", wait=False),
+        ):
+            pass
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        time.sleep(0.2)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]

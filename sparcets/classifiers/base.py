@@ -257,9 +257,12 @@ class DifferentiableClassifier(Classifier):
         if threading.current_thread() is not threading.main_thread():
             number_of_threads()  # a new thread may have taken over the number of a block in another one
         # A copy: the model may write into it, and the array may be read-only or have negative strides.
-        x = torch.from_numpy(np.array(X, order="C")).to(self.device)
+        x = torch.from_numpy(np.array(X, order="C"))
+        single = self.device.type == "mps"  # where there is no double precision
+        x = (x.float() if single else x).to(self.device)
         steps = None if lengths is None else torch.tensor(lengths, device=self.device)
-        proba: FloatArray = self.log_proba(x, steps).double().exp().cpu().numpy()
+        log_proba = self.log_proba(x, steps)
+        proba: FloatArray = (log_proba.cpu() if single else log_proba).double().exp().cpu().numpy()
         return proba
 
 

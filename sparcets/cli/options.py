@@ -11,7 +11,7 @@ import typer
 from sparcets.errors import ConfigError
 
 Seed = Annotated[int, typer.Option(help="Random seed.")]
-Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda or cuda:1.")]
+Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda, cuda:1 or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Data = Annotated[
     str, typer.Option("--dataset", "-d", help="Name of a data set, or path to a .npz, .csv, .parquet or .ts file.")

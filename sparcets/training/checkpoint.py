@@ -135,7 +135,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
 
 def agree(a: Tensor, b: Tensor) -> bool:
     """Return whether two judgements are those of one classifier, up to the rounding of another device."""
-    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=0, atol=1e-4)
+    return a.shape == b.shape and torch.allclose(a.cpu().double(), b.cpu().double(), rtol=0, atol=1e-4)
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,13 +13,15 @@ from torch.overrides import TorchFunctionMode
 from sparcets.errors import CapabilityError
 from sparcets.seeding import RANDOM_STATE_LOCK
 
+log = logging.getLogger(__name__)
+DEVICES = "'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"
 # Functions that make a tensor of torch's default type, which a user may have changed.
 _OF_DEFAULT_TYPE = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn, torch.linspace, torch.eye)
 _OF_GIVEN_VALUES = (torch.tensor, torch.full)  # of that type only if they are floats
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the torch device of a name; ``"auto"`` is the first GPU if there is one.
+    """Return the torch device of a name; ``"auto"`` is the first CUDA device if there is one, and otherwise the CPU.
 
     >>> resolve_device("cpu")
     device(type='cpu')
@@ -28,14 +31,34 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError) as error:
-        raise CapabilityError(f"no device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
-    if device.type not in ("cpu", "cuda"):
-        raise CapabilityError(f"device {name!r} is not supported. Use 'auto', 'cpu', 'cuda' or 'cuda:1'.")
+        raise CapabilityError(f"no device {name!r}. Use {DEVICES}.") from error
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise CapabilityError(f"device {name!r} is not supported. Use {DEVICES}.")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise CapabilityError(
+            f"device {name!r} is not available: torch sees no GPU of Apple here. Use device='cpu', or 'auto'."
+        )
     if device.type == "cuda" and not torch.cuda.is_available():
         raise CapabilityError(f"device {name!r} is not available: torch sees no CUDA device here. Use device='cpu'.")
     if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
         raise CapabilityError(f"device {name!r} is not available: there are {torch.cuda.device_count()} CUDA devices.")
     return device
+
+
+def with_double_precision(name: str, owner: str) -> str:
+    """Return the name of a device that computes in double precision: the same one, or the CPU instead of ``"mps"``.
+
+    Parameters
+    ----------
+    name
+        Of a device.
+    owner
+        What needs double precision, for the log.
+    """
+    if resolve_device(name).type != "mps":
+        return name
+    log.warning("%s needs double precision, which GPUs of Apple do not have; it runs on the CPU.", owner)
+    return "cpu"
 
 
 @contextmanager
@@ -45,6 +68,16 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     One block runs at a time: another thread waits for it, since both would draw from the one global generator.
     """
     # Not torch.manual_seed: it seeds every GPU, and only the state of this one is restored.
+    if device.type == "mps":
+        with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[]):
+            before = torch.mps.get_rng_state()
+            torch.default_generator.manual_seed(seed)
+            torch.mps.manual_seed(seed)
+            try:
+                yield
+            finally:
+                torch.mps.set_rng_state(before)
+        return
     if device.type != "cuda":
         with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)

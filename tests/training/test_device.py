@@ -3,8 +3,11 @@
 import pytest
 import torch
 
+import sparcets as sp
 from sparcets.errors import CapabilityError
-from sparcets.training.device import resolve_device, seeded
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.device import resolve_device, seeded, with_double_precision
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
 CPU = torch.device("cpu")
@@ -23,7 +26,7 @@ def test_cpu_is_the_cpu_and_auto_is_the_gpu_if_there_is_one(monkeypatch):
     [
         ("gpu", "no device 'gpu'. Use 'auto', 'cpu', 'cuda'"),
         ("", "no device ''"),
-        ("mps", "device 'mps' is not supported. Use 'auto'"),
+        ("mps", "device 'mps' is not available: torch sees no GPU of Apple here. Use device='cpu'"),
         ("meta", "device 'meta' is not supported"),
     ],
 )
@@ -81,3 +84,29 @@ def test_the_state_of_the_gpu_is_given_back(borrowed):
             draws.append(torch.rand(4, device=borrowed).cpu())
     assert torch.equal(*draws)
     assert torch.equal(torch.cuda.get_rng_state(), before[0]) and torch.equal(torch.get_rng_state(), before[1])
+
+
+def test_a_gpu_of_apple_is_taken_where_torch_has_it(monkeypatch):
+    """A stub of torch.backends.mps and torch.mps: there is no such device here."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert resolve_device("mps") == torch.device("mps")
+    assert resolve_device("auto").type != "mps"  # it has to be asked for
+    state = [11]
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: state[0])
+    monkeypatch.setattr(torch.mps, "set_rng_state", lambda before: state.__setitem__(0, before))
+    monkeypatch.setattr(torch.mps, "manual_seed", lambda seed: state.__setitem__(0, seed))
+    before = torch.get_rng_state()
+    with pytest.raises(ZeroDivisionError), seeded(3, torch.device("mps")):
+        _ = [state[0], torch.initial_seed()] == [3, 3] and 1 / 0
+    assert state == [11] and torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_needs_double_precision_runs_on_the_cpu_instead_and_says_so(monkeypatch, caplog):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert with_double_precision("cpu", "sp.Explainer") == "cpu" and not caplog.records
+    assert with_double_precision("mps", "sp.Explainer") == "cpu"
+    assert "sp.Explainer needs double precision, which GPUs of Apple do not have; it runs on the CPU" in caplog.text
+    X, y = make_series(30, n_steps=6)
+    settings = ("proposals=search", "believed_by=model", "device=mps")
+    ex = sp.Explainer(sp.wrap(MeanModule()), sp.ExplainerConfig.tiny().override(*settings)).fit(X, y)
+    assert ex.explain(X[:1], target=1).valid.all() and ex._fitted_model().device == CPU

@@ -28,8 +28,7 @@ def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) 
     folder
         Folder for the memory map and the answers; needs three times the size of the queries.
     """
-    if sys.platform == "win32":
-        raise CapabilityError("peak memory cannot be read on Windows.")
+    _peak()  # raises where it cannot be read
     explainer.classifier.save(folder / "classifier")
     explainer.save(folder / "explainer")
     shape = (n, *queries.shape[1:])
@@ -57,12 +56,14 @@ def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) 
 
 def _peak() -> int:
     """Return the peak memory of this process, in bytes."""
-    import resource
-
     status = Path("/proc/self/status")
     if status.exists():  # ru_maxrss would include the peak of the parent process
         lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
         return 1024 * int(lines["VmHWM"].split()[0])
+    try:
+        import resource
+    except ImportError as error:
+        raise CapabilityError("peak memory cannot be read here: there is neither /proc nor getrusage.") from error
     unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -33,7 +33,7 @@ from sparcets.networks.filling import fill_gaps
 from sparcets.padding import rows_by_length
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
-from sparcets.training.device import resolve_device
+from sparcets.training.device import resolve_device, with_double_precision
 from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
@@ -145,7 +145,8 @@ class Ensemble:
         def of_network(net: DifferentiableClassifier) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
                 steps = None if lengths is None else lengths.to(net.device)
-                return net.log_proba(raw.to(net.device), steps).to(self.device).float()[None]
+                given = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
+                return net.log_proba(given.to(net.device), steps).to(self.device).float()[None]
 
             return ask
 
@@ -208,6 +209,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     seed
         Of all trainings.
     """
+    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
     X, y, K = job.X[rows], job.y[rows], job.info.n_classes
     lengths = None if job.lengths is None else job.lengths[rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from sparcets.explainers.sparcets.selector import Selector
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.networks.sizes import check_sizes
-from sparcets.training.device import resolve_device
+from sparcets.training.device import resolve_device, with_double_precision
 
 HEADER = "header"
 
@@ -71,6 +72,7 @@ def model_from_arrays(
 ) -> tuple[FittedModel, tuple[OperatingPoint, ...], tuple[str, ...]]:
     """Return model, trade-off and silent features from the output of :func:`model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
+    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
     networks = [
         TorchClassifier.rebuild(part, _from_arrays(arrays, f"network {i}"), device=config.device)
