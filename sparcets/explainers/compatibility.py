@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, LabelError
@@ -22,19 +22,23 @@ def require_gradients(model: Classifier, owner: str) -> DifferentiableClassifier
     return model
 
 
-def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:
+def agree_on_class_names(
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> tuple[str, ...]:
     """Return the class names for a fit: those of the data set, of the model, or of the labels.
 
     Parameters
     ----------
     model
         The classifier.
-    X, y
-        Checked training series, and labels that are not checked yet.
+    X, lengths
+        A checked training series, or some, and their true lengths or None.
+    y
+        Labels that are not checked yet.
     source
         The data set they come from, if any.
     """
-    model.proba_unchecked(X[:1])  # a wrapped model may know its number of classes only after a prediction
+    model.proba_unchecked(X[:1], lengths)  # a wrapped model may know its number of classes only after a prediction
     if source is None:
         return model.class_names if model.named else _names_from_labels(model, y)
     if model.n_classes != source.n_classes:

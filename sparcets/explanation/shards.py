@@ -264,11 +264,13 @@ class ShardWriter:
                 return shard
         return None
 
-    def finished_shard(self, number: int, X: FloatArray, target: IntArray | None) -> Explanation | None:
+    def finished_shard(
+        self, number: int, X: FloatArray, target: IntArray | None, lengths: IntArray | None = None
+    ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 
-        Raises StorageError if the shard holds other queries or targets. Nothing is written before :meth:`begin`, so the
-        folder is then unchanged.
+        Raises StorageError if the shard holds other queries, lengths or targets. Nothing is written before
+        :meth:`begin`, so the folder is then unchanged.
         """
         shard = _readable(_file(self.folder, number))
         if shard is None:
@@ -278,6 +280,9 @@ class ShardWriter:
         k = min(len(queries), len(X))
         if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
             self.refuse(f"to other queries (see shard {number})")
+        steps = None if shard.lengths is None else shard.lengths[::n][:k]
+        if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
+            self.refuse(f"to series of other lengths (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
             self.refuse(f"for another target (see shard {number})")
         if len(queries) > len(X):

@@ -65,7 +65,7 @@ def settings_section(e: Explanation) -> str:
         "method": method_name(e),
         "seed": e.seed,
         "seconds": f"{e.seconds:.3g}",
-        "series": f"{info.n_steps} steps, {info.n_features} features",
+        "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
         "sampling rate": rate,
         "classes": ", ".join(info.class_names),
         "features that may not change": ", ".join(locked) or "none",

@@ -14,7 +14,14 @@ from sparcets.errors import TargetError, TrainingError
 from sparcets.explainers.sparcets import explainer as module
 from sparcets.explainers.sparcets import sizing
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
-from sparcets.explainers.sparcets.operating_point import ADVICE, ADVICE_GENERATOR, RESIDUAL_SCALES, WEIGHTS, best_point
+from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
+    RESIDUAL_SCALES,
+    WEIGHTS,
+    best_point,
+    split_held_out,
+)
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -305,11 +312,11 @@ def test_a_classifier_that_is_always_wrong_leaves_no_prototypes_and_is_explained
 
 
 def test_series_are_held_out_unless_there_are_too_few():
-    train, held_out = module._split(Y, 0)
+    train, held_out = split_held_out(Y, 0)
     assert len(np.intersect1d(train, held_out)) == 0 and len(train) + len(held_out) == 102
     rare = np.concatenate([np.flatnonzero(Y == 0)[:3], np.flatnonzero(Y != 0), np.flatnonzero(Y != 0)])
     for few in (rare, np.arange(99)):  # few series of a class, or few of all
-        train, held_out = module._split(Y[few], 0)
+        train, held_out = split_held_out(Y[few], 0)
         assert np.array_equal(train, np.arange(len(few))) and np.array_equal(train, held_out)
     assert build(*SEARCH).fit(X[rare], Y[rare]).explain(QUERIES, target=0).valid.all()
 
