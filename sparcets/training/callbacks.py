@@ -9,7 +9,9 @@ from pathlib import Path
 
 import torch
 
+from sparcets.errors import StorageError
 from sparcets.progress import Bar
+from sparcets.storage import reason
 
 EXPLODED = 1e6  # a loss this large does not recover
 DEAD_CHECKS = 3  # consecutive checks without a single changed entry
@@ -117,7 +119,10 @@ class TensorBoard(Callback):
         except ImportError:
             self._writer = None
             return
-        self._writer = SummaryWriter(str(folder))
+        try:
+            self._writer = SummaryWriter(str(folder))
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another path.") from error
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the values of an epoch."""
