@@ -154,5 +154,5 @@ def test_a_folder_that_tensorboard_cannot_write_is_an_error_in_words(tmp_path, m
 
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot write .*tensorboard.*Choose another path"):
+    with pytest.raises(StorageError, match=r"cannot write .*tensorboard.*Choose another path"):
         TensorBoard(tmp_path / "file" / "tensorboard")
