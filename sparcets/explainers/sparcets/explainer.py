@@ -15,7 +15,6 @@ import torch
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.datasets.splits import stratified_split
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.gan_training import (
@@ -26,19 +25,23 @@ from sparcets.explainers.gan_training import (
     training_identity,
 )
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
+from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import measure_curve, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
 from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
+from sparcets.explainers.sparcets.grid import LONGEST
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
+    held_out_queries,
     log_weight_grid,
     measure_trade_off,
+    split_held_out,
     summarise,
     trade_off_history,
 )
@@ -53,7 +56,6 @@ from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar
-from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
 from sparcets.training.device import resolve_device, seeded, single_precision
@@ -65,14 +67,10 @@ from sparcets.training.threads import threads_for
 log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
-FEW_SERIES = 100  # with fewer, none are held out
-HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
-MAX_HELD_OUT = 512  # maximum number of held-out queries
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
 CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
-# Names in the seeds; older words, kept so that the same seed gives the same result.
-SEED_GENERATOR, SEED_HELD_OUT = "free", "watched"
+SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
 ADVICE = (
     "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
     "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
@@ -135,6 +133,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
+        if job.info.n_steps > LONGEST:
+            inner, self._model = fit_averages(self, job)
+            self.history_, self.trade_off_ = inner.history_, inner.trade_off_
+            self.silent_features_ = inner.silent_features_
+            return
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
         if job.checkpoint is None:
@@ -149,9 +152,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _train(self, job: FitJob, attempt: int) -> None:
         seed = spawn(self.config.seed, f"attempt {attempt}")
-        rows, held_out = _split(job.y, spawn(seed, "held out"))
+        rows, held_out = split_held_out(job.y, spawn(seed, "held out"))
         ensemble = train_ensemble(job, rows, self.classifier, self.config, seed)
-        queries, target = _held_out_queries(job, held_out, self.classifier, seed)
+        queries, target = held_out_queries(job, held_out, self.classifier, seed)
         proposals, many = self.config.proposals, len(job.X) >= MANY_SERIES
         uses_generator = proposals == "generator" or (proposals == "auto" and many)
         generator, history = None, History()
@@ -288,7 +291,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        model = self._fitted_model()
+        find = answer if model.long is None else answer_long
+        return find(request, model, self.classifier, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -304,13 +309,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        ensemble = self._fitted_model().ensemble
+        model = self._fitted_model()
+        ensemble = model.ensemble if model.long is None else model.long.judging(model.ensemble)
         target = torch.as_tensor(answers.target, device=ensemble.device)
         return ensemble.believe(ensemble.standardise(answers.counterfactual), target)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
-        return measure_curve(request, answers, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        model = self._fitted_model()
+        measure = measure_curve if model.long is None else measure_long_curve
+        return measure(request, answers, model, self.classifier, best_point(self.trade_off_))
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
@@ -330,7 +338,12 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
             )
         lines += self._weaker_than()
-        if not isinstance(self.classifier, DifferentiableClassifier):
+        if model.long is not None:
+            lines.append(
+                f"The series are long: a surrogate of the classifier and models of other kinds see averages of "
+                f"{model.long.grid.size} steps; the classifier sees whole series and decides what is valid."
+            )
+        elif not isinstance(self.classifier, DifferentiableClassifier):
             lines.append(
                 "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
             )
@@ -364,28 +377,6 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         stored = model_from_arrays(state, self.classifier, info, self.config)
         self._model, self.trade_off_, self.silent_features_ = stored
-
-
-def _split(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
-    """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
-    if len(y) < FEW_SERIES or np.bincount(y).min() < 4:
-        rows = np.arange(len(y), dtype=np.int64)
-        return rows, rows
-    return stratified_split(y, test_size=HELD_OUT, seed=seed)
-
-
-def _held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
-    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
-    rows = random_generator(seed, SEED_HELD_OUT).permutation(rows)[:MAX_HELD_OUT]
-    K = job.info.n_classes
-    if job.target is None:
-        target = (job.y[rows] + 1 + np.arange(len(rows)) % (K - 1)) % K
-    else:
-        rows = rows[job.y[rows] != job.target]
-        target = np.full(len(rows), job.target)
-    # Queries that are predicted as their target already would count as answers that change nothing.
-    there = classifier.predict_unchecked(job.X[rows]) == target
-    return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:

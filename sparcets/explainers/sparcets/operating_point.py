@@ -12,11 +12,18 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.datasets.splits import stratified_split
+from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible
+from sparcets.seeding import generator
 
 WEIGHTS = 9  # number of sparsity weights tried, from the smallest to the largest
 RESIDUAL_SCALES = (1.0, 1.2)  # factors of the residuals; larger ones make fewer changes, but rougher ones
+FEW_SERIES = 100  # with fewer, none are held out
+HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
+MAX_HELD_OUT = 512  # maximum number of held-out queries
+SEED = "watched"  # name in the seeds; an older word, kept so that the same seed gives the same result
 NEARLY = 0.9  # share of the best score that the default has at least; the others are searched
 
 
@@ -128,6 +135,28 @@ def measure_point(
         transfer=float(belief.convincing.float().mean()),
         changed=float((delta != 0).sum().float() / (len(X) * X.shape[1] * n_mutable)),
     )
+
+
+def split_held_out(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
+    """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
+    if len(y) < FEW_SERIES or np.bincount(y).min() < 4:
+        rows = np.arange(len(y), dtype=np.int64)
+        return rows, rows
+    return stratified_split(y, test_size=HELD_OUT, seed=seed)
+
+
+def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
+    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
+    rows = generator(seed, SEED).permutation(rows)[:MAX_HELD_OUT]
+    K = job.info.n_classes
+    if job.target is None:
+        target = (job.y[rows] + 1 + np.arange(len(rows)) % (K - 1)) % K
+    else:
+        rows = rows[job.y[rows] != job.target]
+        target = np.full(len(rows), job.target)
+    # Queries that are predicted as their target already would count as answers that change nothing.
+    there = classifier.predict_unchecked(job.X[rows]) == target
+    return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
 def summarise(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> str:

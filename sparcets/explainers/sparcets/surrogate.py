@@ -33,6 +33,8 @@ def distill(
     seed: int = 0,
     device: str = "auto",
     progress: bool | None = None,
+    config: ClassifierConfig = SURROGATE_CONFIG,
+    steps: int = STEPS,
 ) -> TorchClassifier:
     """Train a differentiable surrogate on the probabilities of a black box for series and perturbed series.
 
@@ -52,6 +54,8 @@ def distill(
         Same seed and device, same surrogate.
     progress
         Whether to draw progress bars; None draws them on a terminal.
+    config, steps
+        Size of the surrogate, and steps of optimisation, at most.
 
     Examples
     --------
@@ -72,7 +76,7 @@ def distill(
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
-    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    config = replace(config.sized(len(series), steps=steps), seed=spawn(seed, SEED), device=device)
     surrogate = TorchClassifier(ARCHITECTURE, config)
     surrogate.fit_unchecked(series, proba, None, class_names, named=True, progress=progress)
     log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
