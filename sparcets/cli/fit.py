@@ -19,7 +19,7 @@ def fit(
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
     ] = "bilstm",
-    preset: Annotated[str, typer.Option(help="Preset of the settings: default, paper or tiny.")] = "default",
+    preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
     ] = None,

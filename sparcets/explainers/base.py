@@ -20,7 +20,7 @@ from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
+from sparcets.explainers.compatibility import check_fit_labels, require_gradients
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.request import (
     Answers,
@@ -38,7 +38,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_labels, check_lengths, check_series, check_target
+from sparcets.validation import check_lengths, check_series, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -128,7 +128,7 @@ class BaseExplainer(ABC, Generic[C]):
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
         check_lengths_supported(lengths, self)
         lengths = check_lengths(lengths, X)
-        y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
+        y, class_names = check_fit_labels(model, X, y, source)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
         info = SeriesInfo.from_series(X, class_names, lengths=lengths, source=source)
