@@ -202,7 +202,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         )
         epochs = config.train.epochs or -(-sizes.steps // len(pairing))
         with seeded(spawn(seed, "weights"), device), single_precision():
-            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            mutable = np.flatnonzero(job.constraints.editable.any(0)).tolist()
             generator = build_generator(config, info, mutable, hidden=sizes.hidden, layers=sizes.layers)
             critic = Critic(
                 n_features=info.n_features,
@@ -265,7 +265,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         moved = (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
-        self.silent_features_ = tuple(np.array(job.info.feature_names)[job.constraints.mutable & ~moved].tolist())
+        self.silent_features_ = tuple(
+            np.array(job.info.feature_names)[job.constraints.editable.any(0) & ~moved].tolist()
+        )
 
     # Explain: one pass on the GPU where that is enough, the search everywhere else.
 
