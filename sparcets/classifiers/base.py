@@ -17,7 +17,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.training.threads import number_of_threads
-from sparcets.validation import check_lengths, check_series
+from sparcets.validation import check_padded
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
@@ -29,15 +29,17 @@ class Classifier(ABC):
     ----------
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
     named
         Whether ``class_names`` were given rather than made up from numbers.
     """
 
     n_features: int | None = None
     n_steps: int | None = None
+    unequal: bool = False
     named: bool = False
     _class_names: tuple[str, ...] | None = None
-    _output_hint: str = "They must be at least 0 and sum to 1."
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -67,9 +69,14 @@ class Classifier(ABC):
         """Name of the model in messages."""
         return type(self).__name__
 
+    @property
+    def description(self) -> str:
+        """Name of the model, and what was assumed of it."""
+        return self.name
+
     def __repr__(self) -> str:
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
-        return f"{type(self).__name__}({self.name}: {classes})"
+        return f"{type(self).__name__}({self.description}: {classes})"
 
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
@@ -78,12 +85,11 @@ class Classifier(ABC):
         Parameters
         ----------
         X
-            Series (batch, time, features).
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths, for models that look at them.
+            True lengths; what lies beyond has no influence.
         """
-        X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
-        return self.proba_unchecked(X, check_lengths(lengths, X))
+        return self.proba_unchecked(*check_padded(X, lengths, owner=self.name, like=self))
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:
@@ -165,11 +171,15 @@ class Classifier(ABC):
         if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
             raise ModelOutputError(
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
-                f"{self._output_hint}"
+                f"{self._hint(proba)}"
             )
         if self._class_names is None:
             self._class_names = tuple(str(k) for k in range(proba.shape[1]))
         return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
+
+    def _hint(self, proba: FloatArray) -> str:
+        """Return what to do about rows that are no probabilities."""
+        return "They must be at least 0 and sum to 1."
 
 
 class DifferentiableClassifier(Classifier):

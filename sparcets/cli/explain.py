@@ -19,7 +19,9 @@ N_TEXTS = 3  # answers described in words on the terminal
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
+    model: Annotated[
+        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
+    ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
     ] = None,
@@ -71,6 +73,7 @@ def explain(
     import numpy as np
 
     from sparcets.datasets.load import load_dataset
+    from sparcets.narrate.names import has_name, query_name
     from sparcets.targets import Not
 
     if excluded is not None and target is not None:
@@ -94,6 +97,9 @@ def explain(
     data = load_dataset(name, **options)
     columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
+    lengths = None if data.lengths_test is None else data.lengths_test[chosen]
+    if lengths is None and explainer.info_ is not None and explainer.info_.unequal:  # these are all equally long
+        lengths = np.full(len(chosen), data.n_steps)
     requested: Any = _class(target, data) if excluded is None else Not(_class(excluded, data))
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
@@ -102,7 +108,9 @@ def explain(
         sparsity=sparsity,
         n=n,
         confidence=confidence,
-        lengths=None if data.lengths_test is None else data.lengths_test[chosen],
+        lengths=lengths,
+        ids=None if data.ids_test is None else data.ids_test[chosen],
+        subjects=None if data.subjects_test is None else data.subjects_test[chosen],
         curve=curve,
     )
     if out is not None:
@@ -116,7 +124,8 @@ def explain(
     print_answers(answer, series)
     described = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
     for i in described[:N_TEXTS]:
-        typer.echo(f"\nseries {series[i]}: {answer.text(i)}")
+        name = f" ({query_name(answer, i)})" if has_name(answer) else ""
+        typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
     if len(described) > N_TEXTS:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
     if out is not None:
@@ -126,9 +135,11 @@ def explain(
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
     names = answer.class_names
+    known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
         (
             int(series[i]),
+            *(str(values[i]) for values in known.values()),
             names[int(answer.predicted[i])],
             names[int(answer.target[i])],
             answer.status[i],
@@ -137,7 +148,7 @@ def print_answers(answer: Explanation, series: Any) -> None:
         )
         for i in range(len(answer))
     ]
-    print_table(["series", "predicted", "target", "status", "p(target)", "changed"], lines)
+    print_table(["series", *known, "predicted", "target", "status", "p(target)", "changed"], lines)
 
 
 def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
@@ -156,6 +167,8 @@ def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
     return {
         "series": series,
+        "id": None if answer.ids is None else str(answer.ids[i]),
+        "subject": None if answer.subjects is None else str(answer.subjects[i]),
         "predicted": answer.class_names[int(answer.predicted[i])],
         "target": answer.class_names[int(answer.target[i])],
         "status": str(answer.status[i]),

@@ -14,10 +14,9 @@ from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
 from sparcets.validation import (
     check_labels,
-    check_lengths,
     check_mutable,
     check_names,
-    check_series,
+    check_padded,
 )
 
 if TYPE_CHECKING:
@@ -131,6 +130,11 @@ class Dataset:
             f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes)"
         )
 
+    def _repr_html_(self) -> str:
+        from sparcets.datasets.card import dataset_card
+
+        return dataset_card(self)
+
     @classmethod
     def from_arrays(
         cls,
@@ -148,7 +152,8 @@ class Dataset:
         Parameters
         ----------
         X
-            Series (batch, time, features). float32 and float64 keep their type, whole numbers become float64.
+            Series (batch, time, features), or a list of series (time, features) of unequal length, which are padded.
+            float32 and float64 keep their type, whole numbers become float64.
         y
             One label per series: class indices 0..K-1, or strings.
         test_size, seed
@@ -167,7 +172,7 @@ class Dataset:
         >>> Dataset.from_arrays(rng.normal(size=(50, 8, 3)), ["sick", "well"] * 25)
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
-        X = check_series(X)
+        X, known["lengths"] = check_padded(X, known.get("lengths"))
         labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
         if subjects is None:
             train, test = stratified_split(labels, test_size=test_size, seed=seed)
@@ -271,7 +276,7 @@ class Dataset:
         oracle, name, description, split
             As in the attributes.
         """
-        X = check_series(X)
+        X, lengths = check_padded(X, lengths)
         n_features = X.shape[2]
         labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
         absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
@@ -280,7 +285,6 @@ class Dataset:
                 f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."
             )
         features = check_names(feature_names, n=n_features, what="feature_names")
-        lengths = check_lengths(lengths, X)
         if units is not None:
             units = (units,) * n_features if isinstance(units, str) else tuple(str(u) for u in units)
             if len(units) != n_features:

@@ -22,6 +22,8 @@ from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedEr
 from sparcets.explainers.any_other import answer_any_other
 from sparcets.explainers.compatibility import check_fit_labels, require_gradients
 from sparcets.explainers.files import save_explainer
+from sparcets.explainers.presentation import Presentation
+from sparcets.explainers.query_names import QueryNames, split_test_part
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -38,7 +40,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_lengths, check_series, check_target
+from sparcets.validation import check_padded, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(ABC, Generic[C]):
+class BaseExplainer(Presentation, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -103,7 +105,7 @@ class BaseExplainer(ABC, Generic[C]):
         ----------
         X
             A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
-            series (batch, time, features) in the data's own units.
+            series (batch, time, features) in the data's own units, or a list of series (time, features).
         y
             Labels, where series were given: class indices or names.
         lengths
@@ -114,7 +116,7 @@ class BaseExplainer(ABC, Generic[C]):
             Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
             if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
         """
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
@@ -125,10 +127,9 @@ class BaseExplainer(ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
-        X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
-        check_lengths_supported(lengths, self)
-        lengths = check_lengths(lengths, X)
-        y, class_names = check_fit_labels(model, X, y, source)
+        X, lengths = check_padded(X, lengths, owner=model.name, like=model)
+        y, class_names = check_fit_labels(model, X, lengths, y, source)
+        lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
         info = SeriesInfo.from_series(X, class_names, lengths=lengths, source=source)
@@ -159,6 +160,8 @@ class BaseExplainer(ABC, Generic[C]):
         n: int = 1,
         confidence: float | None = None,
         lengths: Any = None,
+        ids: Any = None,
+        subjects: Any = None,
         curve: bool = False,
         out: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
@@ -168,8 +171,8 @@ class BaseExplainer(ABC, Generic[C]):
         Parameters
         ----------
         X
-            Queries (batch, time, features) in the data's own units; also a memory map, or an iterator over series
-            (time, features) or batches of them, of which no more is held than is being worked on.
+            Queries (batch, time, features) in the data's own units, or a list of series (time, features); a Dataset,
+            for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query.
@@ -182,7 +185,9 @@ class BaseExplainer(ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries.
+            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
+        ids, subjects
+            Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
             Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
             ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
@@ -190,7 +195,7 @@ class BaseExplainer(ABC, Generic[C]):
             A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
             where it is looked at. The same call after a crash goes on after the last finished shard.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
 
         Returns
         -------
@@ -202,8 +207,8 @@ class BaseExplainer(ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
-            raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
-        check_lengths_supported(lengths, self)
+            X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
+        names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if isinstance(target, Not):
             excluded = excluded_class(target, info.class_names, own=self._target, owner=type(self).__name__)
@@ -212,16 +217,20 @@ class BaseExplainer(ABC, Generic[C]):
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
+            check_lengths_supported(lengths, info.n_steps, self)
             stream = QueryStream(
-                X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
+                X, target, lengths, names, info=info, owner=type(self).__name__, check_target=self._check_target
             )
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
-        lengths = check_lengths(lengths, X)
+        X, lengths = check_padded(X, lengths, owner=type(self).__name__, like=info)
+        check_lengths_supported(lengths, X.shape[1], self)
+        if names is not None:
+            names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)
-        return replace(whole, seconds=time.perf_counter() - started)
+        whole = replace(whole, seconds=time.perf_counter() - started)
+        return whole if names is None else names.attach(whole)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -232,19 +241,6 @@ class BaseExplainer(ABC, Generic[C]):
     def method(self) -> str:
         """The method's name in lower case, as in the registry."""
         return type(self).__name__.lower()
-
-    def summary(self) -> str:
-        """Say in a few lines what was fitted."""
-        if self.info_ is None:
-            return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_, self._defaults.constraints.mutable
-        return (
-            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
 
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -27,10 +27,11 @@ def require_gradients(model: Classifier, owner: str) -> DifferentiableClassifier
 
 
 def check_fit_labels(
-    model: Classifier, X: FloatArray, y: Any, source: Dataset | None
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Return labels (batch,) and class names for a fit; see :func:`agree_on_class_names`."""
-    labels, names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
+    agreed = agree_on_class_names(model, X[:1], None if lengths is None else lengths[:1], y, source)
+    labels, names = check_labels(y, n_samples=len(X), class_names=agreed)
     absent = [name for k, name in enumerate(names) if k not in labels]
     if absent:
         log.warning(
@@ -41,19 +42,23 @@ def check_fit_labels(
     return labels, names
 
 
-def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:
+def agree_on_class_names(
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> tuple[str, ...]:
     """Return the class names for a fit: those of the data set, of the model, or of the labels.
 
     Parameters
     ----------
     model
         The classifier.
-    X, y
-        Checked training series, and labels that are not checked yet.
+    X, lengths
+        A checked training series, or some, and their true lengths or None.
+    y
+        Labels that are not checked yet.
     source
         The data set they come from, if any.
     """
-    model.proba_unchecked(X[:1])  # a wrapped model may know its number of classes only after a prediction
+    model.proba_unchecked(X[:1], lengths)  # a wrapped model may know its number of classes only after a prediction
     if source is None:
         return model.class_names if model.named else _names_from_labels(model, y)
     if model.n_classes != source.n_classes:

@@ -16,6 +16,7 @@ from sparcets.errors import CapabilityError, ConfigError, ConstraintError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import is_reached
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.padding import blank
 from sparcets.targets import check_confidence
 
 
@@ -36,7 +37,7 @@ class FitJob:
     checkpoint
         Folder for the state of the training, or None.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
 
     X: FloatArray
@@ -48,6 +49,20 @@ class FitJob:
     constraints_given: Mapping[str, Any]
     checkpoint: Path | None
     progress: bool | None
+
+    def first(self, n: int) -> tuple[FloatArray, IntArray | None]:
+        """Return the first ``n`` training series, and their lengths or None."""
+        return self.X[:n], self.steps(np.arange(min(n, len(self.X))))
+
+    def standardised(self, rows: IntArray | None = None) -> FloatArray:
+        """Return all or some training series, standardised, with zeros as padding."""
+        X, lengths = (self.X, self.lengths) if rows is None else (self.X[rows], self.steps(rows))
+        x = self.info.scaler.transform(X)
+        return x if lengths is None else blank(x, lengths)
+
+    def steps(self, rows: IntArray) -> IntArray | None:
+        """Return the lengths of some training series, or None."""
+        return None if self.lengths is None else self.lengths[rows]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -234,6 +249,12 @@ class Request:
             at_most=None if self.at_most is None else self.at_most[rows],
         )
 
+    def cut(self, rows: IntArray, n_steps: int) -> Request:
+        """Return the request for some of the queries, all of one length, without their padding."""
+        of_rows = self.select(rows)
+        series = np.ascontiguousarray(of_rows.X[:, :n_steps])
+        return replace(of_rows, X=series, lengths=None, constraints=self.constraints.cut(n_steps))
+
     def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
         target = int(self.target[i])
@@ -329,13 +350,16 @@ def check_constraints(constraints: Any) -> Constraints:
     return constraints
 
 
-def check_lengths_supported(lengths: Any, explainer: Any) -> None:
-    """Raise if true lengths are given to a method that does not support them."""
-    if lengths is not None and not explainer.supports_lengths:
+def check_lengths_supported(lengths: Any, n_steps: int, explainer: Any) -> Any:
+    """Return true lengths, or None if nothing is padded; raise if the method does not support them."""
+    if lengths is None or np.all(np.asarray(lengths) == n_steps):
+        return None
+    if not explainer.supports_lengths:
         raise CapabilityError(
-            f"{type(explainer).__name__} does not support series of unequal length yet. Cut them to one length, or use "
-            "Nearest."
+            f"{type(explainer).__name__} does not support series of unequal length. Cut or resample them to one "
+            "length, or use another method."
         )
+    return lengths
 
 
 def is_stream(X: Any) -> bool:

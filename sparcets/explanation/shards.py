@@ -158,6 +158,16 @@ class ExplanationFolder(Explanation):
         return None if self._shared.lengths is None else self._array("lengths")
 
     @cached_property
+    def ids(self) -> np.ndarray[Any, Any] | None:
+        """Name of each answer's query, or None."""
+        return None if self._shared.ids is None else self._array("ids")
+
+    @cached_property
+    def subjects(self) -> np.ndarray[Any, Any] | None:
+        """Recorded person of each answer's query, or None."""
+        return None if self._shared.subjects is None else self._array("subjects")
+
+    @cached_property
     def evidence(self) -> Evidence:
         """What speaks for each answer besides the explained classifier."""
         return Evidence.join([shard.evidence for shard in self.shards()])
@@ -241,7 +251,7 @@ class ShardWriter:
             names = dict.fromkeys([*self.settings, *stored])
             other = [name for name in names if self.settings.get(name) != stored.get(name)]
             if other:
-                self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
+                self.refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
         for left in self.folder.glob(f".{_file(self.folder, 0).stem[:5]}*.npz"):
             left.unlink(missing_ok=True)  # temporary file of a process that was killed while writing
         self._begun = False
@@ -254,11 +264,13 @@ class ShardWriter:
                 return shard
         return None
 
-    def finished_shard(self, number: int, X: FloatArray, target: IntArray | None) -> Explanation | None:
+    def finished_shard(
+        self, number: int, X: FloatArray, target: IntArray | None, lengths: IntArray | None = None
+    ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 
-        Raises StorageError if the shard holds other queries or targets. Nothing is written before :meth:`begin`, so the
-        folder is then unchanged.
+        Raises StorageError if the shard holds other queries, lengths or targets. Nothing is written before
+        :meth:`begin`, so the folder is then unchanged.
         """
         shard = _readable(_file(self.folder, number))
         if shard is None:
@@ -267,11 +279,14 @@ class ShardWriter:
         queries, targets = shard.query[::n], shard.target[::n]
         k = min(len(queries), len(X))
         if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
-            self._refuse(f"to other queries (see shard {number})")
+            self.refuse(f"to other queries (see shard {number})")
+        steps = None if shard.lengths is None else shard.lengths[::n][:k]
+        if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
+            self.refuse(f"to series of other lengths (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
-            self._refuse(f"for another target (see shard {number})")
+            self.refuse(f"for another target (see shard {number})")
         if len(queries) > len(X):
-            self._refuse("to more queries than X gave")
+            self.refuse("to more queries than X gave")
         if len(queries) < len(X):
             return None  # the last, partial shard of an earlier call with fewer queries
         self.seconds += shard.seconds
@@ -291,11 +306,12 @@ class ShardWriter:
     def finish(self, n_shards: int) -> ExplanationFolder:
         """Mark the folder as finished and open it."""
         if _file(self.folder, n_shards).exists():
-            self._refuse("to more queries than X gave")
+            self.refuse("to more queries than X gave")
         self._write_header(n_shards)
         return ExplanationFolder(self.folder)
 
-    def _refuse(self, why: str) -> NoReturn:
+    def refuse(self, why: str) -> NoReturn:
+        """Raise because the folder holds other answers."""
         raise StorageError(f"{self.folder} holds answers {why}. Choose another folder, or remove this one.")
 
     def _write_header(self, n_shards: int | None) -> None:

@@ -110,6 +110,8 @@ def _not_found(answer: Explanation, before: str, target: str) -> Narrative:
     reason = str(answer.reason[0]).rstrip(".")
     p = float(answer.probability[0])
     opening = f"{opening}: {reason}." if reason else f"{opening}; the best attempt reached a probability of {p:.2f}."
+    if reason.startswith("no change was found"):  # said once
+        opening = f"The model says {before}, and {reason}."
     doubt = "this is no valid answer; the best attempt is shown, and the model does not predict the target for it."
     if answer.valid[0]:  # a missing answer may be filled with a copy of one that was found
         doubt = "this repeats another answer; fewer answers were found than requested."

@@ -19,6 +19,7 @@ from torch import Tensor
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.errors import CapabilityError
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explainers.sparcets.curve import measure_curve
 from sparcets.explainers.sparcets.found_answers import VALID, FoundAnswers
@@ -30,7 +31,6 @@ from sparcets.explainers.sparcets.search import answer
 from sparcets.explainers.sparcets.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.explanation.plausibility import PlausibilityReference
-from sparcets.explanation.result import Explanation
 from sparcets.seeding import spawn
 
 if TYPE_CHECKING:
@@ -178,22 +178,25 @@ def answer_long(request: Request, model: FittedModel, classifier: Classifier, po
 
 
 def measure_long_curve(
-    request: Request, answers: Explanation, model: FittedModel, classifier: Classifier, point: OperatingPoint
+    request: Request, made: FloatArray, model: FittedModel, classifier: Classifier, point: OperatingPoint
 ) -> Mapping[str, FloatArray]:
     """Return the curves of long answers, measured on their averages; see :func:`measure_curve`."""
     long, curves = _long(model), []
     for row in range(len(request)):
         one = request.select(np.array([row]))
         view = GridView(classifier, long.grid, one.X, request=one)
-        coarse = long.request(one)
-        averages = replace(
-            answers[row : row + 1],
-            query=coarse.X,
-            counterfactual=long.grid.average(answers.counterfactual[row : row + 1]),
-            info=coarse.info,
-        )
-        curves.append(measure_curve(coarse, averages, model, view, point))
+        averages = long.grid.average(made[row : row + 1])
+        curves.append(measure_curve(long.request(one), averages, model, view, point))
     return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
+
+
+def check_long_lengths(model: FittedModel) -> None:
+    """Raise if queries have lengths of their own, but the model was fitted to the averages of long series without."""
+    if model.long is not None:
+        raise CapabilityError(
+            f"this Explainer was fitted to series of {model.long.grid.n_steps} steps without lengths, so that it takes "
+            "no lengths of queries. Fit it with lengths= (fit(X, y, lengths=...)), or cut all series to one length."
+        )
 
 
 def _long(model: FittedModel) -> LongSeries:

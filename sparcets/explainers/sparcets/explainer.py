@@ -17,6 +17,7 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.by_length import answer_by_length
 from sparcets.explainers.gan_training import (
     FEW_VALID,
     GanTraining,
@@ -25,19 +26,22 @@ from sparcets.explainers.gan_training import (
     training_identity,
 )
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
-from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, measure_long_curve
+from sparcets.explainers.sparcets.coarse import answer_long, check_long_lengths, fit_averages, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import measure_curve, measure_search
-from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
+from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble, weaker_than_families
 from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.grid import LONGEST
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
+    default_point,
     held_out_queries,
     log_weight_grid,
     measure_trade_off,
@@ -55,6 +59,7 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.padding import rows_by_length
 from sparcets.progress import Bar
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
@@ -68,14 +73,8 @@ log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
-CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
-ADVICE = (
-    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
-    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
-    "they do not use."
-)
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
@@ -110,6 +109,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     """
 
     config_class = ExplainerConfig
+    supports_lengths = True
     supports_curve = True
 
     def __init__(
@@ -133,7 +133,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
-        if job.info.n_steps > LONGEST:
+        if job.info.n_steps > LONGEST and job.lengths is None:
             inner, self._model = fit_averages(self, job)
             self.history_, self.trade_off_ = inner.history_, inner.trade_off_
             self.silent_features_ = inner.silent_features_
@@ -175,14 +175,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
                 points = measure_search(model, self.classifier, request, n_mutable)
             else:
-                points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
+                points = measure_trade_off(
+                    model, self.classifier, job.X[queries], target, n_mutable, job.steps(queries)
+                )
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
-        chosen = best_point(points)
-        log.info(summarise(points, chosen))
-        if chosen.valid < FEW_VALID:
-            log.warning("%s %s", summarise(points, chosen), ADVICE)
+        text = summarise(points, uses_generator=uses_generator)
+        log.info(text)
+        if default_point(points, uses_generator=uses_generator).valid < FEW_VALID:
+            log.warning("%s %s", text, ADVICE_GENERATOR if uses_generator else ADVICE)
 
     def _train_generator(
         self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble
@@ -222,7 +224,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 hinge=True,
             ),
             ensemble.members(),
-            x=torch.tensor(info.scaler.transform(job.X[rows]), dtype=torch.float32, device=device),
+            x=torch.tensor(job.standardised(rows), dtype=torch.float32, device=device),
+            lengths=None if job.lengths is None else torch.tensor(job.lengths[rows], device=device),
             center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
             scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
             lr=config.train.lr,
@@ -241,7 +244,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             checkpoint = build_checkpoint(folder, step, history, identity=identity, job=job, classifier=self.classifier)
             start = checkpoint.resume()
             callbacks += [checkpoint, TensorBoard(folder / "tensorboard")]
-        callbacks.append(Schedule(step, epochs, start))
+        callbacks.append(Schedule(step, epochs, start, n_batches=len(pairing)))
         training = GanTraining(
             step=step,
             pairing=pairing,
@@ -260,9 +263,15 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
-        x = model.ensemble.standardise(job.X[rows])
-        delta = model.propose(x, torch.as_tensor(target, device=model.device), model.log_sparsity_weights[0])
-        moved = (delta != 0).any(0).any(0).cpu().numpy()
+        parts = [(job.X.shape[1], np.arange(len(rows)))]
+        if job.lengths is not None:
+            parts = rows_by_length(job.lengths[rows])
+        moved = np.zeros(job.info.n_features, dtype=bool)
+        for n, some in parts:
+            x = model.ensemble.standardise(job.X[rows[some], :n])
+            targets = torch.as_tensor(target[some], device=model.device)
+            delta = model.propose(x, targets, model.log_sparsity_weights[0])
+            moved |= (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         self.silent_features_ = tuple(
@@ -273,7 +282,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         model, info = self._fitted_model(), self._fitted()
-        if not can_use_gpu_path(options, model, self.classifier):
+        if block.lengths is not None or not can_use_gpu_path(options, model, self.classifier):
             with threads_for(block.X[:CPU_BATCH].size):  # so many series are computed together
                 yield from super()._explain_block(block, options, bar)
             return
@@ -293,9 +302,17 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        model = self._fitted_model()
-        find = answer if model.long is None else answer_long
-        return find(request, model, self.classifier, best_point(self.trade_off_))
+        if request.lengths is not None:
+            check_long_lengths(self._fitted_model())
+            return answer_by_length(request, self.classifier, self._answer)
+        return self._answer(request, self.classifier)
+
+    def _answer(self, request: Request, classifier: Classifier) -> Answers:
+        """Answer queries of one length, without padding."""
+        model, point = self._fitted_model(), best_point(self.trade_off_)
+        if model.long is not None:
+            return answer_long(request, model, classifier, point)
+        return answer(request, model.at_length(request.X.shape[1]), classifier, point)
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -311,62 +328,48 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        model = self._fitted_model()
-        ensemble = model.ensemble if model.long is None else model.long.judging(model.ensemble)
-        target = torch.as_tensor(answers.target, device=ensemble.device)
-        return ensemble.believe(ensemble.standardise(answers.counterfactual), target)
+        model, made = self._fitted_model(), answers.counterfactual
+        if model.long is not None:
+            made = model.long.grid.average(made)
+        return model.believe(made, answers.target, answers.lengths)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
-        model = self._fitted_model()
+        model, point = self._fitted_model(), best_point(self.trade_off_)
         measure = measure_curve if model.long is None else measure_long_curve
-        return measure(request, answers, model, self.classifier, best_point(self.trade_off_))
+        return measure(request, answers.counterfactual, model, self.classifier, point)
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
         if self._model is None or self.info_ is None:
             return super().summary()
-        model, chosen = self._model, best_point(self.trade_off_)
+        model, uses_generator = self._model, self._model.generator is not None
+        default = default_point(self.trade_off_, uses_generator=uses_generator)
         families = model.ensemble.selector.families
         how = "A search answers each query"
-        if model.generator is not None:
+        if uses_generator:
             epochs = len(self.history_.get("generator", []))
             how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
-        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, chosen)]
+        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, uses_generator=uses_generator)]
         if families:
             lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
         else:
             lines.append(
                 "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
             )
-        lines += self._weaker_than()
+        lines += weaker_than_families(model.ensemble)
         if model.long is not None:
-            lines.append(
-                f"The series are long: a surrogate of the classifier and models of other kinds see averages of "
-                f"{model.long.grid.size} steps; the classifier sees whole series and decides what is valid."
-            )
+            lines.append(model.long.describe())
         elif not isinstance(self.classifier, DifferentiableClassifier):
             lines.append(
-                "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
+                "The classifier is a black box: a surrogate, trained to predict as it does, shows where to change a "
+                "series; the black box itself decides what is valid."
             )
         if self.silent_features_:
             lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
-        if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
-            lines.append(ADVICE)
+        if default.score < GOOD_SHARE:
+            lines.append(ADVICE_GENERATOR if uses_generator else ADVICE)
         return "\n".join(lines)
-
-    def _weaker_than(self) -> list[str]:
-        """Return a line where models of other kinds are clearly more accurate than the classifier."""
-        ensemble = self._fitted_model().ensemble
-        own = ensemble.explained_accuracy
-        best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
-        better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
-        if not better:
-            return []
-        return [
-            f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
-            f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
-        ]
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:
@@ -384,5 +387,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
     return Request(
-        X=job.X[rows], target=target, lengths=None, constraints=job.constraints, at_most=None, n=1, info=job.info
+        X=job.X[rows],
+        target=target,
+        lengths=job.steps(rows),
+        constraints=job.constraints,
+        at_most=None,
+        n=1,
+        info=job.info,
     )

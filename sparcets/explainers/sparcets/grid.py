@@ -162,6 +162,13 @@ class LongSeries:
         """Return the ensemble for whole series: its classifiers see their averages."""
         return replace(ensemble, scaler=AveragingScaler(self.scaler.center, self.scaler.scale, self.grid))
 
+    def describe(self) -> str:
+        """Say in a sentence what sees averages, and what does not."""
+        return (
+            f"The series are long: a surrogate of the classifier and models of other kinds see averages of "
+            f"{self.grid.size} steps; the classifier sees whole series and decides what is valid."
+        )
+
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return everything as plain arrays by name, for a file."""
         header = {"n_steps": self.grid.n_steps, "size": self.grid.size, "scaler": self.scaler.to_dict()}
