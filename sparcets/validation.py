@@ -209,9 +209,10 @@ def check_labels(
     n_samples
         Expected number of labels.
     class_names
-        Names of the classes, if already known.
+        Names of the classes, if already known; some of these may have no sample.
     complete
-        Whether every class must have a sample (True for training data).
+        Whether at least two classes and, without ``class_names``, every class must have a sample (True for training
+        data).
     """
     array = _as_array(y, "y", "Pass one label per series.")
     known = check_names(class_names, what="class_names")
@@ -226,11 +227,11 @@ def check_labels(
         missing = sorted(set(range(len(names))) - set(present.tolist()))
         if len(present) < 2:
             raise LabelError(f"y holds one class only ({names[int(present[0])]!r}); at least two are needed.")
-        if missing:
+        if missing and known is None:
             raise LabelError(
                 f"class {missing[0]} ({names[missing[0]]!r}) has no sample in y"
                 f"{f', nor have {len(missing) - 1} more' if len(missing) > 1 else ''}. Labels are class indices "
-                f"0..{len(names) - 1}, each with at least one series; pass other labels as strings."
+                f"0..{len(names) - 1}, each with at least one series; pass other labels as strings, or all class_names."
             )
     return labels, names
 

@@ -161,6 +161,7 @@ def test_labels_with_names_keep_their_order() -> None:
     assert check_labels([1, 0], n_samples=2, class_names=["b", "a"])[1] == ("b", "a")
     assert check_labels([1, 0], n_samples=2, class_names=[7, 8])[1] == ("7", "8")  # type: ignore[list-item]
     assert check_labels([1], n_samples=1, class_names=["b", "a"], complete=False)[0].tolist() == [1]
+    assert check_labels([0, 2], n_samples=2, class_names=["a", "b", "c", "d"])[1] == ("a", "b", "c", "d")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,8 @@ def test_labels_with_names_keep_their_order() -> None:
         (["a", "a", "a"], None, LabelError, ".'a'.;"),
         ([0, 2, 2], None, LabelError, "class 1 .'1'. has no sample in y. Labels are class indices 0..2"),
         ([0, 1, 1], "abcd", DataError, None),
-        ([0, 1, 1], ["a", "b", "c", "d"], LabelError, "class 2 .'c'. has no sample in y, nor have 1 more"),
+        ([3, 0, 0], None, LabelError, "3 series cannot fill classes 0..3, so one has no sample"),
+        ([1, 1, 1], ["a", "b", "c"], LabelError, "y holds one class only .'b'.; at least two are needed"),
         ([0, 1, 2], ["a", "b"], LabelError, r"y holds the label 2, but there are 2 classes \(a, b\)"),
         ([0, 1, 5], ["a", "b"], LabelError, "the label 5,"),
         ([0, 1, 5], None, LabelError, r"the label 5, but 3 series cannot fill classes 0..5, so one has no sample"),

@@ -44,7 +44,7 @@ def run(
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Plan file (JSON), instead of the options that define the runs.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="Preset of the settings: default, paper or tiny.")] = "default",
+    preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     setting: Annotated[
         Many,
         typer.Option(

@@ -28,7 +28,7 @@ def fit(
     output: Output = None,
     layout: Layout = None,
     classes: Classes = None,
-    preset: Annotated[str, typer.Option(help="Preset of the settings: default, paper or tiny.")] = "default",
+    preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
     ] = None,

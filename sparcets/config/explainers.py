@@ -127,6 +127,11 @@ class ExplainerConfig(MethodConfig):
         return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
+    def quick(cls) -> ExplainerConfig:
+        """Return settings that fit in a third of the default's time: without networks, which take the rest."""
+        return cls(families=("convolutions", "quantiles", "intervals"), proposals="search")
+
+    @classmethod
     def tiny(cls) -> ExplainerConfig:
         """Return settings for tests: seconds on a CPU."""
         return cls(

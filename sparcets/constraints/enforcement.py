@@ -102,7 +102,7 @@ class BoundConstraints:
         """Return the names of the kinds of constraints that are active."""
         kinds = {
             IMMUTABLE: not self.mutable.all(),
-            "frozen steps": not self.editable[:, self.mutable].all(),
+            "frozen steps": not self.editable[:, self.editable.any(0)].all(),  # constant features are no constraint
             "ranges": bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),
             "largest steps": bool(np.isfinite(self.limit).any()),
             "directions": bool((self.sign != 0).any()),

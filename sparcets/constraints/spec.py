@@ -32,7 +32,8 @@ class Constraints:
     Attributes
     ----------
     immutable
-        Features that must not change.
+        Features that must not change. Those that are constant in the training series do not change either, unless they
+        are in a group or a fixed sum.
     frozen
         Half-open windows of time steps ``(start, stop)`` in which nothing may change; None is an open end. A mapping
         of features to such windows freezes those features only.
@@ -166,6 +167,11 @@ class _Binder:
                 mutable[members] = False
         editable = np.repeat(mutable[None], info.n_steps, axis=0)  # (time, features)
         editable[self._frozen()] = False
+        sums = self._sums()
+        # No training series shows how a constant feature could change; with others it changes as the user says.
+        alone = info.constant & ~np.isin(np.arange(n_features), np.concatenate([[], *groups, *sums]))
+        if not alone.all():
+            editable[:, alone] = False
 
         low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
         for feature, value in self._mapping("ranges", self.constraints.ranges):
@@ -190,12 +196,14 @@ class _Binder:
         if max_features is not None and not (is_integer(max_features) and max_features >= 1):
             self.problems.append(f"max_features must be a whole number >= 1, got {max_features!r}")
         trend = self._signs("monotone", self.constraints.monotone)
-        sums = self._sums()
         project: Any = self.constraints.project
         if project is not None and not callable(project):
             self.problems.append(f"project must be a function (counterfactuals, queries), got {project!r}")
         if not self.problems and not editable.any():
-            self.problems.append("together they leave nothing that may change; free at least one feature and step")
+            self.problems.append(
+                "together they leave nothing that may change; free at least one feature and step "
+                "(features that are constant in the training series do not change)"
+            )
         if self.problems:
             plural = "s" if len(self.problems) > 1 else ""
             raise ConstraintError(

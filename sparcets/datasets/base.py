@@ -287,7 +287,7 @@ class Dataset:
         X, lengths = check_padded(X, lengths, gaps=True)
         n_features = X.shape[2]
         labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
-        absent = sorted(set(range(len(names))) - set(labels[train].tolist()))
+        absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
         if absent:
             raise LabelError(
                 f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."

@@ -20,7 +20,7 @@ from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
+from sparcets.explainers.compatibility import check_fit_labels, require_gradients
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.presentation import Presentation
 from sparcets.explainers.query_names import QueryNames, split_test_part
@@ -40,7 +40,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_labels, check_target
+from sparcets.validation import check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -128,8 +128,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
         X, lengths = model.check_input(X, lengths, owner=model.name, like=model)
-        names = agree_on_class_names(model, X[:1], None if lengths is None else lengths[:1], y, source)
-        y, class_names = check_labels(y, n_samples=len(X), class_names=names)
+        y, class_names = check_fit_labels(model, X, lengths, y, source)
         lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, LabelError
+from sparcets.validation import check_labels
+
+log = logging.getLogger(__name__)
 
 
 def require_gradients(model: Classifier, owner: str) -> DifferentiableClassifier:
@@ -20,6 +24,22 @@ def require_gradients(model: Classifier, owner: str) -> DifferentiableClassifier
             "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
         )
     return model
+
+
+def check_fit_labels(
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Return labels (batch,) and class names for a fit; see :func:`agree_on_class_names`."""
+    agreed = agree_on_class_names(model, X[:1], None if lengths is None else lengths[:1], y, source)
+    labels, names = check_labels(y, n_samples=len(X), class_names=agreed)
+    absent = [name for k, name in enumerate(names) if k not in labels]
+    if absent:
+        log.warning(
+            "no training series is of class %s: an answer towards it resembles no real series, and may not be found. "
+            "Add series of it, or choose other targets.",
+            ", ".join(absent),
+        )
+    return labels, names
 
 
 def agree_on_class_names(

@@ -107,6 +107,11 @@ def _module(explainer: BaseExplainer[Any]) -> _Counterfactual:
                 "this Explainer answers by a search, which is no network that could be exported. Fit it with "
                 "ExplainerConfig(proposals='generator'), and its generator, the first pass of explain, is exported."
             )
+        if explainer._fitted_model().long is not None:
+            raise CapabilityError(
+                f"the generator of this Explainer sees averages of long series ({info.n_steps} steps), so it alone "
+                "makes no counterfactual. Export one that was fitted to shorter series."
+            )
         made = _Counterfactual(generator, info, point=best_point(explainer.trade_off_), conditional=True)
     elif isinstance(explainer, AdversarialExplainer):
         conditional = explainer._target is None

@@ -60,6 +60,12 @@ class SeriesInfo:
         """Number of classes."""
         return len(self.class_names)
 
+    @property
+    def constant(self) -> BoolArray:
+        """Per feature, whether its training values differ by rounding only."""
+        # Of such a feature the scale is 1; a standard deviation of 1 needs values that are 2 apart.
+        return np.asarray((self.scaler.scale == 1) & (self.span < 2))
+
     def feature_index(self, feature: int | str) -> int:
         """Return the index of a feature given by index or name."""
         return feature_index(feature, self.feature_names, self.n_features)

@@ -49,11 +49,13 @@ class Pairing:
     ) -> None:
         self.min_batches = min_batches
         self.y, self.target, self.seed, self.device = y, target, seed, device
-        self.n_classes = int(y.max()) + 1
-        self.members = [np.flatnonzero(y == k) for k in range(self.n_classes)]
+        self.classes, self.position = np.unique(y, return_inverse=True)  # those that have series
+        self.members = {int(k): np.flatnonzero(y == k) for k in self.classes}
         self.queries = np.arange(len(y)) if target is None else np.flatnonzero(y != target)
         if not len(self.queries):
             raise DataError("every training series is in the target class, so there is no query to learn from.")
+        if target is not None and target not in self.members:
+            raise DataError("no training series is in the target class, so there is nothing to learn it from.")
         if balance and target is not None:
             rng = generator(seed, "balance")
             n = min(len(self.queries), len(self.members[target]))
@@ -71,11 +73,12 @@ class Pairing:
         order = np.resize(rng.permutation(self.queries), len(self) * self.batch_size)
         if self.target is None:
             # Any class but the query's own, all equally likely.
-            targets = (self.y[order] + rng.integers(1, self.n_classes, len(order))) % self.n_classes
+            n_classes = len(self.classes)
+            targets = self.classes[(self.position[order] + rng.integers(1, n_classes, len(order))) % n_classes]
         else:
             targets = np.full(len(order), self.target)
         real = np.empty_like(order)
-        for k in range(self.n_classes):
+        for k in self.members:
             places = np.flatnonzero(targets == k)
             if len(places):
                 real[places] = self._real(k, len(places), rng)

@@ -39,6 +39,7 @@ def test_defaults_hold_and_come_back(kind: type[Config]) -> None:
 @every_config
 def test_presets_hold_and_come_back(kind: Any) -> None:
     presets = [kind.tiny()] if hasattr(kind, "tiny") else []
+    presets += [kind.quick()] if hasattr(kind, "quick") else []
     presets += [kind.paper(target="ups")] if hasattr(kind, "paper") else []
     for preset in presets:
         assert type(preset) is kind and kind.from_dict(preset.to_dict()) == preset

@@ -1,5 +1,6 @@
 """Settings by the name of a preset."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ def test_presets_are_those_of_the_method() -> None:
     assert from_preset(SparceConfig, "default") == SparceConfig()
     assert from_preset(SparceConfig, "tiny") == SparceConfig.tiny()
     assert from_preset(SparceConfig, "paper", "ups") == SparceConfig.paper(target="ups")
+    assert from_preset(ExplainerConfig, "quick", "ups") == replace(ExplainerConfig.quick(), target="ups")
 
 
 @pytest.mark.parametrize("kind", [ExplainerConfig, IcsConfig, NearestConfig])
@@ -26,7 +28,7 @@ def test_a_target_makes_a_method_for_it_alone(kind: Any) -> None:
     [
         (NearestConfig, "paper", "ups", "NearestConfig has no preset 'paper'. Known: default, tiny."),
         (SparceConfig, "paper", None, "the paper trains for one target class"),
-        (ExplainerConfig, "paper", "ups", "ExplainerConfig has no preset 'paper'. Known: default, tiny."),
+        (ExplainerConfig, "paper", "ups", "ExplainerConfig has no preset 'paper'. Known: default, quick, tiny."),
     ],
 )
 def test_a_preset_or_target_that_is_missing_is_an_error(

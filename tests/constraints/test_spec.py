@@ -240,3 +240,15 @@ def test_immutable_member_freezes_a_group_of_the_other_set() -> None:
     both = bind(groups={"a": [0, 1]}).combine(bind(immutable=[2], groups={"b": [1, 2]}))
     assert both.mutable.tolist() == [False, False, False]
     assert not both.editable.any()
+
+
+def test_constant_features_are_left_alone_unless_they_are_named_with_others() -> None:
+    X = np.random.default_rng(0).normal(size=(4, 5, 4)).astype(np.float32)
+    X[..., 1], X[..., 2] = 3.0, 1e4 + 1e-3 * (X[..., 2] > 0)  # the second by the last bit of its values
+    info = SeriesInfo.from_series(X, ("a", "b"))
+    assert info.constant.tolist() == [False, True, True, False]
+    assert Constraints().bind(info).editable.any(0).tolist() == [True, False, False, True]
+    assert Constraints().bind(info).active_kinds() == []
+    grouped = Constraints(groups={"g": [0, 1]}, fixed_sum=[(2, 3)]).bind(info)
+    assert grouped.editable.all()
+    assert Constraints().bind(SeriesInfo.from_series(X[..., 1:3], ("a", "b"))).editable.all()  # there is nothing else

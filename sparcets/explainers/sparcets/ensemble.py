@@ -41,6 +41,7 @@ Member = Callable[..., Tensor]  # (series, their lengths if they are padded) -> 
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
 NETWORK_STEPS = 400
 KEPT_LENGTHS = 32  # ensembles for series of other lengths that are kept
+CLEARLY = 0.03  # difference of accuracies that is reported
 MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
@@ -191,6 +192,19 @@ class Ensemble:
 def target_log_proba(log_proba: Tensor, target: Tensor) -> Tensor:
     """Return the log-probabilities of the targets (heads, batch) from those of all classes."""
     return log_proba.gather(2, target[None, :, None].expand(len(log_proba), -1, 1))[:, :, 0]
+
+
+def weaker_than_families(ensemble: Ensemble) -> list[str]:
+    """Return a line for the summary where models of other kinds are clearly more accurate than the classifier."""
+    own = ensemble.explained_accuracy
+    best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
+    better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
+    if not better:
+        return []
+    return [
+        f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
+        f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
+    ]
 
 
 def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:

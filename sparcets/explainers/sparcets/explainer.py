@@ -26,12 +26,14 @@ from sparcets.explainers.gan_training import (
     training_identity,
 )
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
+from sparcets.explainers.sparcets.coarse import answer_long, check_long_lengths, fit_averages, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import measure_curve, measure_search
-from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
+from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble, weaker_than_families
 from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
+from sparcets.explainers.sparcets.grid import LONGEST
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import (
     ADVICE,
@@ -71,7 +73,6 @@ log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
-CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
 
@@ -132,6 +133,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
+        if job.info.n_steps > LONGEST and job.lengths is None:
+            inner, self._model = fit_averages(self, job)
+            self.history_, self.trade_off_ = inner.history_, inner.trade_off_
+            self.silent_features_ = inner.silent_features_
+            return
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
         if job.checkpoint is None:
@@ -198,7 +204,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         )
         epochs = config.train.epochs or -(-sizes.steps // len(pairing))
         with seeded(spawn(seed, "weights"), device), single_precision():
-            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            mutable = np.flatnonzero(job.constraints.editable.any(0)).tolist()
             generator = build_generator(config, info, mutable, hidden=sizes.hidden, layers=sizes.layers)
             critic = Critic(
                 n_features=info.n_features,
@@ -268,7 +274,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             moved |= (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
-        self.silent_features_ = tuple(np.array(job.info.feature_names)[job.constraints.mutable & ~moved].tolist())
+        self.silent_features_ = tuple(
+            np.array(job.info.feature_names)[job.constraints.editable.any(0) & ~moved].tolist()
+        )
 
     # Explain: one pass on the GPU where that is enough, the search everywhere else.
 
@@ -295,13 +303,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain(self, request: Request) -> Answers:
         if request.lengths is not None:
+            check_long_lengths(self._fitted_model())
             return answer_by_length(request, self.classifier, self._answer)
         return self._answer(request, self.classifier)
 
     def _answer(self, request: Request, classifier: Classifier) -> Answers:
         """Answer queries of one length, without padding."""
-        model = self._fitted_model().at_length(request.X.shape[1])
-        return answer(request, model, classifier, best_point(self.trade_off_))
+        model, point = self._fitted_model(), best_point(self.trade_off_)
+        if model.long is not None:
+            return answer_long(request, model, classifier, point)
+        return answer(request, model.at_length(request.X.shape[1]), classifier, point)
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -317,12 +328,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        return self._fitted_model().believe(answers.counterfactual, answers.target, answers.lengths)
+        model, made = self._fitted_model(), answers.counterfactual
+        if model.long is not None:
+            made = model.long.grid.average(made)
+        return model.believe(made, answers.target, answers.lengths)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
-        point, made = best_point(self.trade_off_), answers.counterfactual
-        return measure_curve(request, made, self._fitted_model(), self.classifier, point)
+        model, point = self._fitted_model(), best_point(self.trade_off_)
+        measure = measure_curve if model.long is None else measure_long_curve
+        return measure(request, answers.counterfactual, model, self.classifier, point)
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
@@ -342,8 +357,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             lines.append(
                 "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
             )
-        lines += self._weaker_than()
-        if not isinstance(self.classifier, DifferentiableClassifier):
+        lines += weaker_than_families(model.ensemble)
+        if model.long is not None:
+            lines.append(model.long.describe())
+        elif not isinstance(self.classifier, DifferentiableClassifier):
             lines.append(
                 "The classifier is a black box: a surrogate, trained to predict as it does, shows where to change a "
                 "series; the black box itself decides what is valid."
@@ -353,19 +370,6 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         if default.score < GOOD_SHARE:
             lines.append(ADVICE_GENERATOR if uses_generator else ADVICE)
         return "\n".join(lines)
-
-    def _weaker_than(self) -> list[str]:
-        """Return a line where models of other kinds are clearly more accurate than the classifier."""
-        ensemble = self._fitted_model().ensemble
-        own = ensemble.explained_accuracy
-        best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
-        better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
-        if not better:
-            return []
-        return [
-            f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
-            f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
-        ]
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:

@@ -11,6 +11,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.generator import GatedGenerator
+from sparcets.explainers.sparcets.grid import LongSeries
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explanation.plausibility import PlausibilityReference
@@ -41,6 +42,8 @@ class FittedModel:
         Logarithms of the sparsity weights that are tried, from the smallest to the largest.
     residual_scales
         Factors of the residuals that are tried: residuals stop near the decision boundary, larger ones transfer better.
+    long
+        How answers are carried to whole series, where all of the above belongs to averages of neighbouring steps.
     """
 
     ensemble: Ensemble
@@ -50,6 +53,7 @@ class FittedModel:
     searches: bool
     log_sparsity_weights: tuple[float, ...]
     residual_scales: tuple[float, ...]
+    long: LongSeries | None = None
 
     @property
     def device(self) -> torch.device:

@@ -18,6 +18,7 @@ from sparcets.errors import CapabilityError
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 from sparcets.explainers.sparcets.generator import GatedGenerator
+from sparcets.explainers.sparcets.grid import LongSeries
 from sparcets.explainers.sparcets.model import FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.prototypes import Prototypes
@@ -58,6 +59,8 @@ def model_to_arrays(
         arrays |= {"prototype_lengths": model.prototypes.lengths}
     arrays |= {"levels": ensemble.levels.cpu().numpy()}
     arrays |= {f"reference/{name}": array for name, array in model.reference.to_arrays().items()}
+    if model.long is not None:
+        arrays |= {f"long/{name}": array for name, array in model.long.to_arrays().items()}
     if model.generator is not None:
         arrays |= _to_arrays("generator", model.generator.state_dict())
     for i, net in enumerate(networks):
@@ -84,7 +87,10 @@ def model_from_arrays(
     ]
     n_surrogates, n_networks, n_families = header["counts"]
     surrogate, networks = networks[:n_surrogates], networks[n_surrogates:]
-    explained = classifier if isinstance(classifier, DifferentiableClassifier) else next(iter(surrogate), None)
+    long = LongSeries.from_arrays(_part(arrays, "long"))
+    explained = (
+        classifier if isinstance(classifier, DifferentiableClassifier) and long is None else next(iter(surrogate), None)
+    )
     if explained is None:
         raise CapabilityError(
             f"this Explainer was fitted with the gradients of its classifier; {classifier.name} is a black box. "
@@ -98,7 +104,7 @@ def model_from_arrays(
             levels=torch.tensor(arrays["levels"], device=device),
             explained_accuracy=float(header["explained_accuracy"]),
             selector=Selector(networks=networks[n_networks:], judges=families[n_families:], gaps=classifier.takes_gaps),
-            scaler=info.scaler,
+            scaler=info.scaler if long is None else long.scaler,
             device=device,
             double=bool(header["double"]),
         ),
@@ -112,6 +118,7 @@ def model_from_arrays(
         searches=bool(header["searches"]),
         log_sparsity_weights=tuple(header["log_sparsity_weights"]),
         residual_scales=tuple(header["residual_scales"]),
+        long=long,
     )
     return model, tuple(OperatingPoint(*values) for values in header["points"]), tuple(header["silent"])
 

@@ -36,6 +36,8 @@ def distill(
     seed: int = 0,
     device: str = "auto",
     progress: bool | None = None,
+    config: ClassifierConfig = SURROGATE_CONFIG,
+    steps: int = STEPS,
 ) -> TorchClassifier:
     """Train a differentiable surrogate on the probabilities of a black box for series and perturbed series.
 
@@ -57,6 +59,8 @@ def distill(
         Same seed and device, same surrogate.
     progress
         Whether to draw progress bars; None draws them on a terminal.
+    config, steps
+        Size of the surrogate, and steps of optimisation, at most.
 
     Examples
     --------
@@ -73,15 +77,15 @@ def distill(
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
     series = np.concatenate([X[rows], _perturb_measured(X, parents, rng, lengths)])
-    steps = None if lengths is None else lengths[np.concatenate([rows, parents])]
-    proba = _predict(classifier, series, steps, progress)
+    of_series = None if lengths is None else lengths[np.concatenate([rows, parents])]
+    proba = _predict(classifier, series, of_series, progress)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
-    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    config = replace(config.sized(len(series), steps=steps), seed=spawn(seed, SEED), device=device)
     config = replace(config, missing="forward" if classifier.takes_gaps else "refuse")
     surrogate = TorchClassifier(ARCHITECTURE, config)
-    surrogate.fit_unchecked(series, proba, steps, class_names, named=True, progress=progress)
+    surrogate.fit_unchecked(series, proba, of_series, class_names, named=True, progress=progress)
     agreement = 1 - min(surrogate.history_["validation_error"])
     log.info("the surrogate agrees with %s on %.3f of the series that were held out", classifier.name, agreement)
     return surrogate

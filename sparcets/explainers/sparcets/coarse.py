@@ -1,0 +1,261 @@
+"""Long series, from coarse to fine: the method works on averages, and its answers are finished on the whole series.
+
+The networks, the families and the search see averages of neighbouring steps, at most a few hundred of them; a change
+of the averages is carried back to every step by interpolation. The explained classifier always predicts whole series.
+Its gradients would take as long as all the rest, so that a surrogate supplies them, as for a black box. What is valid,
+and which pieces of an answer are needed, is decided on whole series; and there the constraints hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.errors import CapabilityError
+from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.sparcets.curve import measure_curve
+from sparcets.explainers.sparcets.found_answers import VALID, FoundAnswers
+from sparcets.explainers.sparcets.grid import Grid, LongSeries
+from sparcets.explainers.sparcets.model import FittedModel
+from sparcets.explainers.sparcets.operating_point import OperatingPoint
+from sparcets.explainers.sparcets.prototypes import NEAREST, Prototypes
+from sparcets.explainers.sparcets.search import answer
+from sparcets.explainers.sparcets.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
+from sparcets.explainers.sparcets.surrogate import distill
+from sparcets.explanation.plausibility import PlausibilityReference
+from sparcets.seeding import spawn
+
+if TYPE_CHECKING:
+    from sparcets.explainers.sparcets.explainer import Explainer
+
+SURROGATE_CONFIG = replace(SURROGATE_OF_BLACK_BOX, hidden=16)
+SURROGATE_STEPS = 500
+MAX_ENTRIES = 2**22  # of whole series that are made at a time, which bounds the memory
+WINDOWS = 8  # parts of a real series that are tried without
+MAX_PIECES = 16  # pieces of an answer that are tried without
+
+SEED = "whole series"  # name in the seeds
+
+Piece = tuple[slice, slice]  # steps and features
+
+
+class GridView(Classifier):
+    """The user's classifier as one of averages: it predicts whole series that have them.
+
+    The details are those of the whole series whose averages are nearest.
+
+    Parameters
+    ----------
+    classifier
+        Predicts whole series.
+    grid
+        Where the averages are taken.
+    whole
+        Series (batch, time, features) to take details from.
+    request
+        The request of these series, if they are queries: whatever is made of them keeps its limits.
+    """
+
+    def __init__(
+        self, classifier: Classifier, grid: Grid, whole: FloatArray, *, request: Request | None = None
+    ) -> None:
+        self.classifier, self.grid, self.whole, self._request = classifier, grid, whole, request
+        self.averages = grid.average(whole)
+        self.n_features, self.n_steps = classifier.n_features, grid.n_points
+        self.named, self._class_names = classifier.named, classifier.class_names
+
+    @property
+    def name(self) -> str:
+        """Name of the model in messages."""
+        return self.classifier.name
+
+    def lift(self, averages: FloatArray) -> FloatArray:
+        """Return whole series (batch, time, features) with these averages (batch, points, features)."""
+        rows = self._nearest(averages)
+        made = self.grid.lift(self.whole[rows], self.averages[rows], averages)
+        return made if self._request is None else self._request.apply_limits(made, rows)
+
+    def _nearest(self, averages: FloatArray) -> IntArray:
+        """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,)."""
+        if len(self.whole) == 1:
+            return np.zeros(len(averages), dtype=np.int64)
+        scale = self.averages.std((0, 1), dtype=np.float64)
+        wanted, known = (
+            (X / np.where(scale > 0, scale, 1.0)).reshape(len(X), -1).astype(np.float64)
+            for X in (averages - self.averages[0], self.averages - self.averages[0])
+        )
+        distance = (known**2).sum(1) - 2 * wanted @ known.T  # without what is the same for all
+        return np.asarray(distance.argmin(1), dtype=np.int64)
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        size = max(1, MAX_ENTRIES // self.whole[0].size)
+        parts = [X[start : start + size] for start in range(0, len(X), size)]
+        return np.concatenate([self.classifier.proba_unchecked(self.lift(part)) for part in parts])
+
+
+class DistilledView(GridView, DifferentiableClassifier):
+    """A view with gradients, those of a surrogate; its predictions remain those of the user's classifier.
+
+    Parameters
+    ----------
+    view
+        Predicts.
+    surrogate
+        A network of averages.
+    """
+
+    def __init__(self, view: GridView, surrogate: TorchClassifier) -> None:
+        super().__init__(view.classifier, view.grid, view.whole)
+        self.surrogate = surrogate
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the surrogate."""
+        return self.surrogate.device
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of averages by the surrogate."""
+        return self.surrogate.log_proba(x, lengths)
+
+
+def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedModel]:
+    """Fit an explainer of averages; return it, and the model for whole series.
+
+    Parameters
+    ----------
+    explainer
+        The one of whole series, not fitted yet.
+    job
+        The fit, of long series.
+    """
+    grid, classifier, config = Grid.of(job.info.n_steps), explainer.classifier, explainer.config
+    coarse, view = grid.job(job), GridView(classifier, grid, job.X)
+    surrogate = distill(
+        view,
+        coarse.X,
+        class_names=job.info.class_names,
+        seed=spawn(config.seed, SEED),
+        device=config.device,
+        progress=job.progress,
+        config=SURROGATE_CONFIG,
+        steps=SURROGATE_STEPS,
+    )
+    inner = type(explainer)(DistilledView(view, surrogate), config, domain_losses=explainer.domain_losses)
+    inner._fit(coarse)
+    model = inner._fitted_model()
+    prototypes = Prototypes.choose(job, classifier, spawn(config.seed, SEED))
+    whole = replace(
+        model,
+        ensemble=replace(model.ensemble, explained=surrogate),
+        reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
+        long=LongSeries(grid, coarse.info.scaler, prototypes),
+    )
+    return inner, whole
+
+
+def answer_long(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
+    """Answer a batch of long queries; see :func:`~sparcets.explainers.sparcets.search.answer`."""
+    long = _long(model)
+    found = FoundAnswers(request, classifier, long.judging(model.ensemble))
+    for row in range(len(request)):
+        one = request.select(np.array([row]))
+        view = GridView(classifier, long.grid, one.X, request=one)
+        answers = answer(long.request(one), model, view, point)
+        for status in np.unique(answers.status):
+            made = view.lift(answers.counterfactual[answers.status == status])
+            found.offer(np.full(len(made), row), made, "refined" if status == "not_found" else str(status))
+    _copy_neighbours(found, long)
+    _drop_pieces(found)
+    return found.answers()
+
+
+def measure_long_curve(
+    request: Request, made: FloatArray, model: FittedModel, classifier: Classifier, point: OperatingPoint
+) -> Mapping[str, FloatArray]:
+    """Return the curves of long answers, measured on their averages; see :func:`measure_curve`."""
+    long, curves = _long(model), []
+    for row in range(len(request)):
+        one = request.select(np.array([row]))
+        view = GridView(classifier, long.grid, one.X, request=one)
+        averages = long.grid.average(made[row : row + 1])
+        curves.append(measure_curve(long.request(one), averages, model, view, point))
+    return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
+
+
+def check_long_lengths(model: FittedModel) -> None:
+    """Raise if queries have lengths of their own, but the model was fitted to the averages of long series without."""
+    if model.long is not None:
+        raise CapabilityError(
+            f"this Explainer was fitted to series of {model.long.grid.n_steps} steps without lengths, so that it takes "
+            "no lengths of queries. Fit it with lengths= (fit(X, y, lengths=...)), or cut all series to one length."
+        )
+
+
+def _long(model: FittedModel) -> LongSeries:
+    if model.long is None:
+        raise ValueError("this model was fitted to series that are not long")
+    return model.long
+
+
+def _copy_neighbours(found: FoundAnswers, long: LongSeries) -> None:
+    """Offer whole real series, with all details, to the queries that still lack a valid answer."""
+    request, ensemble = found.request, found.ensemble
+    if not len(found.missing()):
+        return
+    x = torch.as_tensor(request.info.scaler.transform(request.X).astype(np.float32), device=ensemble.device)
+    nearest = long.prototypes.nearest(x, request.target, NEAREST)
+    for rank in range(NEAREST):
+        rows = found.missing()
+        rows = rows[nearest[rows, rank] >= 0]
+        if not len(rows):
+            return
+        change = (long.prototypes.select(nearest[rows, rank], x[rows]) - x[rows]).cpu().numpy()
+        found.offer(rows, request.info.scaler.add_delta(request.X[rows], change), "neighbour")
+
+
+def _drop_pieces(found: FoundAnswers) -> None:
+    """Offer the best answers without each of their pieces: the classifier may not need all of them."""
+    request = found.request
+    rows = np.flatnonzero(found.rank[:, 0] >= VALID)
+    cut: Mapping[str, Callable[[BoolArray], list[Piece]]] = {"neighbour": _windows}
+    pieces = {
+        row: cut.get(str(found.status[row, 0]), _stretches)(found.series[row, 0] != request.X[row]) for row in rows
+    }
+    for k in range(max((len(of_row) for of_row in pieces.values()), default=0)):
+        for status in np.unique(found.status[rows, 0]):
+            now = np.array([r for r in rows if len(pieces[r]) > k and found.status[r, 0] == status], dtype=np.int64)
+            made = found.series[now, 0].copy()
+            for series, row in zip(made, now, strict=True):
+                series[pieces[row][k]] = request.X[row][pieces[row][k]]
+            found.offer(now, made, str(status))
+
+
+def _stretches(changed: BoolArray) -> list[Piece]:
+    """Return the stretches of changed entries (time, features) of each feature, the longest first.
+
+    >>> changed = np.array([[True, False], [False, True], [False, True]])
+    >>> _stretches(changed)
+    [(slice(1, 3, None), slice(1, 2, None)), (slice(0, 1, None), slice(0, 1, None))]
+    """
+    framed = np.pad(changed, ((1, 1), (0, 0))).astype(np.int8)
+    feature, start = np.nonzero(np.diff(framed, axis=0).T == 1)
+    _, stop = np.nonzero(np.diff(framed, axis=0).T == -1)
+    longest = np.argsort(start - stop, kind="stable")[:MAX_PIECES]
+    return [(slice(int(start[i]), int(stop[i])), slice(int(feature[i]), int(feature[i]) + 1)) for i in longest]
+
+
+def _windows(changed: BoolArray) -> list[Piece]:
+    """Return parts of the time, with all features, then of the features, at all steps."""
+    n_steps, n_features = changed.shape
+    times = [part for part in np.array_split(np.arange(n_steps), WINDOWS) if len(part)]
+    features = [part for part in np.array_split(np.arange(n_features), MAX_PIECES) if len(part)]
+    every = slice(None)
+    return [(slice(t[0], t[-1] + 1), every) for t in times] + [(every, slice(f[0], f[-1] + 1)) for f in features]
