@@ -128,7 +128,7 @@ class ExplainerConfig(MethodConfig):
 
     @classmethod
     def quick(cls) -> ExplainerConfig:
-        """Return settings that fit in a third of the default's time: without networks, which take the rest."""
+        """Return settings that fit in about half of the default's time: without networks, which take the rest."""
         return cls(families=("convolutions", "quantiles", "intervals"), proposals="search")
 
     @classmethod
