@@ -31,6 +31,7 @@ from sparcets.explainers.sparcets.search import answer
 from sparcets.explainers.sparcets.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.explanation.plausibility import PlausibilityReference
+from sparcets.gaps import fill_gaps
 from sparcets.seeding import spawn
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class GridView(Classifier):
         self.averages = grid.average(whole)
         self.n_features, self.n_steps = classifier.n_features, grid.n_points
         self.named, self._class_names = classifier.named, classifier.class_names
+        self.missing = classifier.missing
 
     @property
     def name(self) -> str:
@@ -87,9 +89,9 @@ class GridView(Classifier):
         """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,)."""
         if len(self.whole) == 1:
             return np.zeros(len(averages), dtype=np.int64)
-        scale = self.averages.std((0, 1), dtype=np.float64)
+        scale = np.nanstd(self.averages, (0, 1), dtype=np.float64)
         wanted, known = (
-            (X / np.where(scale > 0, scale, 1.0)).reshape(len(X), -1).astype(np.float64)
+            np.nan_to_num(X / np.where(scale > 0, scale, 1.0)).reshape(len(X), -1).astype(np.float64)
             for X in (averages - self.averages[0], self.averages - self.averages[0])
         )
         distance = (known**2).sum(1) - 2 * wanted @ known.T  # without what is the same for all
@@ -210,7 +212,8 @@ def _copy_neighbours(found: FoundAnswers, long: LongSeries) -> None:
     request, ensemble = found.request, found.ensemble
     if not len(found.missing()):
         return
-    x = torch.as_tensor(request.info.scaler.transform(request.X).astype(np.float32), device=ensemble.device)
+    measured = fill_gaps(request.info.scaler.transform(request.X), otherwise=0.0)
+    x = torch.as_tensor(measured.astype(np.float32), device=ensemble.device)
     nearest = long.prototypes.nearest(x, request.target, NEAREST)
     for rank in range(NEAREST):
         rows = found.missing()

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, missing_entries
 from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob, Request
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.gaps import fill_gaps
 
 LONGEST = 500  # steps of the longest series that are worked on step by step
 MAX_POINTS = 200  # of a grid: a piece of a change is a fourteenth of a series, which are as many points as that
@@ -60,8 +61,11 @@ class Grid:
         return len(self.starts)
 
     def average(self, X: FloatArray) -> FloatArray:
-        """Return the averages (batch, points, features) of series (batch, time, features), of the same dtype."""
-        totals = np.add.reduceat(X, self.starts, axis=1, dtype=np.float64)
+        """Return the averages (batch, points, features) of series (batch, time, features), of the same dtype.
+
+        Gaps count as the last value before; only a feature that a series has no value of is missing in its averages.
+        """
+        totals = np.add.reduceat(fill_gaps(X), self.starts, axis=1, dtype=np.float64)
         counts = np.diff(self.starts, append=self.n_steps)
         return (totals / counts[:, None]).astype(X.dtype)
 
@@ -108,7 +112,7 @@ class Grid:
             job.info,
             n_steps=self.n_points,
             scaler=Scaler.fit(X),
-            span=steps.max(0).astype(np.float64) - steps.min(0),
+            span=np.nanmax(steps, 0).astype(np.float64) - np.nanmin(steps, 0),
             binary=np.zeros_like(job.info.binary),
         )
         return replace(job, X=X, info=info, constraints=self.limits(job.constraints))
@@ -150,9 +154,11 @@ class LongSeries:
     def request(self, request: Request) -> Request:
         """Return the request for the averages of the queries."""
         at_most = None if request.at_most is None else np.maximum(request.at_most // self.grid.size, 1)
+        averages = self.grid.average(request.X)
         return replace(
             request,
-            X=self.grid.average(request.X),
+            X=averages,
+            gaps=missing_entries(averages),
             info=self.info(request.info),
             constraints=self.grid.limits(request.constraints),
             at_most=at_most,

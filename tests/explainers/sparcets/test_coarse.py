@@ -152,3 +152,14 @@ def test_three_thousand_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = sp.Explainer(sp.wrap(MeanModule(), n_classes=3), SETTINGS).fit(series, labels, progress=False)
     e = fitted.explain(series[labels == 0][:2], TARGET, progress=False)
     assert e.valid.all() and (e.changed.mean((1, 2)) < 0.2).all()
+
+
+def test_missing_values_of_long_series_stay_missing(small: None) -> None:
+    rng = np.random.default_rng(0)
+    gaps, of_queries = rng.random(X.shape) < 0.05, rng.random(QUERIES.shape) < 0.05
+    of_queries[0, :, 3] = True  # no value at all, of a feature that the model does not look at
+    classifier = sp.wrap(Whole(), n_classes=3, missing=np.nan_to_num)
+    fitted = sp.Explainer(classifier, SETTINGS).fit(np.where(gaps, np.nan, X).astype("f4"), Y, progress=False)
+    e = explain(fitted, np.where(of_queries, np.nan, QUERIES).astype("f4"))
+    assert e.valid.all() and (e.changed.any((1, 2)) | (e.status == "unchanged")).all()
+    assert np.array_equal(np.isnan(e.counterfactual), of_queries) and not e.changed[of_queries].any()
