@@ -74,3 +74,17 @@ def test_a_zip_with_a_damaged_directory(tmp_path: Path) -> None:
     file.write_bytes(content.replace(b"PK\x01\x02", b"PK\x01\x03"))
     with pytest.raises(FileFormatError, match=r"^a\.npz cannot be read"):
         parse(file, Limits(), seed=0)
+
+
+def test_missing_values_of_an_upload_are_counted_trained_around_and_null(tmp_path: Path) -> None:
+    from sparcets.studio.data import dataset_record
+    from sparcets.studio.results import _plain
+    from sparcets.testing.data import make_series
+
+    X, y = make_series(30)
+    X[0, 3, 1] = np.nan
+    np.savez(tmp_path / "gaps.npz", X=X, y=y)
+    dataset = parse(tmp_path / "gaps.npz", Limits(), 0)
+    record = dataset_record(dataset, "gaps", source="gaps.npz", uploaded=True, seed=0)
+    assert record.n_missing == 1 and np.isfinite([*record.low, *record.high]).all()
+    assert _plain(X[0])[3][1] is None and _plain(X[0])[3][0] == float(X[0, 3, 0])
