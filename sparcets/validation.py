@@ -170,6 +170,29 @@ def check_labels(
     return labels, names
 
 
+def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
+    """Return the labels of a regressor as float64 (batch, outputs).
+
+    Parameters
+    ----------
+    y
+        One number per series (batch,), or several (batch, outputs).
+    n_samples
+        Expected number of series.
+    """
+    array = _as_array(y, "y", "Pass one number per series.")
+    if array.ndim not in (1, 2) or len(array) != n_samples or array.size == 0:
+        raise LabelError(
+            f"y must be {n_samples} numbers, one per series, or (batch, outputs) for several, got shape {array.shape}."
+        )
+    if array.dtype.kind not in "fiu":
+        raise LabelError(f"y must hold numbers for a regressor, got dtype {array.dtype}.")
+    numbers = array.astype(np.float64).reshape(n_samples, -1)
+    if not np.isfinite(numbers).all():
+        raise LabelError("y holds NaN or infinity. Leave those series out.")
+    return numbers
+
+
 def is_integer(value: Any) -> bool:
     """Return whether a value is a whole number of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -247,6 +270,29 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
             f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
         )
     return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
+
+
+def check_targets(
+    target: Any, *, n_queries: int, class_names: Sequence[str], own: int | None, owner: str
+) -> IntArray | None:
+    """Return the target class of each query (batch,), or None for the runner-up of each.
+
+    Parameters
+    ----------
+    target, n_queries, class_names
+        As in :func:`check_target`; None for the runner-up, or the only target.
+    own, owner
+        The only class that an explainer was fitted for, or None; and its name, for the message.
+    """
+    if target is None:
+        return None if own is None else np.full(n_queries, own)
+    targets = check_target(target, n_queries=n_queries, class_names=class_names)
+    if own is not None and (targets != own).any():
+        raise TargetError(
+            f"this {owner} was fitted for the target {class_names[own]!r} alone. "
+            "Ask for that, or fit one with target=None for every class."
+        )
+    return targets
 
 
 def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Classifier: the interface between explainers and models."""
+"""Classifier: the interface between explainers and models that predict classes; and what all models have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,58 @@ from sparcets.validation import check_lengths, check_series
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
 
-class Classifier(ABC):
+class Model(ABC):
+    """A model of series (batch, time, features) in the data's own units, of classes or of numbers.
+
+    Attributes
+    ----------
+    n_features, n_steps
+        Sizes the model was fitted on, or None where it takes what comes.
+    """
+
+    n_features: int | None = None
+    n_steps: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the model in messages."""
+        return type(self).__name__
+
+    def digest(self) -> str | None:
+        """Return a digest of all that determines the predictions, or None where it is not known."""
+        return None
+
+    @abstractmethod
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return what it predicts for checked series: probabilities (batch, classes) or numbers (batch, outputs)."""
+
+    @abstractmethod
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless the model is one that an explainer could have been fitted for.
+
+        Sizes and names that the model does not know yet are not compared.
+
+        Parameters
+        ----------
+        info
+            The series and classes, or numbers, of the fit.
+        owner
+            Name of the explainer, for the message.
+        """
+
+    def _check_sizes(self, info: SeriesInfo, owner: str) -> None:
+        for what, known, fitted in (
+            ("features", self.n_features, info.n_features),
+            ("steps", self.n_steps, info.n_steps),
+        ):
+            if known not in (None, fitted):
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
+                    "Pass the classifier it was fitted with, or fit it again."
+                )
+
+
+class Classifier(Model):
     """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
 
     Attributes
@@ -33,8 +84,6 @@ class Classifier(ABC):
         Whether ``class_names`` were given rather than made up from numbers.
     """
 
-    n_features: int | None = None
-    n_steps: int | None = None
     named: bool = False
     _class_names: tuple[str, ...] | None = None
     _output_hint: str = "They must be at least 0 and sum to 1."
@@ -57,15 +106,6 @@ class Classifier(ABC):
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
-
-    def digest(self) -> str | None:
-        """Return a digest of all that determines the predictions, or None where it is not known."""
-        return None
-
-    @property
-    def name(self) -> str:
-        """Name of the model in messages."""
-        return type(self).__name__
 
     def __repr__(self) -> str:
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
@@ -110,28 +150,19 @@ class Classifier(ABC):
         """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
         return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
 
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return probabilities (batch, classes)."""
+        return self.proba_unchecked(X, lengths)
+
     @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless the model takes the series and has the classes that an explainer was fitted for.
-
-        Sizes and names that the model does not know yet are not compared.
-
-        Parameters
-        ----------
-        info
-            The series and classes of the fit.
-        owner
-            Name of the explainer, for the message.
-        """
-        for what, known, fitted in (
-            ("features", self.n_features, info.n_features),
-            ("steps", self.n_steps, info.n_steps),
-        ):
-            if known not in (None, fitted):
-                raise FeatureMismatchError(
-                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
-                    "Pass the classifier it was fitted with, or fit it again."
-                )
+        """Raise unless the model takes the series and has the classes that an explainer was fitted for."""
+        self._check_sizes(info, owner)
+        if info.outcome is not None:
+            raise LabelError(
+                f"{owner} was fitted for a model that predicts numbers, {self.name} predicts classes. Pass the model "
+                "it was fitted with, or fit it again."
+            )
         names = self.class_names if self.n_classes_known else info.class_names
         if len(names) != info.n_classes or (self.named and names != info.class_names):
             raise LabelError(

@@ -7,8 +7,9 @@ This is one of the three places where axes are transposed (the others are :mod:`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -17,23 +18,49 @@ from torch import Tensor, nn
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier, frozen, with_prediction
 from sparcets.classifiers.batching import Batch, call_in_batches, check_batch
+from sparcets.classifiers.regressor import Regressor, wrap_regressor
 from sparcets.errors import CapabilityError, ConfigError, ModelOutputError
 from sparcets.registry import did_you_mean
 from sparcets.validation import check_names
 
 Output = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
+Task = Literal["classification", "regression"]
 
 
+@overload
 def wrap(
     model: Any,
     *,
+    task: Literal["regression"],
+    layout: Layout | None = None,
+    batch: tuple[int, int] | None = None,
+) -> Regressor: ...
+
+
+@overload
+def wrap(
+    model: Any,
+    *,
+    task: Literal["classification"] = "classification",
     n_classes: int | None = None,
     class_names: Sequence[str] | None = None,
     output: Output | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
-) -> Classifier:
+) -> Classifier: ...
+
+
+def wrap(
+    model: Any,
+    *,
+    task: Task = "classification",
+    n_classes: int | None = None,
+    class_names: Sequence[str] | None = None,
+    output: Output | None = None,
+    layout: Layout | None = None,
+    batch: tuple[int, int] | None = None,
+) -> Classifier | Regressor:
     """Make a model usable by explainers.
 
     Parameters
@@ -41,6 +68,9 @@ def wrap(
     model
         An ``nn.Module``, anything with ``predict_proba``, or a callable that returns probabilities. A module is used
         as it is at each call, in evaluation mode, and left as it was found; what has no gradients is a black box.
+    task
+        ``"regression"`` for a model that predicts one number per series or several, by a module's output, by
+        ``predict`` or by a callable; ``n_classes``, ``class_names`` and ``output`` are for classes only.
     n_classes, class_names
         Number of classes and their names; found out where the model knows them.
     output
@@ -62,10 +92,12 @@ def wrap(
     >>> wrap(model, layout="flat").predict(X[:3]).shape
     (3,)
     """
-    if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout, batch)):
+    if isinstance(model, (Classifier, Regressor)):
+        kind = "classifier" if isinstance(model, Classifier) else "regressor"
+        other = task == "regression" and kind == "classifier"
+        if other or any(v is not None for v in (n_classes, class_names, output, layout, batch)):
             raise ConfigError(
-                f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
+                f"{model.name} is a {kind} of sparcets already; use it as it is, or wrap the model inside anew."
             )
         return model
     if isinstance(model, type):
@@ -73,11 +105,18 @@ def wrap(
         raise CapabilityError(
             f"{model.__name__} is a class. Wrap a trained model of it: sp.wrap({model.__name__}{made})."
         )
-    for value, name, known in ((output, "output", Output), (layout, "layout", Layout)):
+    for value, name, known in ((task, "task", Task), (output, "output", Output), (layout, "layout", Layout)):
         options = known.__args__  # type: ignore[attr-defined]
         if value is not None and value not in options:
             raise ConfigError(f"no {name} {value!r}.{did_you_mean(str(value), options)} Known: {', '.join(options)}.")
     batch = check_batch(batch)
+    if task == "regression":
+        if any(v is not None for v in (n_classes, class_names, output)):
+            raise ConfigError(
+                "n_classes, class_names and output are for models of classes; task='regression' has none."
+            )
+        order: Layout = layout or ("bft" if _wants_channels_first(model) else "btf")
+        return wrap_regressor(model, partial(_arrange, layout=order), batch)
     names = _names(model, n_classes, class_names, output)
     named = class_names is not None or _has_names(model)
     if isinstance(model, nn.Module):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.datasets.labels import Task, check_task_labels
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
@@ -17,6 +18,7 @@ from sparcets.validation import (
     check_lengths,
     check_mutable,
     check_names,
+    check_numbers,
     check_series,
 )
 
@@ -37,9 +39,13 @@ class Dataset:
         float32 or float64 series (batch, time, features), of the type that was given; padded where ``lengths_*`` is
         given.
     y_train, y_test
-        Class indices 0..K-1.
+        Class indices 0..K-1; for ``task="regression"``, numbers (batch,) or (batch, outputs).
     class_names
-        K names.
+        K names; none for numbers.
+    task
+        ``"classification"`` or ``"regression"``.
+    output_names, output_units
+        Names and units of the numbers; None where unknown, and for classes.
     feature_names, units, sampling_rate
         Names and units per feature, and the sampling rate in Hz; None where unknown.
     mutable
@@ -61,9 +67,9 @@ class Dataset:
 
     name: str
     X_train: FloatArray
-    y_train: IntArray
+    y_train: np.ndarray[Any, Any]
     X_test: FloatArray
-    y_test: IntArray
+    y_test: np.ndarray[Any, Any]
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
@@ -80,6 +86,9 @@ class Dataset:
     oracle: Oracle | None = None
     description: str = ""
     split: str = "given"
+    task: Task = "classification"
+    output_names: tuple[str, ...] | None = None
+    output_units: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -100,7 +109,11 @@ class Dataset:
                     f"X_{part} must be (batch, time, features) with one label each in y_{part}, and of equal size in "
                     f"training and test; got {X.shape} and {np.shape(y)}. Dataset.from_arrays(X, y) does the splitting."
                 )
-            if len(y) and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names):
+            if (
+                len(y)
+                and self.task == "classification"
+                and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names)
+            ):
                 raise LabelError(
                     f"y_{part} holds labels {int(np.min(y))} to {int(np.max(y))}, but there are "
                     f"{len(self.class_names)} class names. Labels are class indices 0..K-1."
@@ -126,9 +139,12 @@ class Dataset:
         return len(self.class_names)
 
     def __repr__(self) -> str:
+        what = f"{self.n_classes} classes"
+        if self.task == "regression":
+            what = f"numbers {', '.join(self.output_names)}" if self.output_names else "numbers"
         return (
             f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, "
-            f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes)"
+            f"{self.n_steps} steps, {self.n_features} features, {what})"
         )
 
     @classmethod
@@ -150,7 +166,7 @@ class Dataset:
         X
             Series (batch, time, features). float32 and float64 keep their type, whole numbers become float64.
         y
-            One label per series: class indices 0..K-1, or strings.
+            One label per series: class indices 0..K-1, or strings; for ``task="regression"`` a number, or several.
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split.
         subjects
@@ -159,7 +175,7 @@ class Dataset:
             Name of the data set.
         **known
             Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
-            ``sampling_rate``, ``ids``, ``lengths``, ``description``.
+            ``sampling_rate``, ``ids``, ``lengths``, ``description``, ``task``, ``output_names``, ``output_units``.
 
         Examples
         --------
@@ -168,7 +184,10 @@ class Dataset:
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
         X = check_series(X)
-        labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
+        if known.get("task") == "regression":
+            labels = np.zeros(len(check_numbers(y, n_samples=len(X))), dtype=np.int64)  # nothing to balance
+        else:
+            labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
         if subjects is None:
             train, test = stratified_split(labels, test_size=test_size, seed=seed)
         else:
@@ -249,6 +268,9 @@ class Dataset:
         name: str = "arrays",
         description: str = "",
         split: str = "given",
+        task: Task = "classification",
+        output_names: str | Sequence[str] | None = None,
+        output_units: str | Sequence[str] | None = None,
     ) -> Dataset:
         """Check arrays and use the given rows for training and for test.
 
@@ -270,15 +292,14 @@ class Dataset:
             Per series, as in the attributes.
         oracle, name, description, split
             As in the attributes.
+        task, output_names, output_units
+            For numbers as labels, ``task="regression"``; then names and units of the numbers, a text for a single one.
         """
         X = check_series(X)
         n_features = X.shape[2]
-        labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
-        absent = sorted(set(range(len(names))) - set(labels[train].tolist()))
-        if absent:
-            raise LabelError(
-                f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."
-            )
+        labels, names, outputs, output_unit = check_task_labels(
+            y, X, train, task=task, class_names=class_names, names=output_names, units=output_units
+        )
         features = check_names(feature_names, n=n_features, what="feature_names")
         lengths = check_lengths(lengths, X)
         if units is not None:
@@ -322,4 +343,7 @@ class Dataset:
             oracle=oracle,
             description=description,
             split=split,
+            task=task,
+            output_names=outputs,
+            output_units=output_unit,
         )

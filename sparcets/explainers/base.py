@@ -8,20 +8,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 import torch
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
+from sparcets.classifiers.within import Goal
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
+from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.compatibility import agree_on_class_names, require_gradients
+from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
+from sparcets.explainers.numbers import answer_numbers
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -37,8 +41,8 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.targets import Not, excluded_class
-from sparcets.validation import check_labels, check_lengths, check_series, check_target
+from sparcets.targets import Not, NumberTarget
+from sparcets.validation import check_lengths, check_series, check_target, check_targets
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +56,7 @@ class BaseExplainer(ABC, Generic[C]):
     Parameters
     ----------
     classifier
-        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`.
+        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`; also a regressor.
     config
         Settings of the method; None takes its defaults.
 
@@ -70,12 +74,13 @@ class BaseExplainer(ABC, Generic[C]):
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
     supports_curve: ClassVar[bool] = False
+    supports_numbers: ClassVar[bool] = False  # whether it explains regressors
     # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
     _defaults: CallOptions
     _settings: dict[str, Any]
 
-    def __init__(self, classifier: Classifier, config: C | None = None) -> None:
-        self.classifier = classifier
+    def __init__(self, classifier: Classifier | Regressor, config: C | None = None) -> None:
+        self.classifier = cast("Classifier", classifier)  # a regressor is asked by a view of it, see numbers.py
         self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
@@ -105,7 +110,7 @@ class BaseExplainer(ABC, Generic[C]):
             A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
             series (batch, time, features) in the data's own units.
         y
-            Labels, where series were given: class indices or names.
+            Labels, where series were given: class indices or names; for a regressor, numbers.
         lengths
             True lengths of padded series.
         constraints
@@ -128,13 +133,14 @@ class BaseExplainer(ABC, Generic[C]):
         X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
         check_lengths_supported(lengths, self)
         lengths = check_lengths(lengths, X)
-        y, class_names = check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source))
+        labels = agree_on_labels(model, X, y, source)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
-        info = SeriesInfo.from_series(X, class_names, lengths=lengths, source=source)
+        info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome)
         job = FitJob(
             X=X,
-            y=y,
+            y=labels.y,
+            numbers=labels.numbers,
             lengths=lengths,
             info=info,
             target=self._own_target(info),
@@ -172,7 +178,8 @@ class BaseExplainer(ABC, Generic[C]):
             (time, features) or batches of them, of which no more is held than is being worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
-            runner-up class of each query.
+            runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
+            or ``sp.Change(5)``, of all its numbers or of one, ``output=2``; or one per query.
         constraints
             Further constraints, for this call only.
         sparsity
@@ -205,9 +212,8 @@ class BaseExplainer(ABC, Generic[C]):
             raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
         check_lengths_supported(lengths, self)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
-        if isinstance(target, Not):
-            excluded = excluded_class(target, info.class_names, own=self._target, owner=type(self).__name__)
-            options, target = replace(options, excluded=excluded), None
+        if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
+            options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
         if options.curve and not self.supports_curve:
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
@@ -240,7 +246,7 @@ class BaseExplainer(ABC, Generic[C]):
         info, mutable = self.info_, self._defaults.constraints.mutable
         return (
             f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+            f"{info.n_features} features ({int(mutable.sum())} mutable), {info.predicts}."
         )
 
     def __repr__(self) -> str:
@@ -255,6 +261,9 @@ class BaseExplainer(ABC, Generic[C]):
 
     def _fit(self, job: FitJob) -> None:
         """Learn from checked training series; does nothing where there is nothing to learn."""
+
+    def _restrict(self, view: Self, goal: Goal) -> None:
+        """Give a view of this explainer of a regressor, one of two classes, what it has learnt of them."""
 
     @abstractmethod
     def _explain(self, request: Request) -> Answers:
@@ -284,6 +293,8 @@ class BaseExplainer(ABC, Generic[C]):
     @final
     def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, and add the evidence."""
+        if options.goals:
+            return answer_numbers(self, block, options, bar)
         if options.excluded is not None:
             return answer_any_other(self, block, options, bar)
         began = time.perf_counter()
@@ -367,13 +378,8 @@ class BaseExplainer(ABC, Generic[C]):
         return self.info_
 
     def _check_classifier(self) -> None:
-        if not isinstance(self.classifier, Classifier):
-            raise CapabilityError(
-                f"{type(self).__name__} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
-                "Wrap your model first: sp.wrap(model)."
-            )
-        if self.needs_gradients:
-            require_gradients(self.classifier, type(self).__name__)
+        if not isinstance(self.classifier, Classifier) or self.needs_gradients:
+            check_model(self.classifier, self)
 
     def _own_target(self, info: SeriesInfo) -> int | None:
         """Return the index of the class that the settings name as the only target, or None."""
@@ -388,13 +394,7 @@ class BaseExplainer(ABC, Generic[C]):
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
         """Return the target class of each query (batch,), or None for the runner-up of each."""
-        names, own = self._fitted().class_names, self._target
-        if target is None:
-            return None if own is None else np.full(n_queries, own)
-        targets = check_target(target, n_queries=n_queries, class_names=names)
-        if own is not None and (targets != own).any():
-            raise TargetError(
-                f"this {type(self).__name__} was fitted for the target {names[own]!r} alone. "
-                "Ask for that, or fit one with target=None for every class."
-            )
-        return targets
+        info, own, owner = self._fitted(), self._target, type(self).__name__
+        if info.outcome is not None:
+            return index_of_each(target, n_queries)
+        return check_targets(target, n_queries=n_queries, class_names=info.class_names, own=own, owner=owner)

@@ -35,6 +35,7 @@ class Ics(BaseExplainer[IcsConfig]):
 
     config_class = IcsConfig
     needs_gradients = True
+    supports_numbers = True
 
     def _explain(self, request: Request) -> Answers:
         model = require_gradients(self.classifier, type(self).__name__)

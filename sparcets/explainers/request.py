@@ -16,7 +16,7 @@ from sparcets.errors import CapabilityError, ConfigError, ConstraintError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import is_reached
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.targets import check_confidence
+from sparcets.targets import NumberTarget, check_confidence
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,6 +29,8 @@ class FitJob:
         Training series (batch, time, features) in the data's own units, labels, and true lengths or None.
     info
         Names, units and scale of the data.
+    numbers
+        For a regressor, the labels (batch, outputs), and ``y`` are all 0; else None.
     target
         Index of the one class that the method is fitted for, or None for every class.
     constraints, constraints_given
@@ -48,6 +50,7 @@ class FitJob:
     constraints_given: Mapping[str, Any]
     checkpoint: Path | None
     progress: bool | None
+    numbers: FloatArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +72,8 @@ class CallOptions:
         The least probability that counts as reached, or None.
     excluded
         If any class but one is asked for, the index of that one.
+    goals
+        For a regressor, the targets that the call asks for; those of the queries are indices of them.
     """
 
     constraints: BoundConstraints
@@ -78,6 +83,7 @@ class CallOptions:
     curve: bool = False
     confidence: float | None = None
     excluded: int | None = None
+    goals: tuple[NumberTarget, ...] = ()
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
@@ -239,9 +245,11 @@ class Request:
         target = int(self.target[i])
         limits = "" if self.at_most is None else f" within {int(self.at_most[i])} changed entries"
         wanted = "" if self.confidence is None else f", not {self.confidence:g}"
-        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
+        reached = f": p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
+        if self.info.outcome is not None:
+            reached = ""  # the number that a regressor reached is told with all answers
         nothing = "; the method changes nothing that may be changed here" * bool((counterfactual == self.X[i]).all())
-        return f"the answer did not convince the classifier{limits}: {reached}{nothing}"
+        return f"the answer did not convince the classifier{limits}{reached}{nothing}"
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return proposals that obey the cap (the largest changes are kept) and the constraints.

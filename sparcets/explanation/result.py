@@ -14,10 +14,13 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.digests import add_digest, check_digest, digest_of_array
-from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
-from sparcets.explanation.segments import find_segments
+from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
+from sparcets.explanation.numbers import Numbers
+from sparcets.explanation.rows import check_rows
+from sparcets.explanation.segments import segments_frame
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
@@ -43,7 +46,7 @@ class Explanation:
     query, counterfactual
         Series (answers, time, features) in the data's own units.
     target
-        Target class of each answer.
+        Target class of each answer; for a regressor, the targets as text.
     status
         ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
     reason
@@ -51,7 +54,7 @@ class Explanation:
     query_index
         Index of the query among those passed to ``explain``.
     proba_before, proba_after
-        The classifier's probabilities (answers, classes) for query and counterfactual.
+        The classifier's probabilities (answers, classes) for query and counterfactual; no columns for a regressor.
     info
         Names, units and scale of the data.
     mutable
@@ -65,11 +68,13 @@ class Explanation:
         The least probability of the target that counts as reached, or None.
     evidence
         What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
+    numbers
+        For a regressor, its predictions and the bounds of the targets; None for classes.
     """
 
     query: FloatArray
     counterfactual: FloatArray
-    target: IntArray
+    target: np.ndarray[Any, Any]
     status: StrArray
     reason: StrArray
     query_index: IntArray
@@ -85,13 +90,13 @@ class Explanation:
     seconds: float = 0.0
     confidence: float | None = None
     evidence: Evidence = NO_EVIDENCE
+    numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
         if self.evidence is NO_EVIDENCE:
             object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
         sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
-        if self.lengths is not None:
-            sizes["lengths"] = len(self.lengths)
+        sizes |= {n: len(getattr(self, n)) for n in ("lengths", "numbers") if getattr(self, n) is not None}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
             raise ShapeError(
                 f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
@@ -111,18 +116,42 @@ class Explanation:
 
     @property
     def valid(self) -> BoolArray:
-        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``."""
+        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``.
+
+        Of a regressor: whether its number lies within the target.
+        """
+        if self.numbers is not None:
+            return self.numbers.reached
         return is_reached(self.proba_after, self.target, self.confidence)
 
     @property
     def probability(self) -> FloatArray:
-        """Probability of the target after the change."""
+        """Probability of the target after the change; NaN for a regressor."""
+        if self.numbers is not None:
+            return np.full(len(self), np.nan)
         return np.asarray(self.proba_after[np.arange(len(self)), self.target])
 
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
+        if self.numbers is not None:
+            raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
         return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def prediction_before(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
+        return self.predicted if self.numbers is None else self.numbers.before
+
+    @property
+    def prediction(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
+        return self.proba_after.argmax(1) if self.numbers is None else self.numbers.after
+
+    @property
+    def target_names(self) -> StrArray:
+        """The target of each answer in words: the name of a class, or where the number has to lie."""
+        return self.target if self.numbers is not None else np.array(self.class_names)[self.target]
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -210,7 +239,8 @@ class Explanation:
         rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
         lengths = None if self.lengths is None else self.lengths[rows]
-        return replace(self, lengths=lengths, evidence=self.evidence[rows], **arrays)
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, lengths=lengths, evidence=self.evidence[rows], numbers=numbers, **arrays)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
@@ -223,30 +253,7 @@ class Explanation:
         ``mean_change``, ``units``; ``answer`` (index among the answers, which distinguishes several answers to one
         query), ``valid`` and ``believed``.
         """
-        import pandas as pd
-
-        found = find_segments(self.changed)
-        delta = self.counterfactual.astype(np.float64) - self.query
-        # One sum per segment, without a loop: reduceat sums from each edge to the next.
-        flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
-        row = (found.series * self.info.n_features + found.feature) * self.query.shape[1]
-        edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
-        change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
-        units = np.array(self.info.units or [""] * self.info.n_features, dtype=object)
-        frame: pd.DataFrame = pd.DataFrame(
-            {
-                "query": self.query_index[found.series],
-                "feature": np.array(self.feature_names, dtype=object)[found.feature],
-                "start": found.start,
-                "end": found.end,
-                "mean_change": change / (found.end - found.start),
-                "units": units[found.feature],
-                "answer": found.series,
-                "valid": self.valid[found.series],
-                "believed": self.believed[found.series],
-            }
-        )
-        return frame
+        return segments_frame(self)
 
     def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
         """Describe in sentences what answer ``i`` changes, and how reliable it is.
@@ -280,6 +287,7 @@ class Explanation:
         if self.lengths is not None:
             arrays["lengths"] = self.lengths
         arrays |= self.evidence.to_arrays()
+        arrays |= {} if self.numbers is None else self.numbers.to_arrays()
         header = {
             "schema": SCHEMA,
             "info": self.info.to_dict(),
@@ -293,25 +301,6 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
-
-
-def check_rows(rows: Any, n: int) -> Any:
-    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
-    if isinstance(rows, slice):
-        return rows
-    chosen = np.atleast_1d(rows)
-    if chosen.size == 0:
-        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
-        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
-    if chosen.dtype == bool:
-        if len(chosen) != n:
-            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
-        return chosen
-    bad = chosen[(chosen < -n) | (chosen >= n)]
-    if len(bad):
-        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
-    return chosen
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
@@ -348,8 +337,8 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         rest["confidence"] = header.get("confidence")  # not in files of earlier versions
-        rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
-        return Explanation(info=info, evidence=evidence, **rest)
+        rest |= {name: array for name, array in arrays.items() if not name.startswith((PREFIX, NUMBERS_PREFIX))}
+        return Explanation(info=info, evidence=evidence, numbers=Numbers.from_arrays(arrays), **rest)
     except FileFormatError:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
@@ -369,7 +358,9 @@ def join(parts: list[Explanation]) -> Explanation:
     arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
     lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
     evidence = Evidence.join([p.evidence for p in parts])
-    return replace(first, lengths=lengths, evidence=evidence, seconds=sum(p.seconds for p in parts), **arrays)
+    numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
+    seconds = sum(p.seconds for p in parts)
+    return replace(first, lengths=lengths, evidence=evidence, numbers=numbers, seconds=seconds, **arrays)
 
 
 def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:

@@ -10,6 +10,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
+from sparcets.explanation.outcome import Outcome
 from sparcets.validation import default_feature_names, feature_index
 
 
@@ -35,6 +36,8 @@ class SeriesInfo:
         Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
     binary
         Per feature, whether its training values are 0 and 1.
+    outcome
+        For a model that predicts numbers, what they are; None for classes.
     """
 
     feature_names: tuple[str, ...]
@@ -46,6 +49,7 @@ class SeriesInfo:
     scaler: Scaler
     span: FloatArray
     binary: BoolArray
+    outcome: Outcome | None = None
 
     @property
     def n_features(self) -> int:
@@ -56,6 +60,11 @@ class SeriesInfo:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+    @property
+    def predicts(self) -> str:
+        """What models of these series predict, in words."""
+        return f"classes {', '.join(self.class_names)}" if self.outcome is None else self.outcome.summary()
 
     def feature_index(self, feature: int | str) -> int:
         """Return the index of a feature given by index or name."""
@@ -69,6 +78,7 @@ class SeriesInfo:
         *,
         lengths: IntArray | None = None,
         source: Dataset | None = None,
+        outcome: Outcome | None = None,
     ) -> SeriesInfo:
         """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
         # Without padding a view is enough; a mask would copy all series.
@@ -85,10 +95,12 @@ class SeriesInfo:
             scaler=Scaler.fit(X, lengths),
             span=inside.max(0).astype(np.float64) - inside.min(0),
             binary=((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0),
+            outcome=outcome,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        numbers = {} if self.outcome is None else {"outcome": self.outcome.to_dict()}
         return {
             "feature_names": list(self.feature_names),
             "class_names": list(self.class_names),
@@ -99,6 +111,7 @@ class SeriesInfo:
             "scaler": self.scaler.to_dict(),
             "span": self.span.tolist(),
             "binary": self.binary.tolist(),
+            **numbers,
         }
 
     @classmethod
@@ -114,11 +127,14 @@ class SeriesInfo:
             scaler=Scaler.from_dict(data["scaler"]),
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
+            outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
         )
         F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
         numbers = (info.scaler.center, info.scaler.scale, info.span)
         checks = {
-            "names": F > 0 and info.n_classes > 0 and all(isinstance(name, str) for name in names),
+            "names": F > 0
+            and (info.n_classes > 0) != (info.outcome is not None)
+            and all(isinstance(name, str) for name in names),
             "units": info.units is None or (len(info.units) == F and all(isinstance(u, str) for u in info.units)),
             "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
             "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,

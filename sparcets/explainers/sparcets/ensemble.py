@@ -26,6 +26,7 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
+from sparcets.explainers.sparcets.families.regressor import FamilyWithin
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.progress import progress_bar
@@ -69,8 +70,8 @@ class Ensemble:
     """
 
     explained: DifferentiableClassifier
-    networks: Sequence[TorchClassifier]
-    families: Sequence[FamilyClassifier]
+    networks: Sequence[DifferentiableClassifier]
+    families: Sequence[FamilyClassifier | FamilyWithin]
     levels: Tensor
     explained_accuracy: float
     selector: Selector
@@ -106,7 +107,7 @@ class Ensemble:
         def of_network(net: DifferentiableClassifier) -> Callable[[Tensor], Tensor]:
             return lambda raw: net.log_proba(raw.to(net.device)).to(self.device).float()[None]
 
-        def of_family(family: FamilyClassifier) -> Callable[[Tensor], Tensor]:
+        def of_family(family: FamilyClassifier | FamilyWithin) -> Callable[[Tensor], Tensor]:
             return lambda raw: family(((raw - center) / scale).float())
 
         networks = [of_network(net) for net in (self.explained, *self.networks)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,8 @@ import torch
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
+from sparcets.classifiers.within import Goal
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import NotFittedError
@@ -25,14 +27,17 @@ from sparcets.explainers.gan_training import (
     fit_with_restart,
     training_identity,
 )
+from sparcets.explainers.numbers import regressor_of
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.explainers.sparcets.critic import Critic
-from sparcets.explainers.sparcets.curve import measure_curve, measure_search
+from sparcets.explainers.sparcets.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
 from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
+from sparcets.explainers.sparcets.number_model import NumberModel, fit_number_model
+from sparcets.explainers.sparcets.number_state import number_model_from_arrays, number_model_to_arrays
 from sparcets.explainers.sparcets.operating_point import (
     RESIDUAL_SCALES,
     OperatingPoint,
@@ -48,6 +53,7 @@ from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
 from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
+from sparcets.explainers.sparcets.summary import ADVICE, describe_fit
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
@@ -68,16 +74,8 @@ MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, witho
 FEW_SERIES = 100  # with fewer, none are held out
 HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
 MAX_HELD_OUT = 512  # maximum number of held-out queries
-MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
-CLEARLY = 0.03  # difference of accuracies that is reported
-GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 # Names in the seeds; older words, kept so that the same seed gives the same result.
 SEED_GENERATOR, SEED_HELD_OUT = "free", "watched"
-ADVICE = (
-    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
-    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
-    "they do not use."
-)
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
@@ -90,7 +88,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     With many training series a generator proposes answers in one pass. Where it does not convince, and with fewer
     series altogether, each query is searched: for the pieces of the change to real series of the target class that
-    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason.
+    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason. For a regressor the
+    ensemble and the selector are regressors, and every query is searched.
 
     Parameters
     ----------
@@ -113,10 +112,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     config_class = ExplainerConfig
     supports_curve = True
+    supports_numbers = True
 
     def __init__(
         self,
-        classifier: Classifier,
+        classifier: Classifier | Regressor,
         config: ExplainerConfig | None = None,
         *,
         domain_losses: Mapping[str, LossTerm] | None = None,
@@ -126,6 +126,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         self.trade_off_: tuple[OperatingPoint, ...] = ()
         self.silent_features_: tuple[str, ...] = ()
         self._model: FittedModel | None = None
+        self._number_model: NumberModel | None = None  # instead of it, for a regressor
 
     @property
     def method(self) -> str:
@@ -135,8 +136,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
+        self._model, self._number_model = None, None
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
+        if job.numbers is not None:
+            train = partial(self._train_numbers, job)
         if job.checkpoint is None:
             train()
         else:
@@ -176,6 +180,19 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
+        self._report(points)
+
+    def _train_numbers(self, job: FitJob) -> None:
+        # Without a generator, whatever the settings say: what the search starts from depends on the target.
+        seed = spawn(self.config.seed, "attempt 0")
+        rows, held_out = _split(job.y, spawn(seed, "held out"))
+        model = fit_number_model(job, rows, regressor_of(self), self.config, seed)
+        self._number_model, self.trade_off_ = model, tuple(measure_numbers(model, job, held_out, regressor_of(self)))
+        self.history_ = {**trade_off_history(self.trade_off_)}
+        self._report(self.trade_off_)
+
+    def _report(self, points: Sequence[OperatingPoint]) -> None:
+        """Log how good answers are on held-out series, and warn if they are not."""
         chosen = best_point(points)
         log.info(summarise(points, chosen))
         if chosen.valid < FEW_VALID:
@@ -314,54 +331,38 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
-        if self._model is None or self.info_ is None:
+        fitted = self._model or self._number_model
+        if fitted is None or self.info_ is None:
             return super().summary()
-        model, chosen = self._model, best_point(self.trade_off_)
-        families = model.ensemble.selector.families
-        how = "A search answers each query"
-        if model.generator is not None:
-            epochs = len(self.history_.get("generator", []))
-            how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
-        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, chosen)]
-        if families:
-            lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
-        else:
-            lines.append(
-                "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
-            )
-        lines += self._weaker_than()
-        if not isinstance(self.classifier, DifferentiableClassifier):
-            lines.append(
-                "The classifier is a black box: a surrogate was trained with; the black box decides what is valid."
-            )
-        if self.silent_features_:
-            lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
-        if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
-            lines.append(ADVICE)
-        return "\n".join(lines)
-
-    def _weaker_than(self) -> list[str]:
-        """Return a line where models of other kinds are clearly more accurate than the classifier."""
-        ensemble = self._fitted_model().ensemble
-        own = ensemble.explained_accuracy
-        best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
-        better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
-        if not better:
-            return []
-        return [
-            f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
-            f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
-        ]
+        lines = describe_fit(
+            self.trade_off_,
+            fitted.family_names,
+            model=self._model,
+            epochs=len(self.history_.get("generator", [])),
+            black_box=not isinstance(self.classifier, (DifferentiableClassifier, DifferentiableRegressor)),
+            silent=self.silent_features_,
+        )
+        return "\n".join([super().summary(), *lines])
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:
             raise NotFittedError("this Explainer has no model yet. Call fit first.")
         return self._model
 
+    def _restrict(self, view: Explainer, goal: Goal) -> None:
+        assert self._number_model is not None
+        view._model, view.trade_off_ = self._number_model.within(goal), self.trade_off_
+
     def _state(self) -> dict[str, Any]:
+        if self._number_model is not None:
+            return number_model_to_arrays(self._number_model, regressor_of(self), self.trade_off_)
         return model_to_arrays(self._fitted_model(), self.classifier, self.trade_off_, self.silent_features_)
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        if info.outcome is not None:
+            restored = number_model_from_arrays(state, regressor_of(self), info, self.config)
+            self._number_model, self.trade_off_ = restored
+            return
         stored = model_from_arrays(state, self.classifier, info, self.config)
         self._model, self.trade_off_, self.silent_features_ = stored
 

@@ -53,6 +53,11 @@ class FittedModel:
         """Device of ensemble and generator."""
         return self.ensemble.device
 
+    @property
+    def family_names(self) -> tuple[str, ...]:
+        """Names of the families that answers are chosen by."""
+        return self.ensemble.selector.families
+
     @torch.no_grad()
     def propose(self, x: Tensor, target: Tensor, log_weight: float) -> Tensor:
         """Return the generator's residuals (batch, time, features)."""

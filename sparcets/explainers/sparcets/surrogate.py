@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import PREDICT_BATCH, Classifier
+from sparcets.classifiers.base import PREDICT_BATCH, Classifier, Model
+from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.classifiers.torch_regressor import TorchRegressor
 from sparcets.config.models import ClassifierConfig
 from sparcets.progress import progress_bar
 from sparcets.seeding import generator, spawn
@@ -68,7 +70,8 @@ def distill(
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
     series = np.concatenate([X[rows], perturb(X, parents, rng)])
-    proba = _predict(classifier, series, progress)
+    proba = _predict(classifier, series, progress).clip(0.0, None)
+    proba = np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
@@ -76,6 +79,21 @@ def distill(
     surrogate = TorchClassifier(ARCHITECTURE, config)
     surrogate.fit_unchecked(series, proba, None, class_names, named=True, progress=progress)
     log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
+    return surrogate
+
+
+def distill_numbers(
+    regressor: Regressor, X: FloatArray, *, seed: int = 0, device: str = "auto", progress: bool | None = None
+) -> TorchRegressor:
+    """Train a differentiable surrogate on the numbers of a black box; see :func:`distill`."""
+    rng = generator(seed, SEED)
+    rows = rng.permutation(len(X))[: MAX_SERIES // 2]
+    parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
+    series = np.concatenate([X[rows], perturb(X, parents, rng)])
+    numbers = _predict(regressor, series, progress)
+    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, progress=progress)
+    log.info("the surrogate is off by %.3f standard deviations from %s", surrogate.error_, regressor.name)
     return surrogate
 
 
@@ -115,12 +133,11 @@ def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> Float
     return np.asarray(own + change, dtype=X.dtype)
 
 
-def _predict(classifier: Classifier, X: FloatArray, progress: bool | None) -> FloatArray:
-    """Return the probabilities of the black box (batch, classes), float32; each row is at least 0 and sums to 1."""
+def _predict(model: Model, X: FloatArray, progress: bool | None) -> FloatArray:
+    """Return what the black box predicts: probabilities (batch, classes) or numbers (batch, outputs)."""
     parts = []
-    with progress_bar(f"predicting with {classifier.name}", len(X), show=progress) as bar:
+    with progress_bar(f"predicting with {model.name}", len(X), show=progress) as bar:
         for start in range(0, len(X), PREDICT_BATCH):
-            parts.append(classifier.proba_unchecked(X[start : start + PREDICT_BATCH]))
+            parts.append(model.outputs_unchecked(X[start : start + PREDICT_BATCH]))
             bar.advance(len(parts[-1]))
-    proba = np.concatenate(parts).clip(0.0, None)
-    return np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
+    return np.concatenate(parts)

@@ -1,0 +1,76 @@
+"""What a fit has given, in a few lines: how queries are answered, how good it is, and what to do if it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparcets.explainers.sparcets.ensemble import Ensemble
+from sparcets.explainers.sparcets.model import FittedModel
+from sparcets.explainers.sparcets.operating_point import OperatingPoint, best_point, summarise
+
+CLEARLY = 0.03  # difference of accuracies that is reported
+GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
+ADVICE = (
+    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
+    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
+    "they do not use."
+)
+
+
+def describe_fit(
+    points: Sequence[OperatingPoint],
+    families: Sequence[str],
+    *,
+    model: FittedModel | None,
+    epochs: int,
+    black_box: bool,
+    silent: Sequence[str],
+) -> list[str]:
+    """Return the lines of a summary.
+
+    Parameters
+    ----------
+    points
+        The trade-off.
+    families
+        Names of the families that answers are chosen by.
+    model
+        What was fitted to classes; None for numbers.
+    epochs
+        For which the generator was trained.
+    black_box
+        Whether the explained model has no gradients.
+    silent
+        Features that the generator never changes.
+    """
+    chosen, kind = best_point(points), "classifier" if model is not None else "model"
+    how = "A search answers each query"
+    if model is not None and model.generator is not None:
+        how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
+    lines = [f"{how}.", summarise(points, chosen)]
+    if families:
+        lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
+    else:
+        lines.append(f"The {kind} alone decides: answers may be adversarial, and show what flips it, not what is true.")
+    if model is not None:
+        lines += _weaker_than(model.ensemble)
+    if black_box:
+        lines.append(f"The {kind} is a black box: a surrogate was trained with; the black box decides what is valid.")
+    if silent:
+        lines.append(f"Never changed by the generator: {', '.join(silent)}.")
+    if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
+        lines.append(ADVICE)
+    return lines
+
+
+def _weaker_than(ensemble: Ensemble) -> list[str]:
+    """Return a line where models of other kinds are clearly more accurate than the classifier."""
+    own = ensemble.explained_accuracy
+    best = {one.family: one.accuracy for one in sorted(ensemble.families, key=lambda one: one.accuracy)}
+    better = [f"{name} ({accuracy:.2f})" for name, accuracy in best.items() if accuracy > own + CLEARLY]
+    if not better:
+        return []
+    return [
+        f"The classifier (accuracy {own:.2f} on training series) is weaker than models of other kinds by "
+        f"leave-one-out: {', '.join(better)}. What flips it need not be what distinguishes the classes."
+    ]
