@@ -70,12 +70,15 @@ class Interruption:
         if self.requested or _importing(frame):
             self.end()
         self.requested = True
+        if warnings := sys.modules.get("warnings"):
+            warnings.simplefilter("ignore")  # what is left half done warns, for instance coroutines
         raise KeyboardInterrupt
 
     def _unraisable(self, dropped: Any) -> None:
         if issubclass(dropped.exc_type, KeyboardInterrupt):
             self.end()
-        sys.__unraisablehook__(dropped)
+        if not self.requested:  # afterwards, objects that were interrupted in their making fail to be deleted
+            sys.__unraisablehook__(dropped)
 
     def _watch(self, woken: int) -> None:
         while signal.SIGINT not in os.read(woken, 64):

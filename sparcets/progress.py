@@ -1,12 +1,23 @@
-"""Progress bars on stderr, drawn only on a terminal; or progress events for a program that displays them itself."""
+"""Progress bars on stderr of a terminal or in a notebook; or progress events for a program that displays them itself.
+
+The environment variable ``SPARCETS_PROGRESS=0`` switches all of them off that are not asked for by ``progress=True``.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeAlias
+
+from sparcets.notebooks import OutputLine, in_notebook
+
+OFF = ("0", "off", "false", "no")  # values of SPARCETS_PROGRESS
+REDRAWN = 0.2  # seconds between two drawings in a notebook, where each is a message to the browser
+WIDTH = 20  # characters of the bar in a notebook
 
 
 class Bar(Protocol):
@@ -54,9 +65,47 @@ class _ReportingBar:
         self.listener(self.title, self.done, self.total, note)
 
 
+class _NotebookBar:
+    """A line of text that is redrawn in place; needs no widgets."""
+
+    def __init__(self, title: str, total: float | None) -> None:
+        self.title, self.total, self.done, self.note = title, total, 0.0, ""
+        self.began = self.drawn = time.monotonic()
+        self.line = OutputLine(self.text())
+
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        self.done, self.note = self.done + steps, note
+        if time.monotonic() - self.drawn >= REDRAWN:
+            self.draw()
+
+    def draw(self) -> None:
+        self.drawn = time.monotonic()
+        self.line.replace(self.text())
+
+    def text(self) -> str:
+        seconds = time.monotonic() - self.began
+        parts = [self.title]
+        if self.total:
+            share = min(self.done / self.total, 1.0)
+            filled = int(WIDTH * share)
+            parts += ["█" * filled + "░" * (WIDTH - filled), f"{100 * share:.0f} %", f"{seconds:.0f} s"]
+            if 0 < share < 1:
+                parts.append(f"(about {seconds * (1 - share) / share:.0f} s left)")
+        else:
+            parts += [f"{self.done:g}", f"{seconds:.0f} s"]
+        return "  ".join([*parts, self.note]).rstrip()
+
+
+def _is_shown() -> bool:
+    """Return whether a bar is drawn that nobody has decided on."""
+    if os.environ.get("SPARCETS_PROGRESS", "").strip().lower() in OFF:
+        return False
+    return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())  # without a console, there is no stderr
+
+
 @contextmanager
 def progress_bar(title: str, total: float | None, *, show: bool | None = None) -> Iterator[Bar]:
-    """Yield a progress bar; ``show=None`` draws it only if stderr is a terminal.
+    """Yield a progress bar; ``show=None`` draws it on a terminal and in a notebook, unless it is switched off.
 
     >>> with progress_bar("work", 3, show=False) as bar:
     ...     bar.advance(2, "loss 0.5")
@@ -65,9 +114,15 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     if listener is not None:
         yield _ReportingBar(listener, title, total)
         return
-    is_terminal = sys.stderr is not None and sys.stderr.isatty()  # programs without a console have no stderr
-    if not (is_terminal if show is None else show):
+    if not (_is_shown() if show is None else show):
         yield _SilentBar()
+        return
+    if in_notebook():
+        notebook_bar = _NotebookBar(title, total)
+        try:
+            yield notebook_bar
+        finally:
+            notebook_bar.draw()
         return
     # Importing rich takes 0.1 s, so it is imported only when a bar is drawn.
     from rich.console import Console

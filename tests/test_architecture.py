@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the bottom up; a module may import from its own row and from the rows above it in this list.
 LAYERS = [
-    {"errors", "interrupts"},
+    {"errors", "interrupts", "notebooks"},
     {"registry", "seeding", "arrays", "progress", "digests", "warning_filters"},
     {"storage", "folders", "locks", "npz", "validation", "targets"},
     {"config", "datasets"},
@@ -86,7 +86,8 @@ def test_arrows_point_down(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
     top = {name.split(".")[0] for name in imports(ast.parse(path.read_text(encoding="utf-8")), module_level=True)}
-    assert not top & NEVER_AT_MODULE_LEVEL
+    allowed = {"matplotlib"} if path.name == "picture.py" else set()  # which is imported with the first figure
+    assert not top & NEVER_AT_MODULE_LEVEL - allowed
     if part(path) not in TORCH:
         assert "torch" not in top
     if part(path) not in {"datasets"} or path.name not in {"sheets.py", "tables.py", "motionsense.py"}:

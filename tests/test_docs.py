@@ -50,7 +50,15 @@ def test_readme_names_everything_that_is_registered() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/methods.md", "docs/configuration.md", "docs/evaluation.md", "docs/performance.md"]
+    "page",
+    [
+        "README.md",
+        "docs/models.md",
+        "docs/methods.md",
+        "docs/configuration.md",
+        "docs/evaluation.md",
+        "docs/performance.md",
+    ],
 )
 def test_code_in_the_docs_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -59,6 +59,18 @@ one = Finalised()
 del one
 time.sleep(600)
 """,
+    "object that was never made whole": """
+import asyncio
+class Half:
+    def __del__(self): raise AttributeError
+async def never_awaited(): pass
+try:
+    half, waiting = Half(), never_awaited()
+    interrupt()
+except KeyboardInterrupt:
+    del half, waiting
+    stop.end()
+""",
     "import": """
 sys.path.insert(0, sys.argv[1])
 import interrupted

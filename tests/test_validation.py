@@ -71,7 +71,7 @@ def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
             ShapeError,
             "rows of unequal length. Pad the series to one length and pass lengths=",
         ),
-        (X.astype(str) + "!", DataError, "X must hold numbers, got dtype <U.*could not convert"),
+        (np.char.add(X.astype(str), "!"), DataError, "X must hold numbers, got dtype <U.*could not convert"),
         ([[[{}]]], DataError, None),
         ([[[1.0, None]]], NonFiniteError, None),
         (X.astype(complex), DataError, "got dtype complex128: not a real number"),

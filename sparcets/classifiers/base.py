@@ -39,6 +39,11 @@ class Model(ABC):
         """Name of the model in messages."""
         return type(self).__name__
 
+    @property
+    def description(self) -> str:
+        """Name of the model, and what was assumed of it."""
+        return self.name
+
     def digest(self) -> str | None:
         """Return a digest of all that determines the predictions, or None where it is not known."""
         return None
@@ -86,7 +91,6 @@ class Classifier(Model):
 
     named: bool = False
     _class_names: tuple[str, ...] | None = None
-    _output_hint: str = "They must be at least 0 and sum to 1."
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -109,7 +113,7 @@ class Classifier(Model):
 
     def __repr__(self) -> str:
         classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
-        return f"{type(self).__name__}({self.name}: {classes})"
+        return f"{type(self).__name__}({self.description}: {classes})"
 
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
@@ -196,11 +200,15 @@ class Classifier(Model):
         if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
             raise ModelOutputError(
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
-                f"{self._output_hint}"
+                f"{self._hint(proba)}"
             )
         if self._class_names is None:
             self._class_names = tuple(str(k) for k in range(proba.shape[1]))
         return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
+
+    def _hint(self, proba: FloatArray) -> str:
+        """Return what to do about rows that are no probabilities."""
+        return "They must be at least 0 and sum to 1."
 
 
 class DifferentiableClassifier(Classifier):

@@ -1,24 +1,19 @@
-"""Regressor: the interface between explainers and models that predict numbers, and a user's model as one."""
+"""Regressor: the interface between explainers and models that predict numbers."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from itertools import chain
 from typing import Any, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import PREDICT_BATCH, Model, frozen
-from sparcets.classifiers.batching import Batch, call_in_batches
-from sparcets.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError
+from sparcets.classifiers.base import PREDICT_BATCH, Model
+from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.validation import check_lengths, check_series
-
-Arrange = Callable[[Any], Any]
 
 
 class Regressor(Model):
@@ -35,7 +30,7 @@ class Regressor(Model):
 
     def __repr__(self) -> str:
         outputs = "outputs not known yet" if self._n_outputs is None else f"{self._n_outputs} outputs"
-        return f"{type(self).__name__}({self.name}: {outputs})"
+        return f"{type(self).__name__}({self.description}: {outputs})"
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> FloatArray:
@@ -128,101 +123,3 @@ class DifferentiableRegressor(Regressor):
         x = torch.from_numpy(np.array(X, order="C")).to(self.device)
         found: FloatArray = self.numbers(x).double().cpu().numpy()
         return found
-
-
-class WrappedRegressionModule(DifferentiableRegressor):
-    """A user's ``nn.Module`` that returns numbers (batch,) or (batch, outputs).
-
-    Parameters
-    ----------
-    module
-        The user's.
-    arrange
-        Brings series (batch, time, features) into the layout of the module.
-    batch
-        Smallest and largest number of series that it accepts, or None.
-    """
-
-    def __init__(self, module: nn.Module, arrange: Arrange, batch: Batch | None = None) -> None:
-        self.module, self.arrange, self.batch = module, arrange, batch
-
-    @property
-    def name(self) -> str:
-        """The module's class."""
-        return type(self.module).__name__
-
-    @property
-    def device(self) -> torch.device:
-        """Where the module's weights are; the CPU if it has none."""
-        first = next(chain(self.module.parameters(), self.module.buffers()), None)
-        return torch.device("cpu") if first is None else first.device
-
-    def numbers(self, x: Tensor) -> Tensor:
-        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
-        tensors = chain(self.module.parameters(), self.module.buffers())
-        own = next((p.dtype for p in tensors if p.is_floating_point()), x.dtype)
-        with frozen(self.module):
-            series = self.arrange(x.to(own)).contiguous()
-            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
-        return raw.to(torch.promote_types(raw.dtype, torch.float32))
-
-    def _call(self, x: Tensor) -> Tensor:
-        try:
-            raw = self.module(x)
-        except Exception as error:  # the user's code may raise anything
-            raise _failed(self.name, tuple(x.shape), error) from error
-        if not isinstance(raw, Tensor) or not raw.is_floating_point():
-            kind = raw.dtype if isinstance(raw, Tensor) else type(raw).__name__
-            raise ModelOutputError(f"{self.name} returned {kind}; wrap a module that returns one tensor of numbers.")
-        if raw.ndim < 2:
-            raw = raw.reshape(1, -1) if len(x) == 1 else raw[:, None]
-        if raw.ndim != 2 or len(raw) != len(x):
-            raise ModelOutputError(
-                f"{self.name} must return (batch,) or (batch, outputs), got {tuple(raw.shape)} for {len(x)} series."
-            )
-        return raw
-
-
-class WrappedRegressionFunction(Regressor):
-    """A black box: an estimator's ``predict``, or a callable; see :class:`WrappedRegressionModule`."""
-
-    def __init__(self, model: Any, call: Callable[[Any], Any], arrange: Arrange, batch: Batch | None = None) -> None:
-        self.model, self.call, self.arrange, self.batch = model, call, arrange, batch
-
-    @property
-    def name(self) -> str:
-        """The model's class, or the function's name."""
-        return getattr(self.model, "__name__", type(self.model).__name__)
-
-    def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = self.arrange(X)
-        return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
-
-    def _call(self, given: FloatArray) -> Any:
-        series = np.array(given, order="C")  # a copy: the model may write into it
-        try:
-            return np.asarray(self.call(series))
-        except Exception as error:  # the user's code may raise anything
-            raise _failed(self.name, series.shape, error) from error
-
-
-def wrap_regressor(model: Any, arrange: Arrange, batch: Batch | None) -> Regressor:
-    """Make a model that predicts numbers usable by explainers; see :func:`sparcets.wrap`."""
-    if isinstance(model, nn.Module):
-        return WrappedRegressionModule(model, arrange, batch)
-    if hasattr(model, "predict_proba") or hasattr(model, "classes_"):
-        raise CapabilityError(
-            f"{type(model).__name__} is a classifier; leave task='regression' out, or wrap a function that returns a "
-            "number of it, such as lambda X: model.predict_proba(X)[:, 1]."
-        )
-    call = getattr(model, "predict", model)
-    if not callable(call):
-        raise CapabilityError(f"{type(model).__name__} has no predict and is not callable, so it gives no numbers.")
-    return WrappedRegressionFunction(model, call, arrange, batch)
-
-
-def _failed(name: str, shape: tuple[int, ...], error: Exception) -> ModelOutputError:
-    return ModelOutputError(
-        f"your model {name} failed on an input of shape {shape}: {type(error).__name__}: {str(error).rstrip('.')}. It "
-        "may want another layout: wrap(model, layout='flat') for models of tables, 'bft' for (batch, features, time)."
-    )

@@ -98,7 +98,7 @@ class TorchClassifier(DifferentiableClassifier):
         lengths
             True lengths of padded series.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
         """
         names: tuple[str, ...] | None = None
         if isinstance(X, Dataset):

@@ -91,6 +91,7 @@ class Within(Classifier):
         """That of the regressor."""
         return self.regressor.name
 
+    @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         numbers = self.regressor.predict_unchecked(X, lengths)
         proba: FloatArray = self.goal.log_proba(torch.as_tensor(numbers), self.spread).exp().numpy()

@@ -71,6 +71,7 @@ def explain(
     import numpy as np
 
     from sparcets.datasets.load import load_dataset
+    from sparcets.narrate.names import has_name, query_name
     from sparcets.targets import Not
 
     if excluded is not None and target is not None:
@@ -103,6 +104,8 @@ def explain(
         n=n,
         confidence=confidence,
         lengths=None if data.lengths_test is None else data.lengths_test[chosen],
+        ids=None if data.ids_test is None else data.ids_test[chosen],
+        subjects=None if data.subjects_test is None else data.subjects_test[chosen],
         curve=curve,
     )
     if out is not None:
@@ -116,7 +119,8 @@ def explain(
     print_answers(answer, series)
     described = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
     for i in described[:N_TEXTS]:
-        typer.echo(f"\nseries {series[i]}: {answer.text(i)}")
+        name = f" ({query_name(answer, i)})" if has_name(answer) else ""
+        typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
     if len(described) > N_TEXTS:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
     if out is not None:
@@ -126,9 +130,11 @@ def explain(
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
     names = answer.class_names
+    known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
         (
             int(series[i]),
+            *(str(values[i]) for values in known.values()),
             names[int(answer.predicted[i])],
             names[int(answer.target[i])],
             answer.status[i],
@@ -137,7 +143,7 @@ def print_answers(answer: Explanation, series: Any) -> None:
         )
         for i in range(len(answer))
     ]
-    print_table(["series", "predicted", "target", "status", "p(target)", "changed"], lines)
+    print_table(["series", *known, "predicted", "target", "status", "p(target)", "changed"], lines)
 
 
 def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
@@ -156,6 +162,8 @@ def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
     return {
         "series": series,
+        "id": None if answer.ids is None else str(answer.ids[i]),
+        "subject": None if answer.subjects is None else str(answer.subjects[i]),
         "predicted": answer.class_names[int(answer.predicted[i])],
         "target": answer.class_names[int(answer.target[i])],
         "status": str(answer.status[i]),

@@ -147,6 +147,11 @@ class Dataset:
             f"{self.n_steps} steps, {self.n_features} features, {what})"
         )
 
+    def _repr_html_(self) -> str:
+        from sparcets.datasets.card import dataset_card
+
+        return dataset_card(self)
+
     @classmethod
     def from_arrays(
         cls,

@@ -98,7 +98,7 @@ def evaluate(
     device
         Device of the judges trained here.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     seed
         Seed of the bootstrap and of the outlier models.
 

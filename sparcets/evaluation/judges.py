@@ -89,7 +89,7 @@ def find_judges(
     device
         Device to run the network on.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
 
     Returns
     -------

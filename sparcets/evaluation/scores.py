@@ -13,6 +13,7 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.errors import FileFormatError
 from sparcets.evaluation.statistics import bootstrap_intervals
+from sparcets.notebooks import html_card
 from sparcets.storage import read_json, write_json
 
 if TYPE_CHECKING:
@@ -93,6 +94,16 @@ class Scores:
         found = [f"{name} {self.summary[name]['mean']:.3g}" for name in HEADLINE if name in self.summary]
         warnings = "".join(f"; {note}" for note in self.notes if note.startswith(WARNING))
         return f"Scores({len(self.per_query)} answers: {', '.join(found)}{warnings})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name in (name for name in HEADLINE if name in self.summary):
+            s = self.summary[name]
+            interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
+            rows.append((name, number(s["mean"]), interval, int(s["n"]), better(name)))
+        lines = [*self.remarks(), "all measures: summary, one row per answer: per_query"]
+        heads = ("measure", "mean", "95 % interval", "n", "better")
+        return html_card(f"Scores of {len(self.per_query)} answers", lines, heads=heads, rows=rows)
 
     def to_markdown(self) -> str:
         """Return a Markdown table of all means, followed by the notes."""

@@ -26,6 +26,8 @@ from sparcets.explainers.asked import index_of_each, settle_target
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
+from sparcets.explainers.presentation import Presentation
+from sparcets.explainers.query_names import QueryNames, split_test_part
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(ABC, Generic[C]):
+class BaseExplainer(Presentation, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -119,7 +121,7 @@ class BaseExplainer(ABC, Generic[C]):
             Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
             if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
         """
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
@@ -165,6 +167,8 @@ class BaseExplainer(ABC, Generic[C]):
         n: int = 1,
         confidence: float | None = None,
         lengths: Any = None,
+        ids: Any = None,
+        subjects: Any = None,
         curve: bool = False,
         out: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
@@ -174,8 +178,8 @@ class BaseExplainer(ABC, Generic[C]):
         Parameters
         ----------
         X
-            Queries (batch, time, features) in the data's own units; also a memory map, or an iterator over series
-            (time, features) or batches of them, of which no more is held than is being worked on.
+            Queries (batch, time, features) in the data's own units; a Dataset, for its test series; a memory map, or an
+            iterator over series (time, features) or batches, of which no more is held than is being worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
@@ -190,6 +194,8 @@ class BaseExplainer(ABC, Generic[C]):
             The least probability of the target that counts as reached.
         lengths
             True lengths of padded queries.
+        ids, subjects
+            Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
             Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
             ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
@@ -197,7 +203,7 @@ class BaseExplainer(ABC, Generic[C]):
             A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
             where it is looked at. The same call after a crash goes on after the last finished shard.
         progress
-            Whether to draw a progress bar; None draws it on a terminal.
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
 
         Returns
         -------
@@ -209,7 +215,8 @@ class BaseExplainer(ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
-            raise DataError("explain takes series: explain(dataset.X_test[:10], target).")
+            X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
+        names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         check_lengths_supported(lengths, self)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
@@ -219,15 +226,18 @@ class BaseExplainer(ABC, Generic[C]):
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             stream = QueryStream(
-                X, target, lengths, info=info, owner=type(self).__name__, check_target=self._check_target
+                X, target, lengths, names, info=info, owner=type(self).__name__, check_target=self._check_target
             )
             return explain_stream(self, stream, options, out=out, progress=progress)
         X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
         lengths = check_lengths(lengths, X)
+        if names is not None:
+            names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)
-        return replace(whole, seconds=time.perf_counter() - started)
+        whole = replace(whole, seconds=time.perf_counter() - started)
+        return whole if names is None else names.attach(whole)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -238,19 +248,6 @@ class BaseExplainer(ABC, Generic[C]):
     def method(self) -> str:
         """The method's name in lower case, as in the registry."""
         return type(self).__name__.lower()
-
-    def summary(self) -> str:
-        """Say in a few lines what was fitted."""
-        if self.info_ is None:
-            return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_, self._defaults.constraints.mutable
-        return (
-            f"{type(self).__name__} for {self.classifier.name}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), {info.predicts}."
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
 
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:

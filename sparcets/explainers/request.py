@@ -38,7 +38,7 @@ class FitJob:
     checkpoint
         Folder for the state of the training, or None.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
 
     X: FloatArray

@@ -17,6 +17,7 @@ import numpy as np
 from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
 from sparcets.explainers.asked import target_words
+from sparcets.explainers.query_names import QueryNames
 from sparcets.explainers.request import CallOptions, QueryBlock, is_stream
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
@@ -44,6 +45,8 @@ class QueryStream:
         Class name, index, one per query, or None.
     lengths
         True lengths of padded queries, or None.
+    names
+        Ids and subjects of the queries, or None.
     info, owner
         The series of the fit, and the name of the explainer, to check the queries by.
     check_target
@@ -51,9 +54,17 @@ class QueryStream:
     """
 
     def __init__(
-        self, X: Any, target: Any, lengths: Any, *, info: SeriesInfo, owner: str, check_target: CheckTarget
+        self,
+        X: Any,
+        target: Any,
+        lengths: Any,
+        names: QueryNames | None = None,
+        *,
+        info: SeriesInfo,
+        owner: str,
+        check_target: CheckTarget,
     ) -> None:
-        self.info, self.owner, self.check_target = info, owner, check_target
+        self.info, self.owner, self.check_target, self.names = info, owner, check_target, names
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
         self.X = X if self.lazy else self._check(X, 0)
@@ -65,6 +76,8 @@ class QueryStream:
             self.n = len(self.X)
             self.lengths = check_lengths(lengths, self.X)
             self.target = check_target(target, self.n)  # all at once: an error is raised before any work is done
+            if names is not None:
+                names.check_number(self.n)
 
     def blocks(self, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries; the last may hold fewer."""
@@ -82,6 +95,9 @@ class QueryStream:
             if _one_each(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
+
+        if self.names is not None:
+            self.names.check_number(first)
 
     def _check(self, X: Any, first: int) -> FloatArray:
         info = self.info
@@ -153,14 +169,14 @@ def explain_stream(
         Folder for the answers; None keeps them in memory. Shards that are finished already are kept. A
         folder that another process is writing raises BusyError.
     progress
-        Whether to draw a progress bar; None draws it on a terminal.
+        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
     started = time.perf_counter()
     with progress_bar(f"explaining by {explainer.method}", stream.n, show=progress) as bar:
         if out is not None:
             return _explain_to_folder(explainer, stream, options, out, bar)
         blocks = stream.blocks(stream.n or explainer.config.batch_size)
-        whole = join([explainer._answer_block(block, options, bar) for block in blocks])
+        whole = join([_answer(explainer, stream, block, options, bar) for block in blocks])
     return replace(whole, seconds=time.perf_counter() - started)
 
 
@@ -187,13 +203,23 @@ def _write_shards(
         target: IntArray | StrArray | None = block.target
         if target is not None and info.outcome is not None:  # in words, as answers have it
             target = target_words(options.goals, info.outcome)[target]
-        if writer.finished_shard(block.number, block.X, target) is None:
+        finished = writer.finished_shard(block.number, block.X, target)
+        if finished is None:
             writer.begin()
-            writer.write(block.number, explainer._answer_block(block, options, bar))
+            writer.write(block.number, _answer(explainer, stream, block, options, bar))
         else:
+            if stream.names is not None and not stream.names.agree(finished):
+                writer.refuse("to queries of other ids or subjects")
             bar.advance(len(block.X))
         n_shards += 1
     return writer.finish(n_shards)
+
+
+def _answer(
+    explainer: BaseExplainer[Any], stream: QueryStream, block: QueryBlock, options: CallOptions, bar: Bar
+) -> Explanation:
+    answers = explainer._answer_block(block, options, bar)
+    return answers if stream.names is None else stream.names.attach(answers)
 
 
 def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:

@@ -18,6 +18,7 @@ _ENTRIES: dict[str, Any] = {"method": str, "config": dict, "constraints": dict, 
 # NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
 _KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b"}
 _KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
+_KINDS |= dict.fromkeys(("ids", "subjects"), "iuU")
 
 
 def check_digests(digests: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
@@ -39,7 +40,8 @@ def check_header(header: Mapping[str, Any]) -> None:
 def check_layout(arrays: Mapping[str, Any], info: SeriesInfo) -> None:
     """Raise ValueError if arrays of an explanation file have a type, shape or value that answers never have."""
     n = len(arrays["target"])
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("target", "query_index", "status", "reason", "lengths"), (n,))
+    one_each = ("target", "query_index", "status", "reason", "lengths", "ids", "subjects")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(one_each, (n,))
     kinds = _KINDS if info.outcome is None else _KINDS | {"target": "U"}  # for a regressor, targets are text
     shapes |= {"proba_before": (n, info.n_classes), "proba_after": (n, info.n_classes), "mutable": (info.n_features,)}
     shapes |= dict.fromkeys(("query", "counterfactual"), (n, arrays["query"].shape[1], info.n_features))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,13 +61,14 @@ class Outcome:
         """Return the unit of an output, with a space before it; empty where it is unknown."""
         return f" {self.units[output]}" if self.units is not None and self.units[output] else ""
 
-    def say(self, numbers: FloatArray) -> str:
-        """Return numbers (outputs,) as text, with units.
+    def say(self, numbers: FloatArray, outputs: Sequence[int] | None = None) -> str:
+        """Return numbers (outputs,), or those of some outputs, as text with units.
 
         >>> Outcome(names=("p",), units=("mmHg",), center=np.zeros(1), scale=np.ones(1)).say(np.array([41.23456]))
         '41.23 mmHg'
         """
-        return ", ".join(f"{value:.4g}{self.unit(k)}" for k, value in enumerate(numbers.tolist()))
+        chosen = range(self.n_outputs) if outputs is None else outputs
+        return ", ".join(f"{float(numbers[k]):.4g}{self.unit(k)}" for k in chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -15,13 +15,14 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, ShapeError
+from sparcets.explanation.card import explanation_card
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.rows import check_rows
-from sparcets.explanation.segments import segments_frame
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
 from sparcets.storage import atomic_path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sparcets.narrate.quality import Scored
 
 SCHEMA = 1  # incremented whenever the file layout changes
+IF_KNOWN = ("lengths", "ids", "subjects")  # arrays with one row per answer, or None
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
 NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
@@ -61,6 +63,8 @@ class Explanation:
         Features that were allowed to change in this call.
     lengths
         True lengths of padded series, or None.
+    ids, subjects
+        Name of each answer's query, and of the recorded person; None where not given.
     method, config, constraints, seed, seconds
         Method, its configuration, the constraints given to ``fit`` and to ``explain``, the seed, and the total
         computation time.
@@ -83,6 +87,8 @@ class Explanation:
     info: SeriesInfo
     mutable: BoolArray
     lengths: IntArray | None = None
+    ids: np.ndarray[Any, Any] | None = None
+    subjects: np.ndarray[Any, Any] | None = None
     method: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     constraints: Mapping[str, Any] = field(default_factory=dict)
@@ -96,7 +102,8 @@ class Explanation:
         if self.evidence is NO_EVIDENCE:
             object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
         sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
-        sizes |= {n: len(getattr(self, n)) for n in ("lengths", "numbers") if getattr(self, n) is not None}
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        sizes |= {name: len(getattr(self, name)) for name in known}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
             raise ShapeError(
                 f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
@@ -238,22 +245,25 @@ class Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
-        lengths = None if self.lengths is None else self.lengths[rows]
-        numbers = None if self.numbers is None else self.numbers[rows]
-        return replace(self, lengths=lengths, evidence=self.evidence[rows], numbers=numbers, **arrays)
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        arrays |= {name: getattr(self, name)[rows] for name in known}
+        return replace(self, evidence=self.evidence[rows], **arrays)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
         return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {self.valid.sum()} valid)"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a tidy table of the changed segments.
+    def _repr_html_(self) -> str:
+        return explanation_card(self)
 
-        Columns: ``query`` (index among the queries), ``feature``, ``start`` and ``end`` (half-open, in steps),
-        ``mean_change``, ``units``; ``answer`` (index among the answers, which distinguishes several answers to one
-        query), ``valid`` and ``believed``.
+    def to_frame(self) -> pd.DataFrame:
+        """Return a tidy table: a row for each stretch of steps in which one feature rises, or falls.
+
+        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``feature``, ``start`` and
+        ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers, which
+        distinguishes several answers to one query), ``valid`` and ``believed``.
         """
-        return segments_frame(self)
+        return table_of_changes(self)
 
     def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
         """Describe in sentences what answer ``i`` changes, and how reliable it is.
@@ -284,8 +294,7 @@ class Explanation:
         ``compress=False`` writes a larger file in a tenth of the time.
         """
         arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
-        if self.lengths is not None:
-            arrays["lengths"] = self.lengths
+        arrays |= {name: getattr(self, name) for name in IF_KNOWN if getattr(self, name) is not None}
         arrays |= self.evidence.to_arrays()
         arrays |= {} if self.numbers is None else self.numbers.to_arrays()
         header = {
@@ -356,11 +365,11 @@ def join(parts: list[Explanation]) -> Explanation:
     if len(parts) == 1:
         return first
     arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
-    lengths = None if first.lengths is None else np.concatenate([p.lengths for p in parts if p.lengths is not None])
+    known = (name for name in IF_KNOWN if getattr(first, name) is not None)
+    arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
     numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
-    seconds = sum(p.seconds for p in parts)
-    return replace(first, lengths=lengths, evidence=evidence, numbers=numbers, seconds=seconds, **arrays)
+    return replace(first, evidence=evidence, numbers=numbers, seconds=sum(p.seconds for p in parts), **arrays)
 
 
 def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:

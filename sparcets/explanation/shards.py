@@ -160,6 +160,16 @@ class ExplanationFolder(Explanation):
         return None if self._shared.lengths is None else self._array("lengths")
 
     @cached_property
+    def ids(self) -> np.ndarray[Any, Any] | None:
+        """Name of each answer's query, or None."""
+        return None if self._shared.ids is None else self._array("ids")
+
+    @cached_property
+    def subjects(self) -> np.ndarray[Any, Any] | None:
+        """Recorded person of each answer's query, or None."""
+        return None if self._shared.subjects is None else self._array("subjects")
+
+    @cached_property
     def evidence(self) -> Evidence:
         """What speaks for each answer besides the explained classifier."""
         return Evidence.join([shard.evidence for shard in self.shards()])
@@ -250,7 +260,7 @@ class ShardWriter:
             names = dict.fromkeys([*self.settings, *stored])
             other = [name for name in names if self.settings.get(name) != stored.get(name)]
             if other:
-                self._refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
+                self.refuse(f"to another question: {', '.join(other)} {'differs' if len(other) == 1 else 'differ'}")
         for left in self.folder.glob(f".{_file(self.folder, 0).stem[:5]}*.npz"):
             left.unlink(missing_ok=True)  # temporary file of a process that was killed while writing
         self._begun = False
@@ -276,11 +286,11 @@ class ShardWriter:
         queries, targets = shard.query[::n], shard.target[::n]
         k = min(len(queries), len(X))
         if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
-            self._refuse(f"to other queries (see shard {number})")
+            self.refuse(f"to other queries (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
-            self._refuse(f"for another target (see shard {number})")
+            self.refuse(f"for another target (see shard {number})")
         if len(queries) > len(X):
-            self._refuse("to more queries than X gave")
+            self.refuse("to more queries than X gave")
         if len(queries) < len(X):
             return None  # the last, partial shard of an earlier call with fewer queries
         self.seconds += shard.seconds
@@ -300,11 +310,12 @@ class ShardWriter:
     def finish(self, n_shards: int) -> ExplanationFolder:
         """Mark the folder as finished and open it."""
         if _file(self.folder, n_shards).exists():
-            self._refuse("to more queries than X gave")
+            self.refuse("to more queries than X gave")
         self._write_header(n_shards)
         return ExplanationFolder(self.folder)
 
-    def _refuse(self, why: str) -> NoReturn:
+    def refuse(self, why: str) -> NoReturn:
+        """Raise because the folder holds other answers."""
         raise StorageError(f"{self.folder} holds answers {why}. Choose another folder, or remove this one.")
 
     def _write_header(self, n_shards: int | None) -> None:

@@ -217,26 +217,24 @@ def _by_feature(answer: Explanation) -> Iterator[list[Segment]]:
     """Yield the runs of steps that change in one direction, in order of time, for each feature."""
     delta: FloatArray = answer.counterfactual[0].astype(np.float64) - answer.query[0]  # (time, features)
     runs: dict[int, list[Segment]] = {}
-    for rising in (True, False):
-        found = find_segments(answer.changed[:1] & ((delta > 0) == rising)[None])
-        for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
-            change = delta[start:end, feature]
-            total = float(np.abs(change).sum())
-            runs.setdefault(feature, []).append(
-                Segment(
-                    feature=feature,
-                    start=start,
-                    end=end,
-                    rise=total if rising else 0.0,
-                    fall=0.0 if rising else total,
-                    lowest=float(change.min()),
-                    highest=float(change.max()),
-                    n_changed=end - start,
-                    scale=float(answer.info.scaler.scale[feature]),
-                )
+    found = find_segments(np.where(answer.changed[:1], np.sign(delta), 0.0))  # sorted by feature and start
+    for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        change = delta[start:end, feature]
+        total, rising = float(np.abs(change).sum()), change[0] > 0
+        runs.setdefault(feature, []).append(
+            Segment(
+                feature=feature,
+                start=start,
+                end=end,
+                rise=total if rising else 0.0,
+                fall=0.0 if rising else total,
+                lowest=float(change.min()),
+                highest=float(change.max()),
+                n_changed=end - start,
+                scale=float(answer.info.scaler.scale[feature]),
             )
-    for feature in sorted(runs):
-        yield sorted(runs[feature], key=lambda run: run.start)
+        )
+    yield from runs.values()
 
 
 def _merged(runs: Sequence[Segment], gap: int) -> list[Segment]:

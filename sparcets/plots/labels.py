@@ -8,6 +8,7 @@ from sparcets.arrays import FloatArray
 from sparcets.errors import ShapeError
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.method import method_name
+from sparcets.narrate.names import has_name, query_name
 
 MAX_FEATURES = 5  # drawn as curves
 
@@ -49,12 +50,13 @@ def unit_of(answer: Explanation, feature: int) -> str:
 
 
 def title_of(answer: Explanation) -> str:
-    """Return a title with the classes and probabilities before and after, the share of changes and the method."""
+    """Return a title: the query if it has a name, classes and probabilities, the share of changes, and the method."""
     before, target = answer.class_names[int(answer.predicted[0])], answer.class_names[int(answer.target[0])]
     change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
     p_before = float(answer.proba_before[0, int(answer.target[0])])
     verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
+    name = f"{query_name(answer)}:   " if has_name(answer) else ""
     return (
-        f"{change}{verdict}   p({target}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
+        f"{name}{change}{verdict}   p({target}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
         f"{100 * float(answer.share_changed[0]):.3g} % changed   ({method_name(answer)})"
     )

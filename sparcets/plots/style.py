@@ -115,9 +115,10 @@ def new_figure(width: float, height: float, *, layout: Any = "constrained") -> I
     A Figure instead of pyplot, so that nothing is registered globally and no window opens.
     """
     matplotlib = require_extra("matplotlib", "plots", "plots")
-    figures = require_extra("matplotlib.figure", "plots", "plots")
+    from sparcets.plots.picture import Picture
+
     with matplotlib.rc_context(RC):
-        figure: Figure = figures.Figure(figsize=(width, height), dpi=DPI, layout=layout)
+        figure = Picture(figsize=(width, height), dpi=DPI, layout=layout)
         yield figure
         for axes in figure.axes:
             axes.tick_params(labelsize=TICKS)  # ticks are created on drawing, after the style has ended

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from sparcets.errors import DataError
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
 from sparcets.narrate.doubts import find_votes
+from sparcets.narrate.names import query_name
 from sparcets.narrate.quality import Scored, measures_of
 from sparcets.narrate.sentences import Measures, Narrative, build_narrative
 from sparcets.plots.interactive import (
@@ -137,7 +139,15 @@ def _template(name: str) -> str:
 def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]) -> str:
     """Return a table with one row per answer, sortable by any column."""
     judged = any(find_votes(m) for m in measures)
-    heads = [("answer", 1), ("query", 1), ("predicted", 0), ("target", 0), ("status", 0), ("probability", 1)]
+    heads = [
+        ("answer", 1),
+        ("query", 1),
+        *((name, 0) for name in _names(e)),
+        ("predicted", 0),
+        ("target", 0),
+        ("status", 0),
+        ("probability", 1),
+    ]
     heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("doubts", 1)]
     cells = "".join(
         f'<th scope="col"{" class=number" if numeric else ""}><button type="button">{name}</button></th>'
@@ -149,6 +159,11 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
         f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'
         f'<table id="answers"><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
+
+
+def _names(e: Explanation) -> dict[str, Any]:
+    """Return the names of the queries that are known, by the head of their column."""
+    return {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
 
 
 def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judged: bool) -> str:
@@ -164,7 +179,12 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
         *([agreement] if judged else []),
         (str(len(narrative.doubts)), len(narrative.doubts)),
     ]
-    words = [e.class_names[int(e.predicted[i])], e.class_names[int(e.target[i])], str(e.status[i])]
+    words = [
+        *(str(names[i]) for names in _names(e).values()),
+        e.class_names[int(e.predicted[i])],
+        e.class_names[int(e.target[i])],
+        str(e.status[i]),
+    ]
     cells = [f'<td class="number" data-value="{value}">{text}</td>' for text, value in numbers]
     return f"<tr>{''.join(cells[:2])}{''.join(f'<td>{escape(w)}</td>' for w in words)}{''.join(cells[2:])}</tr>"
 
@@ -176,7 +196,7 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
     return "\n".join(
         [
             f'<article id="answer-{i}" aria-labelledby="heading-{i}">',
-            f'<h3 id="heading-{i}">{i}. {escape(change)} <span class="soft">(query {int(e.query_index[i])}, '
+            f'<h3 id="heading-{i}">{i}. {escape(change)} <span class="soft">({escape(query_name(e, i))}, '
             f"{escape(str(e.status[i]))})</span></h3>",
             f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),

@@ -148,4 +148,5 @@ def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, 
         low=inside.min(0).tolist(),
         high=inside.max(0).tolist(),
         padded=dataset.lengths_test is not None,
+        has_ids=dataset.ids_test is not None,
     )

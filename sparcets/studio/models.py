@@ -94,12 +94,15 @@ class DatasetRecord(BaseModel):
     low: list[float]  # smallest and largest training value of each feature
     high: list[float]
     padded: bool
+    has_ids: bool = False  # not in records of earlier versions
 
 
 class Series(BaseModel):
     """One test series; ``values`` is (time, features) in the data's own units."""
 
     row: int
+    id: str | None = None
+    subject: str | None = None
     label: str
     length: int
     values: list[list[float]]
@@ -168,6 +171,8 @@ class QuerySummary(BaseModel):
     """A test series in the list of queries: its label and the classifier's prediction."""
 
     row: int
+    id: str | None = None
+    subject: str | None = None
     label: str
     predicted: str
     probability: float
@@ -222,6 +227,8 @@ class CounterfactualResult(BaseModel):
     """One counterfactual of one query; ``counterfactual`` is (time, features)."""
 
     row: int
+    id: str | None = None
+    subject: str | None = None
     target: str
     predicted: str
     status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]

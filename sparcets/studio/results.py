@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.explanation.segments import find_segments
 from sparcets.studio.errors import ApiError
 from sparcets.studio.models import (
     Change,
@@ -45,6 +44,7 @@ def series(dataset: Dataset, row: int) -> Series:
         raise ApiError(404, "not_found", f"no test series {row}: there are {len(dataset.X_test)}, numbered from 0.")
     return Series(
         row=row,
+        **_names(dataset.ids_test, dataset.subjects_test, row),
         label=dataset.class_names[int(dataset.y_test[row])],
         length=dataset.n_steps if dataset.lengths_test is None else int(dataset.lengths_test[row]),
         values=dataset.X_test[row].tolist(),
@@ -79,6 +79,7 @@ def query_page(dataset: Dataset, proba: FloatArray, *, predicted: str | None, wr
     items = [
         QuerySummary(
             row=int(r),
+            **_names(dataset.ids_test, dataset.subjects_test, int(r)),
             label=names[int(dataset.y_test[r])],
             predicted=names[int(classes[r])],
             probability=float(proba[r, classes[r]]),
@@ -101,6 +102,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
     status: Any = str(e.status[i])
     return CounterfactualResult(
         row=rows[int(e.query_index[i])],
+        **_names(e.ids, e.subjects, i),
         target=e.class_names[int(e.target[i])],
         predicted=e.class_names[int(e.predicted[i])],
         status=status,
@@ -115,20 +117,14 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
     )
 
 
+def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:
+    """Return the id and the recorded person of a series; None where unknown."""
+    return {"id": None if ids is None else str(ids[i]), "subject": None if subjects is None else str(subjects[i])}
+
+
 def _changes(e: Explanation, i: int) -> list[Change]:
-    found = find_segments(e.changed[i : i + 1])
-    delta = e.counterfactual[i].astype(np.float64) - e.query[i]
-    units = e.info.units or ("",) * e.info.n_features
-    return [
-        Change(
-            feature=e.feature_names[f],
-            start=int(start),
-            end=int(end),
-            mean_change=float(delta[start:end, f].mean()),
-            units=units[f],
-        )
-        for f, start, end in zip(found.feature, found.start, found.end, strict=True)
-    ]
+    frame = e[i].to_frame()[["feature", "start", "end", "mean_change", "units"]]
+    return [Change.model_validate(row) for row in frame.to_dict("records")]
 
 
 def export(service: StudioService, request: ExportRequest, kind: str) -> bytes:

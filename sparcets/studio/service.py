@@ -149,6 +149,8 @@ class StudioService:
             sparsity=request.sparsity,
             n=request.answers,
             lengths=None if dataset.lengths_test is None else dataset.lengths_test[rows],
+            ids=None if dataset.ids_test is None else dataset.ids_test[rows],
+            subjects=None if dataset.subjects_test is None else dataset.subjects_test[rows],
             progress=False,
         )
 

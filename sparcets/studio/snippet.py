@@ -22,7 +22,8 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
     classifier = workspace.classifier(explainer.classifier)
     dataset = workspace.dataset(explainer.dataset)
     rows = request.rows
-    lengths = f", lengths=ds.lengths_test[{rows}]" if dataset.padded else ""
+    per_query = f", lengths=ds.lengths_test[{rows}]" if dataset.padded else ""
+    per_query += f", ids=ds.ids_test[{rows}]" if dataset.has_ids else ""
     options = [f"target={request.target!r}"]
     options += [f"sparsity={request.sparsity!r}"] if request.sparsity is not None else []
     options += [f"n={request.answers}"] if request.answers > 1 else []
@@ -36,7 +37,7 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         f'clf = sp.load_classifier("classifiers/{classifier.id}")  # created by: {_trained(classifier)}',
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *([f"limits = sp.Constraints({limits})"] if limits else []),
-        f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{lengths})",
+        f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{per_query})",
         f"print(e.text({request.shown}))",
         "print(e.to_frame())",
         f'e.plot({request.shown}).savefig("counterfactual.png")',

@@ -195,7 +195,7 @@ def test_a_saturated_probability_has_a_finite_logarithm_and_gradient():
         (means, {"output": "probabilities"}, r"output='probabilities' promises probabilities. If these are logits"),
         (means, {"output": "sigmoid"}, r"means one probability per series, but Given returned 2 columns"),
         (lambda x: x.mean((1, 2)).sigmoid(), {"output": "probabilities"}, r"wrap it with output='sigmoid'"),
-        (lambda x: means(x).sigmoid(), {"output": "probabilities"}, r"no probabilities .* If they are logits"),
+        (lambda x: means(x).sigmoid(), {"output": "probabilities"}, r"one probability for each of several labels\?"),
         (means, {"n_classes": 3}, r"Given returned 2 columns for 3 classes \(0, 1, 2\)"),
         (lambda x: x, {}, r"must return \(batch, classes\), got \(6, 5, 2\) for 6 series"),
         (lambda x: means(x)[:4], {}, r"got \(4, 2\) for 6 series"),
@@ -215,10 +215,10 @@ def test_labels_and_tuples_are_no_output():
 
     module = Returns()
     module.labels = True
-    with pytest.raises(ModelOutputError, match=r"returned torch.int64; wrap a module that returns logits"):
+    with pytest.raises(ModelOutputError, match=r"returned torch.int64; wrap a model that returns logits"):
         sp.wrap(module).predict_proba(X)
     module.labels = False
-    with pytest.raises(ModelOutputError, match=r"returned tuple; wrap a module that returns one tensor"):
+    with pytest.raises(ModelOutputError, match=r"returned a tuple of 2 \(indices 0 to 1\). Say which part"):
         sp.wrap(module).predict_proba(X)
 
 
@@ -239,6 +239,16 @@ def test_labels_and_tuples_are_no_output():
 def test_options_that_cannot_be(options, error, message):
     with pytest.raises(error, match=message):
         sp.wrap(Given(means), **options)
+
+
+def test_what_was_assumed_is_in_the_repr_and_in_the_summary():
+    clf = sp.wrap(Given(means), n_classes=2)  # as well a forecast of two numbers, which nobody can know
+    assumed = "Given (classification, output 'logits' (assumed), layout 'btf' (assumed))"
+    assert repr(clf) == f"WrappedModule({assumed}: 0, 1)"
+    assert assumed in sp.Nearest(clf).fit(X, np.arange(6) % 2).summary()
+    given = sp.wrap(Given(means), output="logits", layout="btf", batch=(2, 64))
+    expected = "Given (classification, output 'logits', layout 'btf', batches of 2 to 64): classes not known yet"
+    assert repr(given) == f"WrappedModule({expected})"
 
 
 def test_class_names_travel_and_are_known_before_the_first_prediction():

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 import sparcets as sp
 from sparcets.errors import CapabilityError, ConfigError, DataError, ModelOutputError
@@ -115,7 +115,7 @@ def test_a_callable_returns_probabilities():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: x.mean(1)[:, :3] * 9, r"no probabilities \(.*\). If they are logits, return their softmax"),
+        (lambda x: x.mean(1)[:, :3] * 9, r"no probabilities \(.*\). If they are logits, wrap with output='logits'"),
         (lambda x: mean_proba(x)[:, 0], "returned one number per series; wrap what returns probabilities"),
         (lambda x: mean_proba(x)[:, :1], "returned one column"),
         (lambda x: mean_proba(x)[:7], "returned 7 rows for 30 series"),
@@ -133,26 +133,61 @@ def test_what_a_callable_returns_is_checked(function, message):
 
 
 def test_a_model_of_tables_without_its_layout_is_an_error_that_names_it():
-    with pytest.raises(ModelOutputError, match=r"It may want another layout: wrap\(model, layout='flat'\)"):
+    with pytest.raises(
+        ModelOutputError, match=r"It may want another layout: layout='btf' .*'flat' for models of tables"
+    ):
         sp.wrap(forest()).predict_proba(X)
 
 
-@pytest.mark.parametrize("model", [SVC(), RidgeClassifier()], ids=["svc", "ridge"])
-def test_an_estimator_without_probabilities_says_where_to_get_them(model):
-    model.fit(X.reshape(30, -1), Y)
-    with pytest.raises(CapabilityError, match=r"has no predict_proba and is not callable.* CalibratedClassifierCV"):
-        sp.wrap(model, layout="flat")
-
-
 def test_what_is_no_model_at_all():
-    with pytest.raises(CapabilityError, match="str has no predict_proba and is not callable, so it gives no prob"):
-        sp.wrap("model.pt")
+    with pytest.raises(CapabilityError, match=r"list has neither predict_proba nor decision_function and is not call"):
+        sp.wrap([1])
+    with pytest.raises(CapabilityError, match=r"Ridge has neither .* It predicts without them, by predict\(\)"):
+        sp.wrap(Ridge())
     with pytest.raises(CapabilityError, match=r"RandomForestClassifier is a class. .*\(\.\.\.\)\.fit\(X, y\)"):
         sp.wrap(RandomForestClassifier)
-    with pytest.raises(ConfigError, match=r"output='logits' is for an nn.Module; Box must return probabilities"):
+    with pytest.raises(ConfigError, match=r"Box returns probabilities, so it cannot have output='logits'"):
         sp.wrap(Box(), output="logits")
-    with pytest.raises(ModelOutputError, match="not fitted"):
+
+
+def test_the_layouts_are_named_after_errors_about_shapes_only():
+    with pytest.raises(ModelOutputError, match="not fitted") as unfitted:
         sp.wrap(LogisticRegression(), layout="flat").predict_proba(X)
+    with pytest.raises(ModelOutputError, match="missing 1 required positional argument: 'size'") as missing:
+        sp.wrap(lambda series, size: series).predict_proba(X)
+    for error in (unfitted, missing):
+        assert "layout=" not in str(error.value)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_callable_may_return_logits(columns):
+    logits = 3 * X.astype(np.float64).mean(1)[:, :columns]
+    clf = sp.wrap(lambda x: 3 * x.astype(np.float64).mean(1)[:, :columns], output="logits")
+    both = np.concatenate([np.zeros_like(logits), logits], axis=1) if columns == 1 else logits
+    np.testing.assert_allclose(clf.predict_proba(X), np.exp(both) / np.exp(both).sum(1, keepdims=True), atol=1e-9)
+    with pytest.raises(ModelOutputError, match="probabilities already"):
+        sp.wrap(mean_proba, output="logits").predict_proba(X)
+
+
+def test_a_callable_may_return_one_probability_also_as_a_tensor():
+    def one(x):
+        weight = torch.ones((), dtype=torch.float64, requires_grad=True)
+        return weight * torch.from_numpy(mean_proba(x).astype(np.float64))[:, 0]
+
+    clf = sp.wrap(one, output="sigmoid")
+    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], mean_proba(X)[:, 0], atol=1e-9)
+    with pytest.raises(ModelOutputError, match=r"returned one number per series; .*output='sigmoid'"):
+        sp.wrap(one).predict_proba(X)
+
+
+def test_several_labels_are_no_logits():
+    with pytest.raises(
+        ModelOutputError, match=r"several labels\? .*output=\('sigmoid', lambda p: p\[:, 0\]\)"
+    ) as error:
+        sp.wrap(lambda x: np.tile([0.9, 0.8, 0.1], (len(x), 1))).predict_proba(X)
+    assert "logits" not in str(error.value)
+    label = sp.wrap(lambda x: np.tile([0.9, 0.8, 0.1], (len(x), 1)), output=("sigmoid", lambda p: p[:, 1]))
+    np.testing.assert_allclose(label.predict_proba(X), [[0.2, 0.8]] * 30)
 
 
 @pytest.mark.parametrize(

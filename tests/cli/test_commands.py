@@ -94,6 +94,25 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
     assert len(list(tmp_path.glob("answer-*.png"))) == 6
 
 
+def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str, own_data: str, tmp_path: Path) -> None:
+    with np.load(own_data) as stored:
+        people = {"ids": [f"trial {i}" for i in range(90)], "subjects": [f"P{i // 9}" for i in range(90)]}
+        np.savez(tmp_path / "named.npz", **stored, **people)
+    named, saved = str(tmp_path / "named.npz"), str(tmp_path / "run.npz")
+    ds = sp.load_dataset(named, seed=0)
+    assert ds.ids_test is not None and ds.subjects_test is not None
+    code, out, _ = run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--out", saved)
+    header, first = out.splitlines()[:2]
+    assert code == 0 and header.split("\t")[:3] == ["series", "id", "subject"]
+    assert first.split("\t")[:3] == ["2", str(ds.ids_test[2]), str(ds.subjects_test[2])]
+    assert f"series 5 ({ds.ids_test[5]}, subject {ds.subjects_test[5]}): The model says" in out
+    assert sp.load_explanation(saved).ids.tolist() == ds.ids_test[[2, 5]].tolist()  # type: ignore[union-attr]
+    rows = json.loads(run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--json")[1])
+    assert [(r["id"], r["subject"]) for r in rows] == [(ds.ids_test[i], ds.subjects_test[i]) for i in (2, 5)]
+    rows = json.loads(run(capsys, "explain", model, "--rows", "0", "--json")[1])
+    assert rows[0]["id"] is None and rows[0]["subject"] is None
+
+
 def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> None:
     code, out, _ = run(capsys, "explain", model, "--rows", "0,1")
     first = next(line for line in out.splitlines() if line.startswith("series 0: "))

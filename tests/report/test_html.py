@@ -54,6 +54,16 @@ def test_every_answer_has_its_text(explanation: Explanation, tmp_path: Path) -> 
     assert "6 explanations towards well & <fit>" in seen
 
 
+def test_queries_are_named_where_they_have_names(explanation: Explanation, tmp_path: Path) -> None:
+    ids, subjects = np.array([f"<b>trial</b> {i}" for i in explanation.query_index]), np.arange(6) + 70
+    page = made(replace(explanation, ids=ids, subjects=subjects), tmp_path)
+    seen = words(page)
+    assert "<b>trial</b> 3, subject 74, unchanged" in seen and "answer query id subject predicted" in seen
+    assert "<b>trial" not in page
+    plain = words(made(explanation, tmp_path))
+    assert "(query 3, unchanged" in plain and "answer query predicted" in plain
+
+
 def test_figures_are_drawn_from_the_data_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
     page = made(explanation, tmp_path)
     figures = numbers(page, "pictures-2")

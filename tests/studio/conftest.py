@@ -34,7 +34,8 @@ def npz_bytes(n: int = 90) -> bytes:
     X, y = make_series(n)
     content = io.BytesIO()
     labels = np.array(["calm", "brisk", "wild"])[y]
-    np.savez(content, X=X, y=labels, feature_names=NAMES, units=["m", "m", "m", "V"], sampling_rate=10.0)
+    names = {"ids": [f"trial {i}" for i in range(n)], "feature_names": NAMES}
+    np.savez(content, X=X, y=labels, **names, units=["m", "m", "m", "V"], sampling_rate=10.0)
     return content.getvalue()
 
 

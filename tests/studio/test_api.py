@@ -70,6 +70,18 @@ def test_queries_are_listed_in_pages_and_filtered(client: TestClient, sample: Sa
     assert wrong == [q for q in every["items"] if q["predicted"] != q["label"]]
 
 
+def test_series_have_the_names_of_the_data(client: TestClient, sample: Sample) -> None:
+    ds = sp.load_dataset(sample.folder / "datasets" / sample.dataset / "own.npz", seed=0)
+    assert ds.ids_test is not None and ds.subjects_test is None
+    listed = client.get(f"{API}/classifiers/{sample.classifier}/queries").json()["items"]
+    assert [q["id"] for q in listed] == ds.ids_test.tolist() and {q["subject"] for q in listed} == {None}
+    assert client.get(f"{API}/datasets/{sample.dataset}/series/7").json()["id"] == ds.ids_test[7]
+    assert [a["id"] for a in explain(client, sample, rows=[5, 1])] == ds.ids_test[[5, 1]].tolist()
+    body = {"explainer": sample.nearest, "rows": [4]}
+    assert str(ds.ids_test[4]) in client.post(f"{API}/exports/csv", json=body).text
+    assert "ids=ds.ids_test[[4]]" in client.post(f"{API}/exports/py", json=body).text
+
+
 def test_explanations_equal_those_of_the_library(client: TestClient, sample: Sample) -> None:
     clf = sp.load_classifier(sample.folder / "classifiers" / sample.classifier)
     ex = sp.load(sample.folder / "explainers" / sample.nearest, classifier=clf)
@@ -108,7 +120,7 @@ def test_a_locked_feature_does_not_change(client: TestClient, sample: Sample) ->
 
 @pytest.mark.parametrize(
     ("kind", "opening"),
-    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("npz", b"PK"), ("csv", b"query,feature")],
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("npz", b"PK"), ("csv", b"query,id,feature")],
 )
 def test_export_formats(client: TestClient, sample: Sample, kind: str, opening: bytes) -> None:
     response = client.post(f"{API}/exports/{kind}", json={"explainer": sample.nearest, "rows": [7]})

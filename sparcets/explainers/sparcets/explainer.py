@@ -255,7 +255,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             checkpoint = build_checkpoint(folder, step, history, identity=identity, job=job, classifier=self.classifier)
             start = checkpoint.resume()
             callbacks += [checkpoint, TensorBoard(folder / "tensorboard")]
-        callbacks.append(Schedule(step, epochs, start))
+        callbacks.append(Schedule(step, epochs, start, n_batches=len(pairing)))
         training = GanTraining(
             step=step,
             pairing=pairing,

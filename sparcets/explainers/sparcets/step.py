@@ -93,7 +93,7 @@ class ExplainerStep(GanStep):
         self.networks["average"] = self.ema_generator
         self.ema_weight = 1 / max(1.0, AVERAGED * n_steps)
         self._log_weight = torch.zeros(0)
-        self._n_asked = 0
+        self.n_updates = 0  # decides which members are asked next
 
     def update_schedule(self, share: float) -> None:
         """Set ramp and learning rate by the share of the training that is done."""
@@ -124,8 +124,8 @@ class ExplainerStep(GanStep):
         explained, *others = self.members
         if device.type == "cuda" or len(others) <= ASKED:
             return self.members
-        self._n_asked += ASKED
-        return [explained, *(others[(self._n_asked + i) % len(others)] for i in range(ASKED))]
+        first = ASKED * (self.n_updates + 1)
+        return [explained, *(others[(first + i) % len(others)] for i in range(ASKED))]
 
     def _member_log_proba(self, member: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
         return member(self._augmented(raw)).float()
@@ -154,6 +154,7 @@ class ExplainerStep(GanStep):
         return replace(inputs, sparsity_weight=self.sparsity_factor * self._log_weight.exp())
 
     def _after_step(self) -> None:
+        self.n_updates += 1
         self.update_ema()
 
     @torch.no_grad()
@@ -164,10 +165,21 @@ class ExplainerStep(GanStep):
 
 
 class Schedule(Callback):
-    """Sets the learning rate and the factor of the sparsity term, at the start and after every epoch."""
+    """Sets the learning rate and the factor of the sparsity term, at the start and after every epoch.
 
-    def __init__(self, step: ExplainerStep, epochs: int, start: int) -> None:
+    Parameters
+    ----------
+    step
+        What is trained.
+    epochs, start
+        Number of epochs, and the first to run.
+    n_batches
+        Updates in an epoch.
+    """
+
+    def __init__(self, step: ExplainerStep, epochs: int, start: int, *, n_batches: int) -> None:
         self.step, self.epochs = step, epochs
+        step.n_updates = start * n_batches
         step.update_schedule(start / epochs)
 
     def on_epoch_end(self, epoch: int, logs: object) -> None:

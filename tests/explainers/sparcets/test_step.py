@@ -159,7 +159,9 @@ def test_on_a_cpu_the_explained_classifier_and_two_others_in_turn_are_asked():
         return lambda raw: asked.append(name) or torch.zeros(heads, len(raw), 3)
 
     step = build({"classification": 1.0}, members=[named("explained"), *(named(k, 2) for k in range(5))])
-    shapes = {tuple(step.log_proba(torch.zeros(4, 6, 4)).shape) for _ in range(5)}
+    shapes = set()
+    for step.n_updates in range(5):
+        shapes.add(tuple(step.log_proba(torch.zeros(4, 6, 4)).shape))
     assert shapes == {(1 + 2 * 2, 4, 3)}
     first, second, third = asked[::3], asked[1::3], asked[2::3]
     assert first == ["explained"] * 5 and sorted(second + third) == sorted([0, 1, 2, 3, 4] * 2)
@@ -243,12 +245,23 @@ def test_a_ramp_of_0_is_complete_from_the_start():
 
 def test_the_schedule_starts_where_a_training_is_resumed():
     step = build({"similarity": 1.0}, ramp=1.0)
-    schedule = Schedule(step, epochs=8, start=4)
+    schedule = Schedule(step, epochs=8, start=4, n_batches=3)
     assert step.sparsity_factor.item() == 0.5
     schedule.on_epoch_end(4, {})
     assert step.sparsity_factor.item() == 5 / 8
     schedule.on_epoch_end(7, {})
     assert step.sparsity_factor.item() == 1.0
+
+
+def test_a_resumed_training_asks_the_members_that_an_uninterrupted_one_asks():
+    step = build({"classification": 1.0})
+    step.members = tuple(str(i) for i in range(6))  # of 5 others, 2 are asked at a time
+    asked = []
+    for _ in range(9):
+        asked.append(step._asked(torch.device("cpu")))
+        step._after_step()
+    Schedule(step, epochs=3, start=2, n_batches=3)
+    assert step._asked(torch.device("cpu")) == asked[6] != asked[0]
 
 
 def test_the_average_is_an_exponential_moving_average():

@@ -6,6 +6,7 @@ import { $, announce, notice, options, percent } from "./dom.js";
 import { drawCode } from "./exports.js";
 import { drawFigure, shownFeatures } from "./figure.js";
 import { drawFeatures, drawLocked } from "./locks.js";
+import { fullName } from "./queries.js";
 import { currentExplainers, methodName } from "./setup.js";
 import { explainRequest, known, set, state } from "./state.js";
 
@@ -60,10 +61,11 @@ export async function openRecording() {
 
 function drawControls() {
   const { row, predicted, probability, label } = known.query;
+  const name = fullName(known.query);
   const title = $("#title-request");
   const strong = document.createElement("strong");
   strong.textContent = predicted;
-  title.replaceChildren(`Recording ${row}: predicted class `, strong, `, probability ${percent(probability)}${label === predicted ? "." : `; label: ${label}.`}`);
+  title.replaceChildren(`Recording ${row}${name ? ` (${name})` : ""}: predicted class `, strong, `, probability ${percent(probability)}${label === predicted ? "." : `; label: ${label}.`}`);
   const classes = known.dataset.class_names.filter((name) => name !== predicted);
   if (state.target === null && classes.length === 1) set({ target: classes[0] });
   const choices = classes.map((name) => [name, name]);
@@ -72,8 +74,8 @@ function drawControls() {
   drawSliderValue();
   options($("#answers"), Array.from({ length: Math.min(5, known.status.answers) }, (_, i) => [i + 1, String(i + 1)]), state.answers);
   const alternatives = currentExplainers().filter((e) => e.id !== state.explainer);
-  const name = (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""}`;
-  options($("#compare"), [["", alternatives.length ? "nothing" : "no second explainer"], ...alternatives.map((e) => [e.id, name(e)])], state.compare ?? "");
+  const explainerName = (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""}`;
+  options($("#compare"), [["", alternatives.length ? "nothing" : "no second explainer"], ...alternatives.map((e) => [e.id, explainerName(e)])], state.compare ?? "");
   $("#compare").disabled = !alternatives.length;
 }
 

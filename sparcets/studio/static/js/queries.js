@@ -66,12 +66,16 @@ async function load(more) {
   mark();
 }
 
+// The id of a recording and the recorded person, where the data name them.
+export const fullName = ({ id, subject }) => [id, subject === null ? null : `subject ${subject}`].filter((part) => part !== null).join(", ");
+
 function item(query) {
   const correct = query.label === query.predicted;
   return el("li", { role: "option", id: `query-${query.row}`, "aria-selected": "false", onclick: () => pick(query) },
     el("span", { class: "nr" }, `#${query.row}`),
     el("span", {}, query.predicted),
     el("span", { class: "p" }, percent(query.probability)),
+    fullName(query) ? el("span", { class: "name", title: fullName(query) }, fullName(query)) : null,
     correct ? null : el("span", { class: "wrong" }, `label: ${query.label}`));
 }
 

@@ -1,0 +1,109 @@
+"""A black box: anything that is called with an array of series, and gives no gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.batching import call_in_batches
+from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
+from sparcets.classifiers.wrapped.interface import Adapted, Interface
+from sparcets.classifiers.wrapped.module import arrange, as_rows, log_probabilities
+from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.digests import digest_of_json
+from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
+
+
+def adapt(model: Any) -> Adapted:
+    """Return a callable as it is; its output are probabilities unless the user says otherwise."""
+    name = getattr(model, "__name__", type(model).__name__)
+    if callable(model):
+        return Adapted(call=model, name=name, kind="probabilities")
+    hint = " It predicts without them, by predict()." if hasattr(model, "predict") else ""
+    raise CapabilityError(
+        f"{name} has neither predict_proba nor decision_function and is not callable, so it gives no probabilities."
+        f"{hint} Wrap a function that returns them, (batch, classes)."
+    )
+
+
+class BlackBox(Classifier):
+    """A model without gradients: an estimator, a file, a booster, or a function.
+
+    Parameters
+    ----------
+    model
+        The user's model itself.
+    adapted
+        How it is called.
+    interface
+        What it takes and returns.
+    """
+
+    def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
+        self.model, self.interface, self._adapted = model, interface, adapted
+        self._class_names, self.named = interface.class_names, interface.named
+        self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
+
+    @property
+    def name(self) -> str:
+        """The model's class or file, or the function's name."""
+        return self._adapted.name
+
+    @property
+    def description(self) -> str:
+        """The model's name, and what it was said or assumed to take and to return."""
+        return f"{self.name} ({self.interface.describe()})"
+
+    def digest(self) -> str | None:
+        """Return a digest of the model's file and of how it is used, or None where there is no file."""
+        part = self.interface.part
+        if self._adapted.digest is None or callable(part):
+            return None
+        return digest_of_json([self._adapted.digest, self.output, part, self.layout])
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        series = arrange(X, self.layout)
+        return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+
+    def _call(self, given: FloatArray) -> FloatArray:
+        series = np.array(given, order="C")  # a copy: the model may write into it
+        try:
+            values = _array(pick(self._adapted.call(series), self.output, self.interface.part, self.name))
+        except SparcetsError:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise model_failed(self.name, series.shape, self.layout, error) from error
+        if self.output == "probabilities":
+            return self._checked(values, len(series))
+        if values.dtype.kind not in "fiu":
+            raise ModelOutputError(f"{self.name} returned {values.dtype} where output={self.output!r} needs numbers.")
+        with torch.no_grad():
+            raw = as_rows(torch.from_numpy(values.astype(np.float64)), len(series), self.output, self.name)
+            proba: FloatArray = log_probabilities(raw, self.output, self.name).exp().numpy()
+        return proba
+
+    def _checked(self, proba: FloatArray, n: int) -> FloatArray:
+        """Return probabilities as the model gave them, bit for bit, if their shape can be right."""
+        if proba.shape in ((n,), (n, 1)) and n > 1:
+            number = "column" if proba.ndim == 2 else "number per series"
+            raise ModelOutputError(
+                f"{self.name} returned one {number}; wrap what returns probabilities (batch, classes), or with "
+                "output='sigmoid' where it is the probability of class 1."
+            )
+        if proba.ndim == 2 and len(proba) != n:
+            raise ModelOutputError(f"{self.name} returned {len(proba)} rows for {n} series.")
+        return proba
+
+    def _hint(self, proba: Any) -> str:
+        return no_distribution(proba, may_be_logits=not self._adapted.kind_is_certain)
+
+
+def _array(values: Any) -> Any:
+    if isinstance(values, Tensor):
+        return values.detach().cpu().numpy()
+    return np.asarray(values)

@@ -1,0 +1,97 @@
+"""What is known of a user's model: what it takes and what it returns, given by the user or assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sparcets.classifiers.batching import Batch
+
+Kind = Literal["logits", "probabilities", "sigmoid"]
+Layout = Literal["btf", "bft", "flat"]
+Part = str | int | Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapted:
+    """A user's model, ready to be called, with the defaults of its kind.
+
+    Attributes
+    ----------
+    call
+        An ``nn.Module``, or a function from an array of series to what the model returns.
+    name
+        Name of the model in messages.
+    kind
+        What it returns, unless the user says otherwise.
+    kind_is_certain
+        Whether the model itself says what it returns, so that the user cannot say otherwise.
+    layout
+        How it wants its series, unless the user says otherwise.
+    batch
+        Smallest and largest number of series in a call; None for any.
+    n_classes
+        Number of classes, where the model says it.
+    note
+        How its values become probabilities, where that is not a matter of course.
+    digest
+        Of all that determines the predictions, where it is known.
+    """
+
+    call: Any
+    name: str
+    kind: Kind
+    kind_is_certain: bool = False
+    layout: Layout = "btf"
+    batch: Batch | None = None
+    n_classes: int | None = None
+    note: str = ""
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """What a wrapped model takes and returns.
+
+    Attributes
+    ----------
+    kind
+        What the model returns.
+    part
+        Which part of a tuple or dict it is: a key, an index, or a function; None for the whole.
+    layout
+        How the model wants its series.
+    batch
+        Smallest and largest number of series in a call; None for any.
+    class_names, named
+        Names of the classes, and whether they are more than numbers.
+    assumed
+        Names of the arguments of ``sp.wrap`` that were not given but assumed.
+    note
+        How its values become probabilities, where that is not a matter of course.
+    """
+
+    kind: Kind
+    layout: Layout
+    part: Part | None = None
+    batch: Batch | None = None
+    class_names: tuple[str, ...] | None = None
+    named: bool = False
+    assumed: tuple[str, ...] = ()
+    note: str = ""
+
+    def describe(self) -> str:
+        """Return what is known and what is assumed, in words.
+
+        >>> Interface(kind="logits", layout="bft", assumed=("output",)).describe()
+        "classification, output 'logits' (assumed), layout 'bft'"
+        """
+        part = "" if self.part is None else f" in part {getattr(self.part, '__name__', repr(self.part))}"
+        known = {
+            "output": f"output {self.note or repr(self.kind)}{part}",
+            "layout": f"layout {self.layout!r}",
+            **({} if self.batch is None else {"batch": f"batches of {self.batch[0]} to {self.batch[1]}"}),
+        }
+        said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]
+        return ", ".join(["classification", *said])

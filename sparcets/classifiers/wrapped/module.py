@@ -1,0 +1,180 @@
+"""An ``nn.Module`` of the user, and how outputs of any model become probabilities.
+
+This is one of the three places where axes are transposed (the others are :mod:`sparcets.datasets.uea` and
+:mod:`sparcets.evaluation.families`): inside sparcets series are always (batch, time, features).
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparcets.classifiers.base import DifferentiableClassifier, frozen, with_prediction
+from sparcets.classifiers.batching import call_in_batches
+from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
+from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout
+from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.errors import ModelOutputError, SparcetsError
+
+
+def adapt(model: Any) -> Adapted | None:
+    """Return a module as it is; its output are logits unless the user says otherwise."""
+    if not isinstance(model, nn.Module):
+        return None
+    return Adapted(call=model, name=type(model).__name__, kind="logits")
+
+
+class WrappedModule(DifferentiableClassifier):
+    """A user's ``nn.Module``.
+
+    Parameters
+    ----------
+    module
+        The module; used as it is at each call, in evaluation mode, and left as it was found.
+    interface
+        What it takes and returns.
+    name
+        Name of the model in messages.
+    """
+
+    def __init__(self, module: nn.Module, interface: Interface, name: str) -> None:
+        self.module, self.interface, self._name = module, interface, name
+        self._class_names, self.named = interface.class_names, interface.named
+        self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
+
+    @property
+    def name(self) -> str:
+        """The module's class."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """The module's class, and what it was said or assumed to take and to return."""
+        return f"{self.name} ({self.interface.describe()})"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module's weights are; the CPU if it has none."""
+        first = next(chain(self.module.parameters(), self.module.buffers()), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The type of the module's weights, in which it receives its input; None if it has none and takes any."""
+        tensors = chain(self.module.parameters(), self.module.buffers())
+        first = next((p for p in tensors if p.is_floating_point()), None)
+        return None if first is None else first.dtype
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        with frozen(self.module):
+            series = arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
+            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+        return log_probabilities(raw, self.output, self.name)
+
+    def _call(self, x: Tensor) -> Tensor:
+        try:
+            raw = self.module(x)
+            if not isinstance(raw, Tensor) or self.interface.part is not None:
+                raw = pick(raw, self.output, self.interface.part, self.name)
+        except SparcetsError:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise model_failed(self.name, tuple(x.shape), self.layout, error) from error
+        if not isinstance(raw, Tensor):
+            raise ModelOutputError(
+                f"{self.name} returned {type(raw).__name__}; wrap a module that returns a tensor (batch, classes), "
+                "or say where it is: output=('logits', function of what it returns)."
+            )
+        return as_rows(raw, len(x), self.output, self.name)
+
+    def _hint(self, proba: Any) -> str:
+        return no_distribution(proba)
+
+
+def arrange(x: Any, layout: Layout) -> Any:
+    """Return series (batch, time, features) in the layout of the model; for arrays and tensors."""
+    if layout == "bft":
+        return x.swapaxes(1, 2)
+    return x.reshape(len(x), -1) if layout == "flat" else x
+
+
+def as_rows(raw: Tensor, n: int, kind: Kind, name: str) -> Tensor:
+    """Return the output for ``n`` series as (batch, columns); raise if it cannot be the output of that kind.
+
+    Parameters
+    ----------
+    raw
+        What the model returned.
+    n
+        Number of series that it was given.
+    kind
+        What it was said to return.
+    name
+        Name of the model, for messages.
+    """
+    shape = tuple(raw.shape)
+    if n == 1 and raw.ndim < 2:
+        raw = raw.reshape(1, -1)  # a model that ends in squeeze() drops the batch of one
+    elif raw.ndim == 1:
+        raw = raw[:, None]
+    if raw.ndim != 2 or len(raw) != n:
+        raise ModelOutputError(f"{name} must return (batch, classes), got {shape} for {n} series.")
+    if not raw.is_floating_point():
+        raise ModelOutputError(
+            f"{name} returned {raw.dtype}; wrap a model that returns logits or probabilities, not labels."
+        )
+    if kind == "sigmoid" and raw.shape[1] != 1:
+        raise ModelOutputError(
+            f"output='sigmoid' means one probability per series, but {name} returned {raw.shape[1]} columns."
+        )
+    if kind == "probabilities" and raw.shape[1] == 1:
+        raise ModelOutputError(f"{name} returned one probability per series; wrap it with output='sigmoid'.")
+    return raw
+
+
+def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
+    """Return log-probabilities (batch, classes) of the output (batch, columns) of a model.
+
+    Parameters
+    ----------
+    raw
+        The output; one column of logits or of probabilities is that of class 1.
+    kind
+        What it is.
+    name
+        Name of the model, for messages.
+    """
+    raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
+    if kind == "logits" and raw.shape[1] > 1:
+        _check_logits(raw, name)
+        return with_prediction(raw.log_softmax(1), raw.argmax(1))
+    if kind == "logits":
+        both = torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+        return with_prediction(both, (raw[:, 0] > 0).long())
+    _check_probabilities(raw, kind, name)
+    proba = torch.cat([1 - raw, raw], dim=1) if kind == "sigmoid" else raw
+    # A saturated probability of 0 would give infinite losses and gradients.
+    return with_prediction(proba.clamp_min(torch.finfo(proba.dtype).tiny).log(), proba.argmax(1))
+
+
+def _check_logits(raw: Tensor, name: str) -> None:
+    """Raise for outputs that can only be probabilities; a second softmax would flatten them silently."""
+    if not torch.is_grad_enabled() and bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all()):
+        raise ModelOutputError(
+            f"{name} returned rows that are probabilities already, where output='logits' promises logits. "
+            "Wrap it with output='probabilities'."
+        )
+
+
+def _check_probabilities(raw: Tensor, kind: Kind, name: str) -> None:
+    if torch.is_grad_enabled():
+        return  # checked at every prediction; here it would synchronise with the GPU
+    if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
+        raise ModelOutputError(
+            f"{name} returned {float(raw.min()):.3g} to {float(raw.max()):.3g} where output={kind!r} "
+            "promises probabilities. If these are logits, wrap with output='logits'."
+        )

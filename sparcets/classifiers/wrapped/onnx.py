@@ -1,0 +1,96 @@
+"""ONNX files, and sessions of onnxruntime."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.classifiers.wrapped.interface import Adapted
+from sparcets.digests import digest_of_bytes, digest_of_json
+from sparcets.errors import CapabilityError, FileFormatError
+from sparcets.registry import require_extra
+
+SUFFIX = ".onnx"
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+
+
+def adapt(model: Any) -> Adapted | None:
+    """Return a session of onnxruntime; one column is taken for a sigmoid, several for probabilities."""
+    if not all(hasattr(model, name) for name in ("run", "get_inputs", "get_outputs")):
+        return None
+    inputs, outputs = model.get_inputs(), model.get_outputs()
+    if len(inputs) != 1 or inputs[0].type not in _TYPES:
+        found = ", ".join(f"{one.name}: {one.type}" for one in inputs)
+        raise CapabilityError(
+            f"an ONNX model must take the series alone, as one tensor of floats, but this one takes {found}. Wrap a "
+            "function that calls it."
+        )
+    series = inputs[0]
+    names = [one.name for one in outputs]
+    output = outputs[0] if len(outputs) == 1 else next((o for o in outputs if o.name == "probabilities"), None)
+    columns = output.shape[-1] if output is not None and len(output.shape or ()) == 2 else None
+    columns = columns if isinstance(columns, int) else None
+
+    def call(given: FloatArray) -> Any:
+        values = model.run(None, {series.name: given.astype(_TYPES[series.type], copy=False)})
+        found = {name: _table(value) for name, value in zip(names, values, strict=True)}
+        return found if len(found) > 1 else found[names[0]]
+
+    fixed = series.shape[0] if series.shape and isinstance(series.shape[0], int) else None
+    return Adapted(
+        call=call,
+        name="InferenceSession",
+        kind="sigmoid" if columns == 1 else "probabilities",
+        layout="flat" if len(series.shape or ()) == 2 else "btf",
+        batch=None if fixed is None else (fixed, fixed),
+        n_classes=columns if columns != 1 else None,
+    )
+
+
+def _table(value: Any) -> Any:
+    """Return a list of dicts, class to probability, as converters of scikit-learn write it, as an array."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return np.array([list(row.values()) for row in value])
+    return value
+
+
+def open_file(path: str | os.PathLike[str]) -> tuple[Any, str]:
+    """Return a session for an ONNX file, on the CPU, and the digest of the file and of those it refers to."""
+    runtime = require_extra("onnxruntime", "an ONNX file", "onnx")
+    files = files_of(path)
+    try:
+        session = runtime.InferenceSession(os.fspath(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no base class of their own
+        text = " ".join(str(error).split())
+        raise FileFormatError(f"{path} is not an ONNX file that onnxruntime can run: {text}.") from error
+    return session, digest_of_files(files)
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """Return an ONNX file and the files beside it that hold its weights, if they are apart."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileFormatError(f"no file {file}, where an ONNX model should be.")
+    onnx = require_extra("onnx", "an ONNX file", "onnx")
+    try:
+        graph = onnx.load(os.fspath(file), load_external_data=False).graph
+    except Exception as error:  # protobuf's errors have several base classes
+        raise FileFormatError(f"{file} is not an ONNX file: {' '.join(str(error).split())}.") from error
+    stored = [tensor for tensor in graph.initializer if tensor.data_location == onnx.TensorProto.EXTERNAL]
+    names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
+    return [file, *(file.parent / name for name in sorted(names))]
+
+
+def digest_of_files(files: list[Path]) -> str:
+    """Return one digest of the content of files, by name."""
+    try:
+        return digest_of_json(
+            {file.name: digest_of_bytes(file.read_bytes()) for file in files[1:]}
+            | {"": digest_of_bytes(files[0].read_bytes())}
+        )
+    except OSError as error:
+        raise FileFormatError(f"{error.filename} cannot be read: {error.strerror}.") from error
