@@ -40,7 +40,7 @@ class Outcome:
         {'names': ['output 0', 'output 1'], 'units': ['m', 's'], 'center': [1.0, 1.0], 'scale': [1.0, 1.0]}
         """
         spread = y.std(0)
-        default = ("the number",) if y.shape[1] == 1 else tuple(f"output {k}" for k in range(y.shape[1]))
+        default = ("number",) if y.shape[1] == 1 else tuple(f"output {k}" for k in range(y.shape[1]))
         return cls(names=names or default, units=units, center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
 
     @property

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def said_before(e: Explanation, i: int = 0) -> str:
-    """Return what the model says of the query of answer ``i``: the name of a class, or the number that was asked for."""
+    """Return what the model says of the query of answer ``i``: the name of a class, or the numbers asked for."""
     if e.numbers is None:
         return e.class_names[int(e.predicted[i])]
     return _numbers(e, e.numbers.before, i)
