@@ -128,14 +128,18 @@ class FamilyJudge(Classifier):
         return proba
 
     def _inputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        """Return what the estimator takes: statistics (batch, columns), or series (batch, features, time)."""
-        standardised = self._scaler.transform(np.asarray(X, dtype=np.float64))
-        inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
-        if self.family == "statistics":
-            return summary_statistics(np.where(inside, standardised, np.nan))
-        series = np.where(inside, standardised, 0.0).astype(np.float32)
-        missing = max(0, MIN_STEPS - X.shape[1])
-        return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
+        return judge_inputs(self.family, self._scaler, X, lengths)
+
+
+def judge_inputs(family: str, scaler: Scaler, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    """Return what the estimator of a family takes: statistics (batch, columns), or series (batch, features, time)."""
+    standardised = scaler.transform(np.asarray(X, dtype=np.float64))
+    inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
+    if family == "statistics":
+        return summary_statistics(np.where(inside, standardised, np.nan))
+    series = np.where(inside, standardised, 0.0).astype(np.float32)
+    missing = max(0, MIN_STEPS - X.shape[1])
+    return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
 
 
 def summary_statistics(X: FloatArray) -> FloatArray:

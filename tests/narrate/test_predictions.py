@@ -17,9 +17,7 @@ def answers():
     )
     ex = sp.Nearest(sp.wrap(lambda Z: 10 * np.asarray(Z)[:, :, :2].mean(1), task="regression")).fit(ds)
     low = ds.X_test[10 * ds.X_test[:, :, 0].mean(1) < 3][:1]
-    return ex.explain(
-        np.repeat(low, 3, axis=0), [sp.AtLeast(5, output=0), sp.AtLeast(1e9, output=0), sp.AtMost(1e9)]
-    )
+    return ex.explain(np.repeat(low, 3, axis=0), [sp.AtLeast(5, output=0), sp.AtLeast(1e9, output=0), sp.AtMost(1e9)])
 
 
 def test_text_speaks_of_the_number_that_was_asked_for(answers):
