@@ -59,11 +59,11 @@ class Goal:
 
         A model that is off by so much on average cannot be asked for more.
         """
-        middle, half = self.bounds.mean(1), np.diff(self.bounds, axis=1)[:, 0] / 2
-        narrow = np.isfinite(half) & (half < spread)
-        with np.errstate(invalid="ignore"):
-            wide = np.stack([middle - spread, middle + spread], axis=1)
-        return Goal(np.where(narrow[:, None], wide, self.bounds), self.names)
+        narrow = np.isfinite(self.bounds).all(1) & (self.bounds[:, 1] - self.bounds[:, 0] < 2 * spread)
+        bounds = self.bounds.copy()
+        middle = bounds[narrow].mean(1)
+        bounds[narrow] = np.stack([middle - spread[narrow], middle + spread[narrow]], axis=1)
+        return Goal(bounds, self.names)
 
 
 class Within(Classifier):

@@ -61,7 +61,7 @@ def measure_search(
 
 
 def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regressor: Regressor) -> list[OperatingPoint]:
-    """Measure the search on held-out series of a regressor: from the lower half of its numbers to the upper quarter.
+    """Measure the search on held-out series of a regressor, from low first numbers to high ones.
 
     Parameters
     ----------
@@ -72,9 +72,10 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     """
     numbers, outcome = job.numbers, model.outcome
     assert numbers is not None
-    bounds = np.stack([np.quantile(numbers, 0.75, axis=0), np.full(numbers.shape[1], np.inf)], axis=1)
+    bounds = np.broadcast_to([-np.inf, np.inf], (numbers.shape[1], 2)).copy()
+    bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
     goal = Goal(bounds, ("a high number", "another number"))
-    low = (numbers[held_out] <= np.median(numbers, axis=0)).all(1)
+    low = numbers[held_out, 0] <= np.median(numbers[:, 0])
     low &= ~is_within(regressor.predict_unchecked(job.X[held_out]), bounds)
     queries = job.X[held_out[low][:MAX_SEARCHED]]
     request = Request(
