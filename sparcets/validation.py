@@ -6,7 +6,7 @@ Public methods call these functions once; internal code does not check again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sparcets.errors import (
     ShapeError,
     TargetError,
 )
+from sparcets.padding import blank, join_series
 from sparcets.registry import did_you_mean, unknown_name
 
 _BLOCK = 2**22  # entries checked for finiteness at a time
@@ -48,7 +49,7 @@ def check_series(
     first
         Index of the first series, for error messages, if ``X`` is a part of a larger array.
     """
-    array = _as_array(X, name, "Pad the series to one length and pass lengths=.")
+    array = as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.")
     if array.ndim != 3:
         two = " One feature? Pass X[..., None]. A single series? Pass X[None]."
         hint = two if array.ndim == 2 else ""
@@ -69,7 +70,73 @@ def check_series(
     return array
 
 
-def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
+class Sizes(Protocol):
+    """What series must be like: those of a fitted classifier or explainer; None where anything is taken."""
+
+    @property
+    def n_features(self) -> int | None: ...  # noqa: D102
+    @property
+    def n_steps(self) -> int | None: ...  # noqa: D102
+    @property
+    def unequal(self) -> bool: ...  # noqa: D102
+
+
+def check_padded(
+    X: Any, lengths: Any, *, owner: str = "this object", like: Sizes | None = None, first: int = 0
+) -> tuple[FloatArray, IntArray | None]:
+    """Return series as :func:`check_series` does, and their true lengths, or None without padding.
+
+    Padding becomes zero, whatever it holds. With lengths, there may be more or less of it than in the fit.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features), or a list of series (time, features) of unequal length.
+    lengths
+        True lengths of padded series, or None.
+    owner, like
+        Fitted object and its sizes, if they must match. If it was fitted on series of unequal length, lengths are
+        needed.
+    first
+        As in :func:`check_series`.
+    """
+    n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
+    unequal = like is not None and like.unequal
+    listed = _read_list(X, unequal=unequal) if lengths is None else None
+    if listed is not None:
+        X, lengths = listed
+    if lengths is None and unequal:
+        raise DataError(
+            f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass lengths=, "
+            "one whole number per series, or a list of arrays (time, features)."
+        )
+    if lengths is not None:
+        X = as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.")
+        if X.ndim == 3 and 0 not in X.shape:
+            X, lengths = _as_float(X, "X"), check_lengths(lengths, X)
+            most = X.shape[1] if n_steps is None else n_steps
+            if lengths.max() > most:
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of at most {most} steps, series {first + int(lengths.argmax())} has "
+                    f"{int(lengths.max())}. Cut or resample it."
+                )
+            X = blank(X, lengths, most)
+    return check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first), lengths
+
+
+def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+    """Return a list of series (time, features) as padded series and lengths; None for anything else."""
+    is_list = isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1)
+    if not is_list:
+        return None
+    series = [as_array(one, f"X[{i}]", "Pass arrays (time, features).") for i, one in enumerate(X)]
+    if {one.ndim for one in series} != {2}:
+        return None
+    return join_series([_as_float(one, f"X[{i}]") for i, one in enumerate(series)], unequal=unequal)
+
+
+def as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
+    """Return values as an array; raise where they cannot be one, with a hint."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -117,7 +184,7 @@ def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntA
     """Return the true length of each padded series, or None without padding."""
     if lengths is None:
         return None
-    array = _as_array(lengths, name, "Pass one whole number per series.")
+    array = as_array(lengths, name, "Pass one whole number per series.")
     n_samples, n_steps = X.shape[:2]
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
@@ -148,7 +215,7 @@ def check_labels(
     complete
         Whether every class must have a sample (True for training data).
     """
-    array = _as_array(y, "y", "Pass one label per series.")
+    array = as_array(y, "y", "Pass one label per series.")
     known = check_names(class_names, what="class_names")
     if array.shape != (n_samples,):
         hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""
@@ -168,29 +235,6 @@ def check_labels(
                 f"0..{len(names) - 1}, each with at least one series; pass other labels as strings."
             )
     return labels, names
-
-
-def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
-    """Return the labels of a regressor as float64 (batch, outputs).
-
-    Parameters
-    ----------
-    y
-        One number per series (batch,), or several (batch, outputs).
-    n_samples
-        Expected number of series.
-    """
-    array = _as_array(y, "y", "Pass one number per series.")
-    if array.ndim not in (1, 2) or len(array) != n_samples or array.size == 0:
-        raise LabelError(
-            f"y must be {n_samples} numbers, one per series, or (batch, outputs) for several, got shape {array.shape}."
-        )
-    if array.dtype.kind not in "fiu":
-        raise LabelError(f"y must hold numbers for a regressor, got dtype {array.dtype}.")
-    numbers = array.astype(np.float64).reshape(n_samples, -1)
-    if not np.isfinite(numbers).all():
-        raise LabelError("y holds NaN or infinity. Leave those series out.")
-    return numbers
 
 
 def is_integer(value: Any) -> bool:
@@ -270,29 +314,6 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
             f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
         )
     return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
-
-
-def check_targets(
-    target: Any, *, n_queries: int, class_names: Sequence[str], own: int | None, owner: str
-) -> IntArray | None:
-    """Return the target class of each query (batch,), or None for the runner-up of each.
-
-    Parameters
-    ----------
-    target, n_queries, class_names
-        As in :func:`check_target`; None for the runner-up, or the only target.
-    own, owner
-        The only class that an explainer was fitted for, or None; and its name, for the message.
-    """
-    if target is None:
-        return None if own is None else np.full(n_queries, own)
-    targets = check_target(target, n_queries=n_queries, class_names=class_names)
-    if own is not None and (targets != own).any():
-        raise TargetError(
-            f"this {owner} was fitted for the target {class_names[own]!r} alone. "
-            "Ask for that, or fit one with target=None for every class."
-        )
-    return targets
 
 
 def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up; a module may import from its own row and from the rows above it in this list.
 LAYERS = [
     {"errors", "interrupts", "notebooks"},
-    {"registry", "seeding", "arrays", "progress", "digests", "warning_filters"},
+    {"registry", "seeding", "arrays", "padding", "progress", "digests", "warning_filters"},
     {"storage", "folders", "locks", "npz", "validation", "targets"},
     {"config", "datasets"},
     {"skeletons"},

@@ -69,7 +69,7 @@ def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
         (
             [[[1.0], [2.0]], [[1.0]]],
             ShapeError,
-            "rows of unequal length. Pad the series to one length and pass lengths=",
+            "rows of unequal length. Pass a list of arrays .time, features., or pad the series and pass lengths=",
         ),
         (np.char.add(X.astype(str), "!"), DataError, "X must hold numbers, got dtype <U.*could not convert"),
         ([[[{}]]], DataError, None),

@@ -17,7 +17,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.training.threads import number_of_threads
-from sparcets.validation import check_lengths, check_series
+from sparcets.validation import check_padded
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
@@ -29,10 +29,13 @@ class Model(ABC):
     ----------
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal lengths, padded to ``n_steps``.
     """
 
     n_features: int | None = None
     n_steps: int | None = None
+    unequal: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +88,8 @@ class Classifier(Model):
     ----------
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
     named
         Whether ``class_names`` were given rather than made up from numbers.
     """
@@ -122,12 +127,11 @@ class Classifier(Model):
         Parameters
         ----------
         X
-            Series (batch, time, features).
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths, for models that look at them.
+            True lengths; what lies beyond has no influence.
         """
-        X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
-        return self.proba_unchecked(X, check_lengths(lengths, X))
+        return self.proba_unchecked(*check_padded(X, lengths, owner=self.name, like=self))
 
     @final
     def predict(self, X: Any, lengths: Any = None) -> IntArray:

@@ -41,7 +41,7 @@ from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded, single_precision
 from sparcets.training.loop import shuffled, train
 from sparcets.training.threads import threads_for
-from sparcets.validation import check_labels, check_lengths, check_series
+from sparcets.validation import check_labels, check_padded
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -92,7 +92,8 @@ class TorchClassifier(DifferentiableClassifier):
         Parameters
         ----------
         X
-            A :class:`~sparcets.Dataset` (its training part is used), or series (batch, time, features).
+            A :class:`~sparcets.Dataset` (its training part is used), or series (batch, time, features), or a list of
+            series (time, features) of unequal length.
         y
             Labels, where series were given: 0..K-1 or strings.
         lengths
@@ -107,10 +108,12 @@ class TorchClassifier(DifferentiableClassifier):
             X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
-        X = check_series(X)
+        X, lengths = check_padded(X, lengths)
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
-        return self.fit_unchecked(X, labels, check_lengths(lengths, X), found, named=named, progress=progress)
+        if lengths is not None and (lengths == X.shape[1]).all():
+            lengths = None  # nothing is padded
+        return self.fit_unchecked(X, labels, lengths, found, named=named, progress=progress)
 
     @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
     def fit_unchecked(
@@ -129,6 +132,7 @@ class TorchClassifier(DifferentiableClassifier):
         without a series.
         """
         self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
+        self.unequal = lengths is not None
         try:
             with threads_for(self.config.batch_size * X[0].size):
                 self._train(X, y, lengths, progress)
@@ -243,6 +247,7 @@ class TorchClassifier(DifferentiableClassifier):
             "class_names": list(self.class_names),
             "named": self.named,
             "n_steps": self.n_steps,
+            **({"unequal": True} if self.unequal else {}),
             "scaler": self._scaler.to_dict(),
             "history": history_to_plain(self.history_),
         }
@@ -265,6 +270,7 @@ class TorchClassifier(DifferentiableClassifier):
         if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
             raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
         classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
+        classifier.unequal = bool(header.get("unequal", False))
         network = classifier._fitted()
         network.load_state_dict(dict(weights))
         _freeze(network)

@@ -18,6 +18,7 @@ from sparcets.classifiers.wrapped import black_box, boosters, estimator, keras, 
 from sparcets.classifiers.wrapped.black_box import BlackBox
 from sparcets.classifiers.wrapped.class_names import find_class_names, has_names
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout, Part
+from sparcets.classifiers.wrapped.lengths import Lengths, find_lengths_form
 from sparcets.classifiers.wrapped.module import WrappedModule
 from sparcets.classifiers.wrapped.outputs import parse_output
 from sparcets.classifiers.wrapped.regression import wrap_regressor
@@ -59,6 +60,7 @@ def wrap(
     output: Kind | Part | tuple[Kind, Part] | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
+    lengths: Lengths | None = None,
 ) -> Classifier: ...
 
 
@@ -71,6 +73,7 @@ def wrap(
     output: Kind | Part | tuple[Kind, Part] | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
+    lengths: Lengths | None = None,
 ) -> Classifier | Regressor:
     """Make a model usable by explainers. What was assumed of it is in the ``repr`` of the result.
 
@@ -97,6 +100,11 @@ def wrap(
     batch
         Smallest and largest number of series that the model accepts in a call, such as ``(2, 64)``; None for any. A
         smaller call is padded by repeating its last series, a larger one is split.
+    lengths
+        What the model gets for series of unequal length: ``"argument"``, series padded with zeros and a second argument
+        with their lengths; ``"packed"``, a ``PackedSequence`` of torch; ``"list"``, a list of the series without
+        padding; ``"padding"``, series padded with zeros and no lengths. By itself, it is an argument if the model has
+        one called ``lengths`` or alike, a list for estimators of aeon that take one, and padding otherwise.
 
     Examples
     --------
@@ -110,7 +118,7 @@ def wrap(
     if isinstance(model, (Classifier, Regressor)):
         what = "classifier" if isinstance(model, Classifier) else "regressor"
         other = task == "regression" and what == "classifier"
-        if other or any(v is not None for v in (n_classes, class_names, output, layout, batch)):
+        if other or any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths)):
             raise ConfigError(
                 f"{model.name} is a {what} of sparcets already; use it as it is, or wrap the model inside anew."
             )
@@ -144,14 +152,16 @@ def wrap(
         kind=kind or adapted.kind,
         declared=adapted.n_classes if part is None else None,
     )
+    said = {"output": known, "layout": layout is not None, "lengths": lengths is not None}
     interface = Interface(
         kind=kind or adapted.kind,
         layout=layout or adapted.layout,
+        lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
         part=part,
         batch=batch or adapted.batch,
         class_names=names,
         named=class_names is not None or has_names(model),
-        assumed=tuple(name for name, given in {"output": known, "layout": layout is not None}.items() if not given),
+        assumed=tuple(name for name, is_given in said.items() if not is_given),
         note=adapted.note,
     )
     if isinstance(adapted.call, nn.Module):

@@ -19,7 +19,9 @@ N_TEXTS = 3  # answers described in words on the terminal
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
+    model: Annotated[
+        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
+    ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
     ] = None,
@@ -95,6 +97,9 @@ def explain(
     data = load_dataset(name, **options)
     columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
+    lengths = None if data.lengths_test is None else data.lengths_test[chosen]
+    if lengths is None and explainer.info_ is not None and explainer.info_.unequal:  # these are all equally long
+        lengths = np.full(len(chosen), data.n_steps)
     requested: Any = _class(target, data) if excluded is None else Not(_class(excluded, data))
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
@@ -103,7 +108,7 @@ def explain(
         sparsity=sparsity,
         n=n,
         confidence=confidence,
-        lengths=None if data.lengths_test is None else data.lengths_test[chosen],
+        lengths=lengths,
         ids=None if data.ids_test is None else data.ids_test[chosen],
         subjects=None if data.subjects_test is None else data.subjects_test[chosen],
         curve=curve,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparcets.cli.fit_folder import new_folder, write_fit
+from sparcets.cli.model_options import Classes, Layout, Model, Output, own_model
 from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_options, print_json
 from sparcets.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.own_model import OwnModel
 
 
 def fit(
@@ -19,6 +24,10 @@ def fit(
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
     ] = "bilstm",
+    model: Model = None,
+    output: Output = None,
+    layout: Layout = None,
+    classes: Classes = None,
     preset: Annotated[str, typer.Option(help="Preset of the settings: default, paper or tiny.")] = "default",
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
@@ -40,7 +49,7 @@ def fit(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Train a classifier, fit an explainer to it, and save both."""
+    """Train a classifier, or take your own, fit an explainer to it, and save both."""
     from sparcets import __version__
     from sparcets.config.presets import from_preset
     from sparcets.datasets.load import load_dataset
@@ -51,41 +60,52 @@ def fit(
     resolve_device(device)  # raises before any data are loaded
     start = from_preset(kind.config_class, preset, target)
     config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
-    build = _classifier_builder(classifier, classifier_setting, preset, seed, device)
+    own = own_model(model, output, layout, classes)
+    if own is not None:
+        own.check_outside(out)
+    if own is not None and (classifier != "bilstm" or classifier_setting):
+        raise ConfigError("give --model for your own model, or --classifier for one to train, not both.")
+    build = _classifier_builder(classifier, classifier_setting, preset, seed, device, own)
     options = {"seed": seed, **parse_options(option)}
     place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
     with place as folder:  # a path that cannot be written shows before any training
-        model = build(data)
-        correct = model.predict(data.X_test, data.lengths_test) == data.y_test
-        explainer = kind(model, config).fit(data, checkpoint=checkpoint)
+        explained = build(data)
+        correct = explained.predict(data.X_test, data.lengths_test) == data.y_test
+        explainer = kind(explained, config).fit(data, checkpoint=checkpoint)
         run = {
             "dataset": dataset,
             "dataset_options": options,
             "dataset_name": data.name,
             "split": data.split,
-            "classifier": model.architecture,
+            "classifier": explained.architecture if own is None else own.name,
             "test_accuracy": float(correct.mean()),
             "method": method,
             "config": config.to_dict(),
             "version": __version__,
         }
-        write_fit(folder, model, explainer, run)
+        save = explained.save if own is None else partial(own.save, model=explained, X=data.X_train)
+        write_fit(folder, save, explainer, run)
     if json:
         print_json({**run, "folder": str(out)})
         return
     typer.echo(f"{data!r}, split: {data.split}")
-    typer.echo(f"{model.architecture}: test accuracy {correct.mean():.3f}")
+    typer.echo(f"{run['classifier']}: test accuracy {correct.mean():.3f}")
     typer.echo(explainer.summary())
     example = target if target is not None else data.class_names[0]
     typer.echo(f"saved to {out}; next: sparcets explain {out} --target {example!r} --out run.npz")
 
 
-def _classifier_builder(name: str, settings: list[str] | None, preset: str, seed: int, device: str) -> Any:
+def _classifier_builder(
+    name: str, settings: list[str] | None, preset: str, seed: int, device: str, own: OwnModel | None
+) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
     from sparcets.config.models import ClassifierConfig
 
+    if own is not None:
+        loaded = own.load()
+        return lambda data: loaded
     if Path(name).is_dir():
         if settings:
             raise ConfigError(f"--set-classifier needs an architecture to train, but {name} is a saved classifier.")

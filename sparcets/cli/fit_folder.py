@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparcets.errors import FileFormatError, StorageError
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.classifiers.base import Classifier
     from sparcets.explainers.base import BaseExplainer
 
 T = TypeVar("T")
 RUN = "run.json"  # data set, method and settings
 CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
-HEADERS = (f"{CLASSIFIER}/classifier.json", f"{EXPLAINER}/explainer.json")
+EXPLAINER_HEADER = f"{EXPLAINER}/explainer.json"
+CLASSIFIER_HEADERS = (f"{CLASSIFIER}/model.json", f"{CLASSIFIER}/classifier.json")  # the user's own model, or ours
 
 
 def new_folder(folder: Path, *, force: bool) -> AbstractContextManager[Path]:
@@ -34,30 +35,30 @@ def new_folder(folder: Path, *, force: bool) -> AbstractContextManager[Path]:
     return atomic_folder(folder)
 
 
-def write_fit(folder: Path, model: TorchClassifier, explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
-    """Write classifier, explainer and ``run.json`` into an empty folder."""
+def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
+    """Write classifier, by ``save``, explainer and ``run.json`` into an empty folder."""
     from sparcets.storage import write_json
 
-    model.save(folder / CLASSIFIER)
+    save(folder / CLASSIFIER)
     explainer.save(folder / EXPLAINER)
     write_json(folder / RUN, {**run, "parts": _digests(folder)})
 
 
 def load_fit(folder: Path, *, device: str) -> tuple[dict[str, Any], BaseExplainer[Any]]:
     """Return ``run.json`` and the explainer with its classifier, all of the same fit."""
-    from sparcets.classifiers.torch_classifier import load_classifier
+    from sparcets.classifiers.own_model import load_any_classifier
     from sparcets.explainers.files import load
 
     return _of_one_fit(
-        folder, lambda: load(folder / EXPLAINER, classifier=load_classifier(folder / CLASSIFIER, device=device))
+        folder, lambda: load(folder / EXPLAINER, classifier=load_any_classifier(folder / CLASSIFIER, device=device))
     )
 
 
-def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any], TorchClassifier]:
+def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any], Classifier]:
     """Return ``run.json`` and the classifier of the same fit."""
-    from sparcets.classifiers.torch_classifier import load_classifier
+    from sparcets.classifiers.own_model import load_any_classifier
 
-    return _of_one_fit(folder, lambda: load_classifier(folder / CLASSIFIER, device=device))
+    return _of_one_fit(folder, lambda: load_any_classifier(folder / CLASSIFIER, device=device))
 
 
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
@@ -87,7 +88,9 @@ def _read_run(folder: Path) -> dict[str, Any]:
 def _check_parts(folder: Path, expected: Any) -> None:
     found = _digests(folder)
     other = [
-        str(folder / name) for name in HEADERS if not isinstance(expected, dict) or expected.get(name) != found[name]
+        str(folder / name)
+        for name, digest in found.items()
+        if not isinstance(expected, dict) or expected.get(name) != digest
     ]
     if other:
         raise FileFormatError(
@@ -100,4 +103,8 @@ def _digests(folder: Path) -> dict[str, str]:
     from sparcets.digests import digest_of_json
     from sparcets.storage import read_json
 
-    return {name: digest_of_json(read_json(folder / name, "a folder written by `sparcets fit`")) for name in HEADERS}
+    classifier = next((name for name in CLASSIFIER_HEADERS if (folder / name).is_file()), CLASSIFIER_HEADERS[-1])
+    return {
+        name: digest_of_json(read_json(folder / name, "a folder written by `sparcets fit`"))
+        for name in (classifier, EXPLAINER_HEADER)
+    }

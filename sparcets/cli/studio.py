@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sparcets.cli.model_options import Classes, Layout, Model, Output, own_model
 from sparcets.cli.options import Device, Seed
 
 
@@ -27,6 +28,10 @@ def studio(
     ] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    model: Model = None,
+    output: Output = None,
+    layout: Layout = None,
+    classes: Classes = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -42,5 +47,6 @@ def studio(
         seed=seed,
         device=device,
         open_page=open_page,
+        model=own_model(model, output, layout, classes),
         say=lambda line: typer.echo(line, err=True),
     )

@@ -8,7 +8,7 @@ fixed sum or the user's own projection asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.constraints.projecting import Project, apply_project
 from sparcets.constraints.shapes import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
+from sparcets.padding import rows_by_length
 
 IMMUTABLE = "immutable features"
 
@@ -92,6 +93,10 @@ class BoundConstraints:
             project=other.project or self.project,
         )
 
+    def cut(self, n_steps: int) -> BoundConstraints:
+        """Return the constraints of series that have the first ``n_steps`` steps only."""
+        return replace(self, editable=self.editable[:n_steps])
+
     def active_kinds(self) -> list[str]:
         """Return the names of the kinds of constraints that are active."""
         kinds = {
@@ -137,11 +142,23 @@ class BoundConstraints:
             kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
-            projected = apply_project(self.project, result, query, free, self.tolerance)
+            projected = self._project(self.project, query, result, free, lengths)
             allowed = self._settle(query, projected, free, steps, complete=False)
             kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
             result = np.where(kept[:, None, None], projected, query)
         return result
+
+    def _project(
+        self, project: Project, query: FloatArray, result: FloatArray, free: BoolArray, lengths: IntArray | None
+    ) -> FloatArray:
+        """Apply the user's function, to series of each length without their padding."""
+        if lengths is None:
+            return apply_project(project, result, query, free, self.tolerance)
+        projected: FloatArray = result.copy()
+        for n, rows in rows_by_length(lengths):
+            own = (rows, slice(0, n))
+            projected[own] = apply_project(project, result[own], query[own], free[own], self.tolerance)
+        return projected
 
     def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
         if self.max_features is None:

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
-from sparcets.datasets.labels import Task, check_task_labels
+from sparcets.datasets.labels import Task, check_numbers, check_task_labels
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
 from sparcets.validation import (
     check_labels,
-    check_lengths,
     check_mutable,
     check_names,
-    check_numbers,
-    check_series,
+    check_padded,
 )
 
 if TYPE_CHECKING:
@@ -169,7 +167,8 @@ class Dataset:
         Parameters
         ----------
         X
-            Series (batch, time, features). float32 and float64 keep their type, whole numbers become float64.
+            Series (batch, time, features), or a list of series (time, features) of unequal length, which are padded.
+            float32 and float64 keep their type, whole numbers become float64.
         y
             One label per series: class indices 0..K-1, or strings; for ``task="regression"`` a number, or several.
         test_size, seed
@@ -188,7 +187,7 @@ class Dataset:
         >>> Dataset.from_arrays(rng.normal(size=(50, 8, 3)), ["sick", "well"] * 25)
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
-        X = check_series(X)
+        X, known["lengths"] = check_padded(X, known.get("lengths"))
         if known.get("task") == "regression":
             labels = np.zeros(len(check_numbers(y, n_samples=len(X))), dtype=np.int64)  # nothing to balance
         else:
@@ -300,13 +299,12 @@ class Dataset:
         task, output_names, output_units
             For numbers as labels, ``task="regression"``; then names and units of the numbers, a text for a single one.
         """
-        X = check_series(X)
+        X, lengths = check_padded(X, lengths)
         n_features = X.shape[2]
         labels, names, outputs, output_unit = check_task_labels(
             y, X, train, task=task, class_names=class_names, names=output_names, units=output_units
         )
         features = check_names(feature_names, n=n_features, what="feature_names")
-        lengths = check_lengths(lengths, X)
         if units is not None:
             units = (units,) * n_features if isinstance(units, str) else tuple(str(u) for u in units)
             if len(units) != n_features:

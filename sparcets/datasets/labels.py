@@ -9,7 +9,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.errors import ConfigError, LabelError, ShapeError
-from sparcets.validation import check_labels, check_names, check_numbers
+from sparcets.validation import as_array, check_labels, check_names
 
 Task = Literal["classification", "regression"]
 Names = tuple[str, ...]
@@ -61,3 +61,26 @@ def check_task_labels(
             f"class {found[absent[0]]!r} has no sample in the training part. Choose another seed or split."
         )
     return labels, found, None, None
+
+
+def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
+    """Return the labels of a regressor as float64 (batch, outputs).
+
+    Parameters
+    ----------
+    y
+        One number per series (batch,), or several (batch, outputs).
+    n_samples
+        Expected number of series.
+    """
+    array = as_array(y, "y", "Pass one number per series.")
+    if array.ndim not in (1, 2) or len(array) != n_samples or array.size == 0:
+        raise LabelError(
+            f"y must be {n_samples} numbers, one per series, or (batch, outputs) for several, got shape {array.shape}."
+        )
+    if array.dtype.kind not in "fiu":
+        raise LabelError(f"y must hold numbers for a regressor, got dtype {array.dtype}.")
+    numbers = array.astype(np.float64).reshape(n_samples, -1)
+    if not np.isfinite(numbers).all():
+        raise LabelError("y holds NaN or infinity. Leave those series out.")
+    return numbers

@@ -275,7 +275,7 @@ def _frame(
 
 
 def _family_notes(judges: Mapping[str, Judge], dataset: Dataset) -> list[str]:
-    """Return notes on families that are missing, and on padding that a family does not support."""
+    """Return notes on families that are missing, and on families that take series of equal length only."""
     notes = []
     if missing := missing_families():
         notes.append(
@@ -285,7 +285,7 @@ def _family_notes(judges: Mapping[str, Judge], dataset: Dataset) -> list[str]:
     fixed = [name for name in judges if name in AEON]
     if fixed and dataset.lengths_train is not None:
         notes.append(
-            f"the judges {', '.join(fixed)} take series of equal length: they see padding as the mean of the feature."
+            f"the judges {', '.join(fixed)} take series of equal length: each is stretched to the longest one."
         )
     return notes
 

@@ -20,6 +20,7 @@ from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
+from sparcets.padding import resample
 from sparcets.registry import require_extra, unknown_name
 from sparcets.seeding import RANDOM_STATE_LOCK, spawn
 from sparcets.training.device import single_precision
@@ -134,10 +135,13 @@ class FamilyJudge(Classifier):
 def judge_inputs(family: str, scaler: Scaler, X: FloatArray, lengths: IntArray | None) -> FloatArray:
     """Return what the estimator of a family takes: statistics (batch, columns), or series (batch, features, time)."""
     standardised = scaler.transform(np.asarray(X, dtype=np.float64))
-    inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
     if family == "statistics":
+        inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
         return summary_statistics(np.where(inside, standardised, np.nan))
-    series = np.where(inside, standardised, 0.0).astype(np.float32)
+    if lengths is not None:
+        # The estimators take series of one length. Each is stretched to it, so that they see no padding.
+        standardised = resample(standardised, lengths, X.shape[1])
+    series = standardised.astype(np.float32)
     missing = max(0, MIN_STEPS - X.shape[1])
     return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
 

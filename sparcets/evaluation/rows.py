@@ -13,6 +13,7 @@ from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.evaluation.scores import WARNING
 from sparcets.explanation.result import Explanation
+from sparcets.padding import blank
 from sparcets.validation import default_feature_names
 
 
@@ -40,7 +41,7 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
     dtype = min(e.query.dtype, dataset.X_test.dtype, key=lambda kind: kind.itemsize)
     if dtype != e.query.dtype:
         digests = series_digests(e.query.astype(dtype))
-    in_test = series_digests(dataset.X_test.astype(dtype, copy=False))
+    in_test = series_digests(blank(dataset.X_test, dataset.lengths_test).astype(dtype, copy=False))
     index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # of duplicates, the first
     found = np.array([index.get(digest, -1) for digest in digests], dtype=np.int64)
     if (found < 0).any():
@@ -73,7 +74,7 @@ def _unknown_queries(
         text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
     else:
         text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
-    in_train = set(series_digests(dataset.X_train.astype(dtype, copy=False)))
+    in_train = set(series_digests(blank(dataset.X_train, dataset.lengths_train).astype(dtype, copy=False)))
     n_train = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
     if n_train:
         text += f"; {n_train} of them {_are(n_train)} in its training part, which classifier and judges were trained on"

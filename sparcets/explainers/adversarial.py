@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
@@ -29,6 +29,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
 from sparcets.networks.sizes import check_sizes
+from sparcets.padding import rows_by_length
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, EarlyStopping, History, TensorBoard, TrainingFailure
 from sparcets.training.device import resolve_device, seeded, single_precision
@@ -65,6 +66,7 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     head: ClassVar[str]  # of the generator: "sparse", "residual" or "series"; see networks/generators.py
     needs_gradients = True
+    supports_lengths = True
 
     def __init__(
         self, classifier: Classifier, config: A | None = None, *, domain_losses: Mapping[str, LossTerm] | None = None
@@ -127,11 +129,14 @@ class AdversarialExplainer(BaseExplainer[A]):
     def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
         config, info = self.config, job.info
         conditional = job.target is None
-        x = torch.tensor(info.scaler.transform(job.X), dtype=torch.float32, device=device)
+        x = torch.tensor(job.standardised(), dtype=torch.float32, device=device)
+        inside = x.flatten(0, 1)
+        if job.lengths is not None:
+            inside = x[torch.tensor(length_mask(job.lengths, len(x), x.shape[1]), device=device)]
         with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = self._build_generator(
-                info, mutable, conditional=conditional, low=x.amin((0, 1)), high=x.amax((0, 1))
+                info, mutable, conditional=conditional, low=inside.amin(0), high=inside.amax(0)
             )
             discriminator = Discriminator(
                 n_features=info.n_features,
@@ -159,11 +164,13 @@ class AdversarialExplainer(BaseExplainer[A]):
             lr=config.train.lr,
             betas=(config.train.beta1, config.train.beta2),
             conditional=conditional,
+            lengths=None if job.lengths is None else torch.tensor(job.lengths, device=device),
         )
 
-    def _log_proba(self, x: Tensor) -> Tensor:
+    def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         model = require_gradients(self.classifier, type(self).__name__)
-        return model.log_proba(x.to(model.device)).to(x.device)
+        steps = None if lengths is None else lengths.to(model.device)
+        return model.log_proba(x.to(model.device), steps).to(x.device)
 
     @single_precision()
     def _build_generator(
@@ -190,8 +197,9 @@ class AdversarialExplainer(BaseExplainer[A]):
         # Every other class in turn: a feature may matter for some targets only.
         shift = 1 + np.arange(len(rows)) % (K - 1)
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
-        proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None)
-        admitted = job.constraints.enforce(job.X[rows], proposal)
+        lengths = job.steps(rows)
+        proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None, lengths=lengths)
+        admitted = job.constraints.enforce(job.X[rows], proposal, lengths)
         moved = (admitted != job.X[rows]).any((0, 1))  # (features,)
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
@@ -199,7 +207,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
             log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
-        valid = float((self.classifier.predict_unchecked(admitted) == target).mean())
+        valid = float((self.classifier.predict_unchecked(admitted, lengths) == target).mean())
         if valid < FEW_VALID:
             log.warning(
                 "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "
@@ -213,8 +221,21 @@ class AdversarialExplainer(BaseExplainer[A]):
             raise NotFittedError(f"this {type(self).__name__} has no generator yet. Call fit first.")
         return self._generator
 
-    def _propose(self, X: FloatArray, target: IntArray, info: SeriesInfo, *, conditional: bool) -> FloatArray:
+    def _propose(
+        self,
+        X: FloatArray,
+        target: IntArray,
+        info: SeriesInfo,
+        *,
+        conditional: bool,
+        lengths: IntArray | None = None,
+    ) -> FloatArray:
         """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
+        if lengths is not None:  # length by length, so that padding is never seen
+            made: FloatArray = X.copy()
+            for n, rows in rows_by_length(lengths):
+                made[rows, :n] = self._propose(X[rows, :n], target[rows], info, conditional=conditional)
+            return made
         generator = self._fitted_generator()
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
@@ -230,7 +251,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         return info.scaler.add_delta(X, delta.numpy())
 
     def _explain(self, request: Request) -> Answers:
-        proposal = self._propose(request.X, request.target, request.info, conditional=self._target is None)
+        conditional, lengths = self._target is None, request.lengths
+        proposal = self._propose(request.X, request.target, request.info, conditional=conditional, lengths=lengths)
         return Answers.one_each(request, request.apply_limits(proposal), "generated")
 
     def summary(self) -> str:

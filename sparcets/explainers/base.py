@@ -36,6 +36,7 @@ from sparcets.explainers.request import (
     Request,
     check_constraints,
     check_lengths_supported,
+    check_targets,
     is_stream,
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
@@ -44,7 +45,7 @@ from sparcets.explanation.result import Explanation, is_reached, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
 from sparcets.targets import Not, NumberTarget
-from sparcets.validation import check_lengths, check_series, check_target, check_targets
+from sparcets.validation import check_padded, check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,7 +111,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         ----------
         X
             A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
-            series (batch, time, features) in the data's own units.
+            series (batch, time, features) in the data's own units, or a list of series (time, features).
         y
             Labels, where series were given: class indices or names; for a regressor, numbers.
         lengths
@@ -132,10 +133,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
-        X = check_series(X, owner=model.name, n_features=model.n_features, n_steps=model.n_steps)
-        check_lengths_supported(lengths, self)
-        lengths = check_lengths(lengths, X)
-        labels = agree_on_labels(model, X, y, source)
+        X, lengths = check_padded(X, lengths, owner=model.name, like=model)
+        labels = agree_on_labels(model, X, lengths, y, source)
+        lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
         info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome)
@@ -178,8 +178,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         Parameters
         ----------
         X
-            Queries (batch, time, features) in the data's own units; a Dataset, for its test series; a memory map, or an
-            iterator over series (time, features) or batches, of which no more is held than is being worked on.
+            Queries (batch, time, features) in the data's own units, or a list of series (time, features); a Dataset,
+            for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
@@ -193,7 +193,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries.
+            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
         ids, subjects
             Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
@@ -217,7 +217,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         if isinstance(X, Dataset):
             X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        check_lengths_supported(lengths, self)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
@@ -225,12 +224,13 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
+            check_lengths_supported(lengths, info.n_steps, self)
             stream = QueryStream(
                 X, target, lengths, names, info=info, owner=type(self).__name__, check_target=self._check_target
             )
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X = check_series(X, owner=type(self).__name__, n_features=info.n_features, n_steps=info.n_steps)
-        lengths = check_lengths(lengths, X)
+        X, lengths = check_padded(X, lengths, owner=type(self).__name__, like=info)
+        check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)

@@ -11,9 +11,10 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier, Model
 from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.labels import check_numbers
 from sparcets.errors import CapabilityError, ConfigError, LabelError, ShapeError
 from sparcets.explanation.outcome import Outcome
-from sparcets.validation import check_labels, check_numbers
+from sparcets.validation import check_labels
 
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
@@ -66,15 +67,17 @@ def require_gradients(model: Model, owner: str) -> DifferentiableClassifier:
     return model
 
 
-def agree_on_labels(model: Classifier | Regressor, X: FloatArray, y: Any, source: Dataset | None) -> Labels:
+def agree_on_labels(
+    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> Labels:
     """Return the labels of a fit: classes that model and data agree on, or as many numbers as the model predicts.
 
     Parameters
     ----------
     model
         The model to explain.
-    X, y
-        Checked training series, and labels that are not checked yet.
+    X, lengths, y
+        Checked training series, their true lengths or None, and labels that are not checked yet.
     source
         The data set they come from, if any.
     """
@@ -85,32 +88,40 @@ def agree_on_labels(model: Classifier | Regressor, X: FloatArray, y: Any, source
             f"{model.name} predicts {what}, but {source.name!r} is a data set for {source.task}. For numbers, use "
             "sp.wrap(model, task='regression') and sp.Dataset.from_arrays(X, y, task='regression')."
         )
+    first = None if lengths is None else lengths[:1]
     if not isinstance(model, Regressor):
-        return Labels(*check_labels(y, n_samples=len(X), class_names=agree_on_class_names(model, X, y, source)))
+        names = agree_on_class_names(model, X[:1], first, y, source)
+        return Labels(*check_labels(y, n_samples=len(X), class_names=names))
+    if lengths is not None:
+        raise CapabilityError(f"{model.name} predicts numbers; for such models, cut the series to one length.")
     numbers = check_numbers(y, n_samples=len(X))
-    n_outputs = model.predict_unchecked(X[:1]).shape[1]
+    n_outputs = model.predict_unchecked(X[:1], first).shape[1]
     if numbers.shape[1] != n_outputs:
         raise ShapeError(
             f"{model.name} predicts {n_outputs} numbers per series, y holds {numbers.shape[1]}; pass one label for "
             f"each, (batch, {n_outputs})."
         )
-    names, units = (None, None) if source is None else (source.output_names, source.output_units)
-    return Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers, names, units))
+    outputs, units = (None, None) if source is None else (source.output_names, source.output_units)
+    return Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers, outputs, units))
 
 
-def agree_on_class_names(model: Classifier, X: FloatArray, y: Any, source: Dataset | None) -> tuple[str, ...]:
+def agree_on_class_names(
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> tuple[str, ...]:
     """Return the class names for a fit: those of the data set, of the model, or of the labels.
 
     Parameters
     ----------
     model
         The classifier.
-    X, y
-        Checked training series, and labels that are not checked yet.
+    X, lengths
+        A checked training series, or some, and their true lengths or None.
+    y
+        Labels that are not checked yet.
     source
         The data set they come from, if any.
     """
-    model.proba_unchecked(X[:1])  # a wrapped model may know its number of classes only after a prediction
+    model.proba_unchecked(X[:1], lengths)  # a wrapped model may know its number of classes only after a prediction
     if source is None:
         return model.class_names if model.named else _names_from_labels(model, y)
     if model.n_classes != source.n_classes:

@@ -64,7 +64,8 @@ class GanTraining:
         with threads_for(n_entries), progress_bar(title, self.epochs, show=progress) as bar:
             bar.advance(self.start)
             train(
-                CapturedStep(self.step, device),
+                # Series of different lengths are packed or cut on the host, which a graph cannot do.
+                CapturedStep(self.step, device) if self.step.lengths is None else self.step,
                 self.pairing,
                 epochs=self.epochs,
                 seed=self.seed,
@@ -128,5 +129,5 @@ def build_checkpoint(
         step.optimisers,
         history,
         identity=identity,
-        reference_proba=torch.tensor(classifier.proba_unchecked(job.X[:REFERENCE])),
+        reference_proba=torch.tensor(classifier.proba_unchecked(*job.first(REFERENCE))),
     )

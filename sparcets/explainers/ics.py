@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from sparcets.arrays import FloatArray
-from sparcets.classifiers.base import DifferentiableClassifier
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.batching import Batch, padded
 from sparcets.config.explainers import IcsConfig
 from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.by_length import answer_by_length
 from sparcets.explainers.compatibility import require_gradients
 from sparcets.explainers.request import Answers, Request
 from sparcets.explanation.series_info import SeriesInfo
@@ -36,9 +37,16 @@ class Ics(BaseExplainer[IcsConfig]):
     config_class = IcsConfig
     needs_gradients = True
     supports_numbers = True
+    supports_lengths = True
 
     def _explain(self, request: Request) -> Answers:
-        model = require_gradients(self.classifier, type(self).__name__)
+        if request.lengths is not None:
+            return answer_by_length(request, self.classifier, self._answer)
+        return self._answer(request, self.classifier)
+
+    def _answer(self, request: Request, classifier: Classifier) -> Answers:
+        """Answer queries of one length, without padding."""
+        model = require_gradients(classifier, type(self).__name__)
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)

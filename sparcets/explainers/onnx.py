@@ -54,8 +54,13 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
     """
     require_extra("onnx", "export", "onnx")
     require_extra("onnxruntime", "the comparison with torch", "onnx")
-    module = _module(explainer)
     info = explainer._fitted()
+    if info.unequal:
+        raise CapabilityError(
+            "a generator that was fitted on series of unequal length is not exported: a file would not know where a "
+            "series ends. Fit it on series of one length, cut or resampled."
+        )
+    module = _module(explainer)
     data = _to_onnx(module, info)
     difference = max(_compare(module, data, info, batch) for batch in BATCHES)
     if not difference <= CLOSE:

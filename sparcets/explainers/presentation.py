@@ -24,9 +24,10 @@ class Presentation:
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
         info, mutable = self.info_, self._defaults.constraints.mutable
+        steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
         return (
-            f"{type(self).__name__} for {self.classifier.description}: series of {info.n_steps} steps and "
-            f"{info.n_features} features ({int(mutable.sum())} mutable), {info.predicts}."
+            f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
+            f"features ({int(mutable.sum())} mutable), {info.predicts}."
         )
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
-from sparcets.errors import CapabilityError, ConfigError, ConstraintError
+from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import is_reached
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.padding import blank
 from sparcets.targets import NumberTarget, check_confidence
+from sparcets.validation import check_target
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +53,20 @@ class FitJob:
     checkpoint: Path | None
     progress: bool | None
     numbers: FloatArray | None = None
+
+    def first(self, n: int) -> tuple[FloatArray, IntArray | None]:
+        """Return the first ``n`` training series, and their lengths or None."""
+        return self.X[:n], self.steps(np.arange(min(n, len(self.X))))
+
+    def standardised(self, rows: IntArray | None = None) -> FloatArray:
+        """Return all or some training series, standardised, with zeros as padding."""
+        X, lengths = (self.X, self.lengths) if rows is None else (self.X[rows], self.steps(rows))
+        x = self.info.scaler.transform(X)
+        return x if lengths is None else blank(x, lengths)
+
+    def steps(self, rows: IntArray) -> IntArray | None:
+        """Return the lengths of some training series, or None."""
+        return None if self.lengths is None else self.lengths[rows]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,6 +256,12 @@ class Request:
             at_most=None if self.at_most is None else self.at_most[rows],
         )
 
+    def cut(self, rows: IntArray, n_steps: int) -> Request:
+        """Return the request for some of the queries, all of one length, without their padding."""
+        of_rows = self.select(rows)
+        series = np.ascontiguousarray(of_rows.X[:, :n_steps])
+        return replace(of_rows, X=series, lengths=None, constraints=self.constraints.cut(n_steps))
+
     def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
         target = int(self.target[i])
@@ -328,6 +350,21 @@ class Answers:
         return Evidence(families=self.families, support=support)
 
 
+def check_targets(
+    target: Any, *, n_queries: int, class_names: Sequence[str], own: int | None, owner: str
+) -> IntArray | None:
+    """Return the target class of each query (batch,), None for the runner-up; ``own`` is the only one of a fit."""
+    if target is None:
+        return None if own is None else np.full(n_queries, own)
+    targets = check_target(target, n_queries=n_queries, class_names=class_names)
+    if own is not None and (targets != own).any():
+        raise TargetError(
+            f"this {owner} was fitted for the target {class_names[own]!r} alone. "
+            "Ask for that, or fit one with target=None for every class."
+        )
+    return targets
+
+
 def check_constraints(constraints: Any) -> Constraints:
     """Return the constraints that a user passed; none where None was passed."""
     if constraints is None:
@@ -337,13 +374,16 @@ def check_constraints(constraints: Any) -> Constraints:
     return constraints
 
 
-def check_lengths_supported(lengths: Any, explainer: Any) -> None:
-    """Raise if true lengths are given to a method that does not support them."""
-    if lengths is not None and not explainer.supports_lengths:
+def check_lengths_supported(lengths: Any, n_steps: int, explainer: Any) -> Any:
+    """Return true lengths, or None if nothing is padded; raise if the method does not support them."""
+    if lengths is None or np.all(np.asarray(lengths) == n_steps):
+        return None
+    if not explainer.supports_lengths:
         raise CapabilityError(
-            f"{type(explainer).__name__} does not support series of unequal length yet. Cut them to one length, or use "
-            "Nearest."
+            f"{type(explainer).__name__} does not support series of unequal length. Cut or resample them to one "
+            "length, or use another method."
         )
+    return lengths
 
 
 def is_stream(X: Any) -> bool:

@@ -24,11 +24,12 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
 from sparcets.locks import locked
 from sparcets.progress import Bar, progress_bar
-from sparcets.validation import check_lengths, check_series
+from sparcets.validation import check_lengths, check_padded
 
 if TYPE_CHECKING:
     from sparcets.explainers.base import BaseExplainer
 
+Part = tuple[FloatArray, "IntArray | None"]  # series, and their true lengths or None
 CheckTarget = Callable[[Any, int], "IntArray | None"]
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
@@ -67,14 +68,17 @@ class QueryStream:
         self.info, self.owner, self.check_target, self.names = info, owner, check_target, names
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
-        self.X = X if self.lazy else self._check(X, 0)
-        self.target, self.lengths = target, lengths
+        self.X: Any = X
+        self.lengths: Any = lengths
+        if not self.lazy:
+            self.X, self.lengths = self._check(X, lengths, 0)
+        self.target = target
         self.n: int | None = None  # unknown for an iterator
         if not self.iterates:
-            if self.X.ndim != 3 or not len(self.X):
-                self._check(self.X, 0)  # raises the right error
+            if self.X.ndim != 3 or not len(self.X) or (self.lengths is None and info.unequal):
+                self._check(self.X, self.lengths, 0)  # raises the right error
             self.n = len(self.X)
-            self.lengths = check_lengths(lengths, self.X)
+            self.lengths = check_lengths(self.lengths, self.X) if self.lazy else self.lengths
             self.target = check_target(target, self.n)  # all at once: an error is raised before any work is done
             if names is not None:
                 names.check_number(self.n)
@@ -82,11 +86,8 @@ class QueryStream:
     def blocks(self, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries; the last may hold fewer."""
         first = 0
-        for number, X in enumerate(self._series(size)):
+        for number, (X, lengths) in enumerate(self._series(size)):
             stop = first + len(X)
-            lengths = None if self.lengths is None else self.lengths[first:stop]
-            if self.iterates and lengths is not None:
-                lengths = check_lengths(np.asarray(lengths), X)
             yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
             first = stop
         if not first:
@@ -99,44 +100,49 @@ class QueryStream:
         if self.names is not None:
             self.names.check_number(first)
 
-    def _check(self, X: Any, first: int) -> FloatArray:
-        info = self.info
-        return check_series(X, owner=self.owner, n_features=info.n_features, n_steps=info.n_steps, first=first)
+    def _check(self, X: Any, lengths: Any, first: int) -> Part:
+        return check_padded(X, lengths, owner=self.owner, like=self.info, first=first)
+
+    def _lengths(self, first: int, stop: int) -> Any:
+        return None if self.lengths is None else self.lengths[first:stop]
 
     def _target(self, first: int, stop: int) -> IntArray | None:
         target = self.target[first:stop] if _one_each(self.target) else self.target
         checked: IntArray | None = self.check_target(target, stop - first) if self.iterates else target
         return checked
 
-    def _series(self, size: int) -> Iterator[FloatArray]:
+    def _series(self, size: int) -> Iterator[Part]:
         if self.iterates:
             yield from self._from_iterator(size)
             return
         for first in range(0, len(self.X), size):
-            part = self.X[first : first + size]
+            part, lengths = self.X[first : first + size], self._lengths(first, first + size)
             if self.lazy:
-                part = self._check(np.array(part), first)  # a copy, so that the mapped pages can be released
+                part, lengths = self._check(np.array(part), lengths, first)  # a copy: mapped pages can be released
                 release_pages(self.X)
-            yield part
+            yield part, lengths
 
-    def _from_iterator(self, size: int) -> Iterator[FloatArray]:
-        held: list[FloatArray] = []
+    def _from_iterator(self, size: int) -> Iterator[Part]:
+        held: list[Part] = []
         first = waiting = 0
         for item in self.X:
             series = np.asarray(item)
-            series = series[None] if series.ndim == 2 else series
+            series = series[None] if series.ndim == 2 and not self.info.unequal else series
             if series.ndim == 3 and not len(series):
                 continue
-            held.append(self._check(series, first + waiting))
-            waiting += len(series)
+            start = first + waiting
+            # A single series has its own length; [series] says so.
+            batch = [series] if series.ndim == 2 else series
+            held.append(self._check(batch, self._lengths(start, start + len(batch)), start))
+            waiting += len(batch)
             if waiting < size:
                 continue
             whole = _concatenate(held)
             full = waiting - waiting % size
             for start in range(0, full, size):
-                yield whole[start : start + size]
+                yield _rows(whole, slice(start, start + size))
             first, waiting = first + full, waiting - full
-            held = [whole[full:]] if waiting else []
+            held = [_rows(whole, slice(full, None))] if waiting else []
         if held:
             yield _concatenate(held)
 
@@ -203,7 +209,7 @@ def _write_shards(
         target: IntArray | StrArray | None = block.target
         if target is not None and info.outcome is not None:  # in words, as answers have it
             target = target_words(options.goals, info.outcome)[target]
-        finished = writer.finished_shard(block.number, block.X, target)
+        finished = writer.finished_shard(block.number, block.X, target, block.lengths)
         if finished is None:
             writer.begin()
             writer.write(block.number, _answer(explainer, stream, block, options, bar))
@@ -263,7 +269,14 @@ def _one_each(values: Any) -> bool:
     return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
 
 
-def _concatenate(parts: list[FloatArray]) -> FloatArray:
-    if len({part.shape[1:] for part in parts}) > 1:
+def _rows(part: Part, rows: slice) -> Part:
+    return part[0][rows], None if part[1] is None else part[1][rows]
+
+
+def _concatenate(parts: list[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    if len({X.shape[1:] for X, _ in parts}) > 1:
         raise DataError("X gave series of different shapes; all must have the same steps and features.")
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    lengths = [steps for _, steps in parts if steps is not None]
+    return np.concatenate([X for X, _ in parts]), np.concatenate(lengths) if lengths else None

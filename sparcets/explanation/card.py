@@ -33,9 +33,12 @@ def explanation_card(e: Explanation) -> str:
         )
         for i, one in enumerate(shown)
     ]
+    needed = e.status != "unchanged"
+    already = f", {int((~needed).sum())} are in the target class already" if not needed.all() else ""
     lines = [
-        f"{int(e.valid.sum())} of {len(e)} valid, by {e.method or 'an unknown method'}; "
-        "in words: text(i), as a picture: plot(i), as a table: to_frame()"
+        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid{already}; "
+        f"by {e.method or 'an unknown method'}",
+        "in words: text(i), as a picture: plot(i), as a table: to_frame()",
     ]
     lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
     return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, length_mask
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.card import explanation_card
@@ -20,7 +20,6 @@ from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
-from sparcets.explanation.rows import check_rows
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified

@@ -36,6 +36,8 @@ class SeriesInfo:
         Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
     binary
         Per feature, whether its training values are 0 and 1.
+    unequal
+        Whether the training series have unequal lengths.
     outcome
         For a model that predicts numbers, what they are; None for classes.
     """
@@ -49,6 +51,7 @@ class SeriesInfo:
     scaler: Scaler
     span: FloatArray
     binary: BoolArray
+    unequal: bool = False
     outcome: Outcome | None = None
 
     @property
@@ -95,6 +98,7 @@ class SeriesInfo:
             scaler=Scaler.fit(X, lengths),
             span=inside.max(0).astype(np.float64) - inside.min(0),
             binary=((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0),
+            unequal=lengths is not None,
             outcome=outcome,
         )
 
@@ -111,6 +115,7 @@ class SeriesInfo:
             "scaler": self.scaler.to_dict(),
             "span": self.span.tolist(),
             "binary": self.binary.tolist(),
+            **({"unequal": True} if self.unequal else {}),
             **numbers,
         }
 
@@ -127,6 +132,7 @@ class SeriesInfo:
             scaler=Scaler.from_dict(data["scaler"]),
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
+            unequal=bool(data.get("unequal", False)),
             outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
         )
         F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.result import Explanation, join, load_explanation
-from sparcets.explanation.rows import check_rows
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.npz import UNREADABLE
 from sparcets.storage import read_json, write_json
@@ -273,11 +272,13 @@ class ShardWriter:
                 return shard
         return None
 
-    def finished_shard(self, number: int, X: FloatArray, target: IntArray | StrArray | None) -> Explanation | None:
+    def finished_shard(
+        self, number: int, X: FloatArray, target: IntArray | StrArray | None, lengths: IntArray | None = None
+    ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 
-        Raises StorageError if the shard holds other queries or targets. Nothing is written before :meth:`begin`, so the
-        folder is then unchanged.
+        Raises StorageError if the shard holds other queries, lengths or targets. Nothing is written before
+        :meth:`begin`, so the folder is then unchanged.
         """
         shard = _readable(_file(self.folder, number))
         if shard is None:
@@ -287,6 +288,9 @@ class ShardWriter:
         k = min(len(queries), len(X))
         if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k]):
             self.refuse(f"to other queries (see shard {number})")
+        steps = None if shard.lengths is None else shard.lengths[::n][:k]
+        if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
+            self.refuse(f"to series of other lengths (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
             self.refuse(f"for another target (see shard {number})")
         if len(queries) > len(X):

@@ -24,6 +24,8 @@ class Predictions:
         The same with what was reached, in a few words.
     moves
         A sentence on what changes in the prediction.
+    stands
+        What it says of the query, without a full stop.
     not_found
         What was not found, without a full stop.
     attempt
@@ -36,6 +38,7 @@ class Predictions:
     opening: str
     brief: str
     moves: str
+    stands: str
     not_found: str
     attempt: str
 
@@ -55,6 +58,7 @@ def _of_classes(answer: Explanation) -> Predictions:
         opening=f"The model says {before}. For it to say {target}:",
         brief=f"{target} instead of {before} (probability {p_before:.2f} → {p:.2f})",
         moves=f"The model's probability of {target} goes from {p_before:.2f} to {p:.2f}.",
+        stands=f"The model says {before}",
         not_found=f"No change was found that makes the model say {target} instead of {before}",
         attempt=f"the best attempt reached a probability of {p:.2f}",
     )
@@ -70,6 +74,7 @@ def _of_numbers(answer: Explanation) -> Predictions:
         opening=f"The model predicts {name} of {before}. For {target}:",
         brief=f"{name} from {before} to {after} ({target})",
         moves=f"The model's prediction of {name} goes from {before} to {after}.",
+        stands=f"The model predicts {name} of {before}",
         not_found=f"No change was found that takes {name} from {before} to the target ({target})",
         attempt=f"the best attempt reached {after}",
     )

@@ -105,6 +105,8 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
 def _not_found(answer: Explanation, said: Predictions) -> Narrative:
     reason = str(answer.reason[0]).rstrip(".")
     opening = f"{said.not_found}: {reason}." if reason else f"{said.not_found}; {said.attempt}."
+    if reason.startswith("no change was found"):  # said once
+        opening = f"{said.stands}, and {reason}."
     doubt = "this is no valid answer; the best attempt is shown, and the model does not predict the target for it."
     if answer.valid[0]:  # a missing answer may be filled with a copy of one that was found
         doubt = "this repeats another answer; fewer answers were found than requested."

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from sparcets.networks.recurrent import Recurrent
 from sparcets.networks.tcn import CausalStack
+from sparcets.networks.temporal import reversed_in_time
 
 
 class TwoWayStack(nn.Module):
@@ -20,10 +21,10 @@ class TwoWayStack(nn.Module):
         self.forwards = CausalStack(inputs, hidden, blocks, dropout)
         self.backwards = CausalStack(inputs, hidden, blocks, dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the states of all steps."""
-        past = self.forwards(x)  # (B, T, H)
-        future = self.backwards(x.flip(1)).flip(1)  # (B, T, H)
+        past = self.forwards(x)  # (B, T, H); causal, so padding cannot reach back
+        future = reversed_in_time(self.backwards(reversed_in_time(x, lengths)), lengths)  # (B, T, H)
         return torch.cat([past, future], dim=2)  # (B, T, 2H)
 
 

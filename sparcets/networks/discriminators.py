@@ -30,9 +30,9 @@ class Discriminator(nn.Module):
         self.head = nn.Linear(2 * hidden, 1)
         self.claimed = nn.Embedding(n_targets, 2 * hidden) if n_targets > 1 else None
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+    def forward(self, x: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return logits (batch,) of "real" for series (batch, time, features) and their supposed classes (batch,)."""
-        h = last_step(self.backbone(x), None)  # (B, 2H)
+        h = last_step(self.backbone(x, lengths), lengths)  # (B, 2H)
         logit: Tensor = self.head(h)[:, 0]  # (B,)
         if self.claimed is not None:
             logit = logit + (self.claimed(target) * h).sum(1)

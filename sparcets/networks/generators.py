@@ -59,14 +59,14 @@ class Generator(nn.Module):
         self.register_buffer("middle", (high + low)[mutable] / 2)
         self.register_buffer("reach", (high - low)[mutable] / 2)
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+    def forward(self, x: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return residuals (batch, time, features) of queries (batch, time, features) towards targets (batch,)."""
         B, T, _ = x.shape
         inputs = x
         if self.target_embedding is not None:
             embedded = self.target_embedding(target)[:, None].expand(B, T, EMBEDDING)
             inputs = torch.cat([x, embedded], dim=2)  # (B, T, F + E)
-        out = self.head(self.backbone(inputs))  # (B, T, M)
+        out = self.head(self.backbone(inputs, lengths))  # (B, T, M)
         if self.kind == "series":
             series = self.middle + self.reach * torch.tanh(out)
             out = series - x.index_select(2, self.mutable)

@@ -37,6 +37,15 @@ def spread_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
     return mean_over_time(apart.square(), lengths).sqrt()
 
 
+def reversed_in_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return series (batch, time, hidden) backwards, each from its own end; padding stays where it is."""
+    if lengths is None:
+        return h.flip(1)
+    steps = torch.arange(h.shape[1], device=h.device)[None]  # (1, T)
+    end = lengths.to(h.device)[:, None]
+    return h.gather(1, torch.where(steps < end, end - 1 - steps, steps)[..., None].expand_as(h))
+
+
 def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
     """Take the last step of each series: (batch, time, hidden) to (batch, hidden)."""
     if lengths is None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, length_mask
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
@@ -131,13 +131,17 @@ def map_figure(answer: Explanation) -> PageFigure:
 
 
 def frequency_figure(answers: Explanation) -> PageFigure:
-    """Return a heat map of the share of valid answers that change each entry; entries that never change are white."""
+    """Return a heat map of the share of valid answers that change each entry; entries that never change are white.
+
+    Of series of unequal length, those count that have the entry.
+    """
     found = answers[answers.valid & (answers.status != "unchanged")]
     n_steps = found.query.shape[1]
     every = -(-n_steps // MAX_COLUMNS)
     padded = np.pad(found.changed, ((0, 0), (0, -n_steps % every), (0, 0)))
     binned = padded.reshape(len(found), -1, every, answers.info.n_features).any(2)
-    share = 100 * binned.mean(0) if len(found) else np.zeros(binned.shape[1:])  # (time, features)
+    inside = length_mask(found.lengths, len(found), n_steps)[:, ::every].sum(0)[:, None]  # (time, 1)
+    share = 100 * binned.sum(0) / np.maximum(inside, 1)  # (time, features)
     step = every / (answers.info.sampling_rate or 1.0)
     figure = map_figure(answers[0])
     trace, layout = figure["data"][0], figure["layout"]

@@ -20,11 +20,11 @@ NOT_JUDGED = (
     "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
 )
 MEANING = {
-    "unchanged": "the model already predicts the target class",
+    "unchanged": "the model already predicts the target; nothing had to change",
     "generated": "made by the generator",
-    "refined": "improved by a short search",
+    "refined": "found by a search",
     "neighbour": "taken from a real series",
-    "not_found": "the target class was not reached; the best attempt is shown",
+    "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
 }
 
 
@@ -65,7 +65,7 @@ def settings_section(e: Explanation) -> str:
         "method": method_name(e),
         "seed": e.seed,
         "seconds": f"{e.seconds:.3g}",
-        "series": f"{info.n_steps} steps, {info.n_features} features",
+        "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
         "sampling rate": rate,
         **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),
         "features that may not change": ", ".join(locked) or "none",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
@@ -23,6 +23,9 @@ from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 
+if TYPE_CHECKING:
+    from sparcets.classifiers.own_model import OwnModel
+
 STATIC = Path(__file__).parent / "static"
 
 
@@ -35,6 +38,7 @@ def create_app(
     limits: Limits | None = None,
     seed: int = 0,
     device: str = "auto",
+    model: OwnModel | None = None,
 ) -> FastAPI:
     """Build the studio.
 
@@ -52,10 +56,13 @@ def create_app(
         Limits on requests.
     seed, device
         Of training jobs and explanations.
+    model
+        A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others.
     """
     limits = limits if limits is not None else Limits()
     folder = Workspace(workspace)
-    service, jobs = StudioService(folder, limits, device), Jobs(folder, limits, seed=seed, device=device)
+    service = StudioService(folder, limits, device)
+    jobs = Jobs(folder, limits, seed=seed, device=device, model=model)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

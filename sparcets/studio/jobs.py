@@ -13,12 +13,15 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
 from sparcets.studio.workspace import Kind, Workspace, new_id
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.own_model import OwnModel
 
 log = logging.getLogger(__name__)
 WORKER = (sys.executable, "-m", "sparcets.studio.worker")
@@ -45,6 +48,8 @@ class Jobs:
         Length of the queue and time limit of a job.
     seed, device
         Used by every job.
+    model
+        A model of the user's own; a job that asks for it by name loads it instead of training one.
     worker
         Command of the process that runs a job; see :mod:`sparcets.studio.worker`.
     """
@@ -56,9 +61,11 @@ class Jobs:
         *,
         seed: int = 0,
         device: str = "auto",
+        model: OwnModel | None = None,
         worker: Sequence[str] = WORKER,
     ) -> None:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
+        self.model = model
         self._worker = list(worker)
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.RLock()
@@ -70,7 +77,8 @@ class Jobs:
         """Add a job to the queue."""
         kind: JobKind
         if isinstance(request, TrainClassifier):
-            name, kind, verb, parent = request.architecture, "classifier", "training", request.dataset
+            verb = "loading" if self.is_own(request.architecture) else "training"
+            name, kind, parent = request.architecture, "classifier", request.dataset
         else:
             name, kind, verb, parent = request.method, "explainer", "fitting", request.classifier
         job = Job(
@@ -93,6 +101,10 @@ class Jobs:
                 del self._entries[old]
         self._queue.put(job.id)
         return job
+
+    def is_own(self, name: str) -> bool:
+        """Whether a classifier's name is that of the user's own model."""
+        return self.model is not None and name == self.model.name
 
     def all(self) -> list[Job]:
         """Return all listed jobs, oldest first."""
@@ -206,6 +218,8 @@ class Jobs:
             "seed": self.seed,
             "device": self.device,
         }
+        if self.model is not None and self.is_own(getattr(entry.request, "architecture", "")):
+            task["model"] = self.model.to_dict()
         threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is left for requests
         process = subprocess.Popen(
             self._worker,

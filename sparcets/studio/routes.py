@@ -31,6 +31,7 @@ from sparcets.studio.models import (
 from sparcets.studio.service import StudioService
 
 PREFIX = "/api/v1"
+OWN_MODEL = "your own model, as it is; nothing is trained"
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorResponse, "description": "Error with code and message."}
 }
@@ -75,7 +76,10 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         def entries(registry: Any) -> list[CatalogEntry]:
             return [CatalogEntry(name=name, about=registry.about.get(name, "")) for name in registry]
 
-        return Catalog(datasets=entries(DATASETS), classifiers=entries(ARCHITECTURES), explainers=entries(EXPLAINERS))
+        own = [] if jobs.model is None else [CatalogEntry(name=jobs.model.name, about=OWN_MODEL)]
+        return Catalog(
+            datasets=entries(DATASETS), classifiers=[*own, *entries(ARCHITECTURES)], explainers=entries(EXPLAINERS)
+        )
 
 
 def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
@@ -134,7 +138,8 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         """Start to train a classifier; the job reports progress, and its result is the classifier's id."""
         from sparcets.networks import ARCHITECTURES
 
-        ARCHITECTURES.location(request.architecture)
+        if not jobs.is_own(request.architecture):
+            ARCHITECTURES.location(request.architecture)
         workspace.dataset(request.dataset)
         return jobs.submit(request)
 

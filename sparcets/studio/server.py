@@ -8,9 +8,13 @@ import socket
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparcets.errors import ConfigError
 from sparcets.registry import require_extra
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.own_model import OwnModel
 
 MIN_TOKEN_LENGTH = 8
 
@@ -55,6 +59,7 @@ def serve(
     device: str,
     open_page: bool,
     say: Callable[[str], None],
+    model: OwnModel | None = None,
 ) -> None:
     """Run the studio until it is stopped.
 
@@ -74,6 +79,8 @@ def serve(
         Whether to open the page in the browser.
     say
         Called with each line of the start message.
+    model
+        A model of the user's own, offered beside the architectures that can be trained.
     """
     require_extra("fastapi", "the studio", "studio")
     uvicorn = require_extra("uvicorn", "the studio", "studio")
@@ -94,6 +101,7 @@ def serve(
         api_only=api_only,
         seed=seed,
         device=device,
+        model=model,
     )
     with bind(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host

@@ -24,7 +24,7 @@ from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainRe
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.classifiers.base import Classifier
     from sparcets.constraints.spec import Constraints
     from sparcets.datasets.base import Dataset
     from sparcets.explainers.base import BaseExplainer
@@ -51,7 +51,7 @@ class StudioService:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="service")
         self._queued = 0
         self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
-        self._classifiers: LruCache[TorchClassifier] = LruCache(limits.cached_models)
+        self._classifiers: LruCache[Classifier] = LruCache(limits.cached_models)
         self._explainers: LruCache[BaseExplainer[Any]] = LruCache(limits.cached_models)
         self._proba: LruCache[FloatArray] = LruCache(limits.cached_models)
         self._responses: LruCache[ExplainResponse] = LruCache(limits.cached_responses)
@@ -98,12 +98,12 @@ class StudioService:
         record = self.workspace.dataset(name)
         return self._datasets.get(name, lambda: load(self.workspace, record))
 
-    def classifier(self, name: str) -> TorchClassifier:
+    def classifier(self, name: str) -> Classifier:
         """Return a classifier of the workspace."""
-        from sparcets.classifiers.torch_classifier import load_classifier
+        from sparcets.classifiers.own_model import load_any_classifier
 
         path = self.workspace.path("classifiers", name)
-        return self._classifiers.get(name, lambda: load_classifier(path, device=self.device))
+        return self._classifiers.get(name, lambda: load_any_classifier(path, device=self.device))
 
     def explainer(self, name: str) -> BaseExplainer[Any]:
         """Return an explainer of the workspace."""

@@ -34,7 +34,7 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
-        f'clf = sp.load_classifier("classifiers/{classifier.id}")  # created by: {_trained(classifier)}',
+        *_classifier(workspace, classifier),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *([f"limits = sp.Constraints({limits})"] if limits else []),
         f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{per_query})",
@@ -47,6 +47,25 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
 
 def _source(dataset: DatasetRecord) -> str:
     return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
+
+
+def _classifier(workspace: Workspace, record: ClassifierRecord) -> list[str]:
+    """Return the lines that give the classifier: one of ours, or the user's own model."""
+    from sparcets.classifiers.own_model import is_own_model, read_own_model
+
+    place = Path("classifiers", record.id)
+    if not is_own_model(workspace.folder / place):
+        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record)}']
+    own = read_own_model(workspace.folder / place)
+    options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
+    if own.function is None:
+        return [f'clf = sp.wrap("{(place / own.file.name).as_posix()}"{options})']
+    return [
+        "import importlib",
+        "import sys",
+        f"sys.path.insert(0, {str(own.file.parent)!r})",
+        f"clf = sp.wrap(importlib.import_module({own.file.stem!r}).{own.function}(){options})",
+    ]
 
 
 def _trained(record: ClassifierRecord) -> str:

@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sparcets.errors import SparcetsError
 from sparcets.progress import report_progress_to
@@ -30,19 +31,36 @@ REPORT_INTERVAL = 0.1  # seconds between two reports of one stage
 NICENESS = 10  # requests have priority
 
 
-def train_classifier(workspace: Workspace, name: str, request: TrainClassifier, seed: int, device: str) -> None:
-    """Train a classifier and save it in the workspace."""
+def train_classifier(
+    workspace: Workspace,
+    name: str,
+    request: TrainClassifier,
+    seed: int,
+    device: str,
+    own: dict[str, Any] | None = None,
+) -> None:
+    """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
+    from sparcets.classifiers.own_model import OwnModel
     from sparcets.classifiers.torch_classifier import TorchClassifier
     from sparcets.config.models import ClassifierConfig
+    from sparcets.explainers.compatibility import agree_on_class_names
 
     started = time.perf_counter()
     preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
     config = preset.override(f"seed={seed}", f"device={device}")
     dataset = load(workspace, workspace.dataset(request.dataset))
-    model = TorchClassifier(request.architecture, config).fit(dataset)
+    save: Callable[[Path], object]
+    if own is None:
+        trained = TorchClassifier(request.architecture, config).fit(dataset)
+        model, save = cast("Classifier", trained), trained.save
+    else:
+        source = OwnModel.from_dict(own)
+        model = source.load()
+        agree_on_class_names(model, dataset.X_train, dataset.lengths_train, dataset.y_train, dataset)
+        save = partial(source.save, model=model, X=dataset.X_train)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
     with workspace.create("classifiers", name) as folder:
-        model.save(folder)
+        save(folder)
         record = ClassifierRecord(
             id=name,
             **request.model_dump(),
@@ -55,7 +73,7 @@ def train_classifier(workspace: Workspace, name: str, request: TrainClassifier, 
 
 def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: int, device: str) -> None:
     """Fit an explainer and save it in the workspace."""
-    from sparcets.classifiers.torch_classifier import load_classifier
+    from sparcets.classifiers.own_model import load_any_classifier
     from sparcets.config.presets import from_preset
     from sparcets.explainers import EXPLAINERS
 
@@ -63,7 +81,7 @@ def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: 
     method = EXPLAINERS.load(request.method)
     config = from_preset(method.config_class, request.preset).override(f"seed={seed}", f"device={device}")
     classifier = workspace.classifier(request.classifier)
-    model: Classifier = load_classifier(workspace.path("classifiers", classifier.id), device=device)
+    model = load_any_classifier(workspace.path("classifiers", classifier.id), device=device)
     explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
     with workspace.create("explainers", name) as folder:
         explainer.save(folder)
@@ -117,7 +135,8 @@ def main() -> int:
     try:
         with report_progress_to(throttled(send)):
             if task["kind"] == "classifier":
-                train_classifier(*item, TrainClassifier.model_validate(task["request"]), **options)
+                request = TrainClassifier.model_validate(task["request"])
+                train_classifier(*item, request, **options, own=task.get("model"))
             else:
                 fit_explainer(*item, FitExplainer.model_validate(task["request"]), **options)
     except SparcetsError as error:

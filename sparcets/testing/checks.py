@@ -23,7 +23,7 @@ from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.wrap import wrap
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, NotFittedError, SparcetsError
+from sparcets.errors import CapabilityError, DataError, NotFittedError, SparcetsError
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load_as
@@ -31,7 +31,7 @@ from sparcets.explanation.layout import STATUSES
 from sparcets.explanation.result import Explanation, load_explanation
 from sparcets.targets import AtLeast
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 
 
 @dataclass
@@ -293,7 +293,7 @@ def check_not_fitted(s: Subject) -> None:
 
 
 def check_capabilities(s: Subject) -> None:
-    """A black box is explained, or refused before any work; so are series of unequal length."""
+    """A black box is explained, or refused before any work."""
     X, y = s.data
     black_box = s.kind(wrap(mean_proba, n_classes=3), s.build().config)
     if s.kind.needs_gradients:
@@ -301,14 +301,38 @@ def check_capabilities(s: Subject) -> None:
     else:
         e = black_box.fit(X, y).explain(s.queries, target=1)
         assert np.array_equal(e.valid, mean_proba(e.counterfactual).argmax(1) == 1), "valid is not the model's word"
-    lengths = np.full(len(X), X.shape[1])
+
+
+def check_unequal_lengths(s: Subject) -> None:
+    """Series of unequal length are explained, or refused before any work; padding has no influence at all."""
+    X, y = s.data
+    queries, n_steps = s.queries[:12], X.shape[1]
+    lengths, short = (n_steps - np.arange(len(series)) % 6 for series in (X, queries))
+    classifier = wrap(MaskedMeanModule(), n_classes=3)
+    explainer = s.kind(classifier, s.build().config)
     if not s.kind.supports_lengths:
-        assert "length" in _raises(CapabilityError, lambda: s.build().fit(X, y, lengths=lengths))
+        assert "length" in _raises(CapabilityError, lambda: explainer.fit(X, y, lengths=lengths))
         return
-    lengths[::2] -= 3
-    short = np.full(len(s.queries), X.shape[1] - 4)
-    e = s.build().fit(X, y, lengths=lengths).explain(s.queries, target=1, lengths=short)
-    assert not e.changed[:, -4:].any(), "padding was changed"
+    padding = np.arange(n_steps) >= short[:, None]  # (queries, time)
+    e = explainer.fit(_padded(X, lengths, np.nan), y, lengths=lengths).explain(queries, target=1, lengths=short)
+    assert not e.changed[padding].any() and not e.counterfactual[padding].any(), "padding was changed"
+    assert np.array_equal(e.valid, classifier.predict(e.counterfactual, short) == 1), "valid is not the model's word"
+    assert e.valid.mean() > 0.5, f"of series of unequal length, {e.valid.mean():.2f} reach their target"
+    for what, given in (("NaN", _padded(queries, short, np.nan)), ("9", _padded(queries, short, 9.0))):
+        same = _same(e, explainer.explain(given, target=1, lengths=short))
+        assert same, f"padding with {what} has an influence"
+    listed = [series[:n] for series, n in zip(queries, short, strict=True)]
+    assert _same(e, explainer.explain(listed, target=1)), "a list of series is answered otherwise than padded ones"
+    shortest = np.flatnonzero(short == short.min())[:2]
+    less = explainer.explain(queries[shortest, : short.min()], target=1, lengths=short[shortest])
+    assert _same(e[shortest], less), "the amount of padding has an influence"
+    assert "lengths" in _raises(DataError, lambda: explainer.explain(queries, target=1))
+    full = s.fitted.explain(queries, target=1, lengths=np.full(len(queries), n_steps))
+    assert _same(full, s.fitted.explain(queries, target=1)), "lengths that say nothing have an influence"
+
+
+def _padded(X: FloatArray, lengths: IntArray, value: float) -> FloatArray:
+    return np.where((np.arange(X.shape[1]) < lengths[:, None])[..., None], X, X.dtype.type(value))
 
 
 def check_numbers(s: Subject) -> None:
@@ -347,5 +371,6 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_refit_forgets,
     check_not_fitted,
     check_capabilities,
+    check_unequal_lengths,
     check_numbers,
 )

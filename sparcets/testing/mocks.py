@@ -15,6 +15,7 @@ from sparcets.config.explainers import NearestConfig
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, Request
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.networks.temporal import mean_over_time
 
 
 class MeanModule(nn.Module):
@@ -31,6 +32,15 @@ class MeanModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (batch, classes) of series (batch, time, features)."""
         return self.sharpness * x[..., : self.n_classes].mean(1)
+
+
+class MaskedMeanModule(MeanModule):
+    """The same for series of unequal length: the mean over the steps of each."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:  # type: ignore[override]
+        """Return logits (batch, classes) of padded series (batch, time, features) and their lengths (batch,)."""
+        logits: Tensor = self.sharpness * mean_over_time(x[..., : self.n_classes], lengths)
+        return logits
 
 
 def mean_proba(X: Any, n_classes: int = 3, sharpness: float = 10.0) -> FloatArray:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sparcets.config.explainers import LossWeights
 from sparcets.errors import ConfigError
+from sparcets.networks.temporal import blank_padding
 
 REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
 EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier in the classification term; the others share the rest
@@ -35,18 +36,20 @@ def classification(log_proba: Tensor, target: Tensor) -> Tensor:
     return F.nll_loss(log_proba, target, reduction="none")
 
 
-def similarity(delta: Tensor) -> Tensor:
+def similarity(delta: Tensor, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₁ / (T·F)."""
-    return delta.abs().mean((1, 2))
+    if lengths is None:
+        return delta.abs().mean((1, 2))
+    return delta.abs().sum((1, 2)) / (lengths * delta.shape[2])
 
 
-def count_changed(delta: Tensor, n_mutable: int) -> Tensor:
+def count_changed(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₀ / (T·F_mutable): the share of mutable entries that changed. It has no gradient."""
-    T = delta.shape[1]
+    T = delta.shape[1] if lengths is None else lengths
     return (delta != 0).sum((1, 2), dtype=torch.float32) / (T * n_mutable)
 
 
-def sparsity(delta: Tensor, n_mutable: int) -> Tensor:
+def sparsity(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₀ / (T·F_mutable) with the gradient of a smooth count, Σ |δ| / (|δ| + ε).
 
     The value is the exact count (as in the paper), so that it can be read; the gradient is that of the smooth count
@@ -54,16 +57,17 @@ def sparsity(delta: Tensor, n_mutable: int) -> Tensor:
     in the paper's code it trains nothing.
     """
     size = delta.abs()
-    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / (delta.shape[1] * n_mutable)
-    return smooth + (count_changed(delta, n_mutable) - smooth).detach()
+    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / ((delta.shape[1] if lengths is None else lengths) * n_mutable)
+    return smooth + (count_changed(delta, n_mutable, lengths) - smooth).detach()
 
 
-def smoothness(delta: Tensor) -> Tensor:
+def smoothness(delta: Tensor, lengths: Tensor | None = None) -> Tensor:
     """Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with 0 before the first step (the paper's "jerk")."""
     T, n_features = delta.shape[1:]
     steps = torch.diff(delta, dim=1, prepend=torch.zeros_like(delta[:, :1]))  # (B, T, F)
-    length: Tensor = torch.linalg.vector_norm(steps, dim=2)  # (B, T)
-    return length.sum(1) / (T * n_features)
+    # No step leads from the end into the padding.
+    length: Tensor = torch.linalg.vector_norm(blank_padding(steps, lengths), dim=2)  # (B, T)
+    return length.sum(1) / ((T if lengths is None else lengths) * n_features)
 
 
 def discriminator(real: Tensor, fake: Tensor) -> Tensor:
@@ -86,6 +90,7 @@ class LossTerm:
         Its weight in the sum.
     function
         Takes queries and counterfactuals (batch, time, features) in the data's own units, returns one value per query.
+        Padding is equal in both.
     """
 
     weight: float
@@ -111,6 +116,8 @@ class LossInputs:
         In the data's own units, for the user's loss terms.
     sparsity_weight
         Factor of the sparsity term per query (batch,); None for a factor of 1.
+    lengths
+        True lengths of padded series (batch,), or None; the residuals are 0 beyond.
     """
 
     delta: Tensor
@@ -120,6 +127,7 @@ class LossInputs:
     query_raw: Tensor
     counterfactual_raw: Tensor
     sparsity_weight: Tensor | None = None
+    lengths: Tensor | None = None
 
 
 class Objective:
@@ -204,9 +212,10 @@ class Objective:
             explained, *others = [classification(member, c.target) for member in c.log_proba]
             return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED_WEIGHT) if others else explained
         if name == "similarity":
-            return similarity(c.delta)
+            return similarity(c.delta, c.lengths)
         if name == "smoothness":
-            return smoothness(c.delta)
+            return smoothness(c.delta, c.lengths)
         if name == "sparsity" and self.trains_sparsity:
-            return sparsity(c.delta, self.n_mutable)
-        return count_changed(c.delta, self.n_mutable)  # the sparsity term as in the published code: reported only
+            return sparsity(c.delta, self.n_mutable, c.lengths)
+        # The sparsity term as in the published code: reported only.
+        return count_changed(c.delta, self.n_mutable, c.lengths)

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.datasets.scaling import Scaler
+from sparcets.networks.temporal import blank_padding, inside
+
+FAR = 1e6  # standard deviations
 
 
 class Projection(nn.Module):
@@ -53,9 +56,12 @@ class Projection(nn.Module):
         for i, members in enumerate(whole):
             self.register_buffer(f"group_{i}", torch.tensor(members), persistent=False)
 
-    def forward(self, query: Tensor, delta: Tensor) -> Tensor:
-        """Return residuals within the constraints; unchanged where they are already."""
-        delta = torch.where(self.editable, delta, 0.0)
+    def forward(self, query: Tensor, delta: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return residuals within the constraints; unchanged where they are already.
+
+        Beyond the true ``lengths`` (batch,) of padded series, nothing changes.
+        """
+        delta = torch.where(self.editable, delta if lengths is None else blank_padding(delta, lengths), 0.0)
         if self.has_ranges:
             clipped = (query + delta).clamp(self.low, self.high) - query
             delta = torch.where(delta != 0, clipped, delta)
@@ -63,7 +69,7 @@ class Projection(nn.Module):
             wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
             delta = torch.where(wrong, 0.0, delta)
         if len(self.limited):
-            delta = self._limit_steps(query, delta)
+            delta = self._limit_steps(query, delta, None if lengths is None else inside(lengths, query))
         for members in self.groups():
             of_group = delta.index_select(2, members)
             together = (of_group != 0).all(-1, keepdim=True)
@@ -74,12 +80,15 @@ class Projection(nn.Module):
         """Return the features (members,) of each group that may change together only."""
         return [self.get_buffer(f"group_{i}") for i in range(self.n_groups)]
 
-    def _limit_steps(self, query: Tensor, delta: Tensor) -> Tensor:
+    def _limit_steps(self, query: Tensor, delta: Tensor, steps: Tensor | None) -> Tensor:
         q, d = query.index_select(2, self.limited), delta.index_select(2, self.limited)
         x = q + d
         own = torch.diff(q, dim=1, prepend=q[:, :1]).abs()
         limit = self.limit.index_select(0, self.limited)  # (L,)
-        reach = torch.maximum(limit, own).cumsum(1)  # (B, T, L): the distance travelled so far
+        furthest = torch.maximum(limit, own)
+        if steps is not None:
+            furthest = torch.where(steps, furthest, FAR)  # no limit into the padding
+        reach = furthest.cumsum(1)  # (B, T, L): the distance travelled so far
         above = _lower_envelope(x, reach)
         below = -_lower_envelope(-torch.minimum(q, x), reach)
         moved = torch.where(d == 0, 0.0, torch.maximum(above, below) - q)

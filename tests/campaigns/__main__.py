@@ -54,7 +54,8 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> dict[str,
                 futures[pool.submit(carry_out, name, each, seed=seed, part=part, folder=own)] = name
         task = progress.add_task("campaigns", total=len(futures))
         for done in as_completed(futures):
-            counts[futures[done]].add(done.result())
+            error = done.exception()  # one part that breaks takes nothing from the others
+            counts[futures[done]].add(Count(failed=1, failures=[repr(error)]) if error else done.result())
             progress.advance(task)
     return counts
 

@@ -77,7 +77,7 @@ def _dataset(version: int) -> sp.Dataset:
 def _fit(folder: Path, version: int) -> None:
     with new_folder(folder / "model", force=True) as new:
         run = {"dataset": "mine.csv", "dataset_options": {}, "seed": version}
-        write_fit(new, _classifier(version), _nearest(version), run)
+        write_fit(new, _classifier(version).save, _nearest(version), run)
 
 
 def _checkpoint(folder: Path, version: int) -> None:

@@ -135,7 +135,9 @@ def _earlier_explainer(folder: Path, method: str) -> None:
 
 def _write_fit(folder: Path) -> None:
     ex = sp.Nearest(classifier(), sp.NearestConfig.tiny()).fit(X, Y)
-    write_fit(folder, classifier(), ex, {"dataset": "mine.csv", "dataset_options": {}, "method": "nearest", "seed": 0})
+    write_fit(
+        folder, classifier().save, ex, {"dataset": "mine.csv", "dataset_options": {}, "method": "nearest", "seed": 0}
+    )
 
 
 def read_fit(folder: Path) -> Any:

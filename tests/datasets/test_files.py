@@ -129,6 +129,15 @@ def series(n: int = 10) -> dict[str, Any]:
     return {"X": np.random.default_rng(0).normal(size=(n, 4, 2)), "y": np.arange(n) % 2}
 
 
+def test_the_padding_of_a_npz_may_hold_anything(tmp_path: Path) -> None:
+    arrays = series()
+    X = arrays["X"].copy()
+    X[1::2, 3:] = np.nan
+    ds = load_file(save(tmp_path / "mine.npz", X=X, y=arrays["y"], lengths=[4, 3] * 5))
+    for X, lengths in ((ds.X_train, ds.lengths_train), (ds.X_test, ds.lengths_test)):
+        assert not X[lengths == 3, 3:].any() and X[lengths == 4, 3:].any()
+
+
 def test_npz_of_one_part_is_split(tmp_path: Path) -> None:
     arrays = series()
     X, y = arrays["X"], arrays["y"]
@@ -154,7 +163,7 @@ def test_npz_of_one_part_is_split(tmp_path: Path) -> None:
     plain = load_file(save(path, **arrays, lengths=[4, 3] * 5, salient=(X > 0).astype(int)))
     assert plain.salient_train.dtype == bool
     assert plain.split == "random"
-    np.testing.assert_array_equal(plain.salient_test, plain.X_test > 0)
+    np.testing.assert_array_equal(plain.salient_test[:, :3], plain.X_test[:, :3] > 0)  # padding becomes zero
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,14 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
     class Even(Scripted):
         supports_lengths = False
 
-    with pytest.raises(CapabilityError, match="Even does not support series of unequal length yet"):
-        Even(clf()).fit(X, Y, lengths=np.full(30, 8))
-    with pytest.raises(CapabilityError, match="or use Nearest"):
-        Even(clf()).fit(X, Y).explain(QUERIES, target=1, lengths=np.full(20, 8))
+    for lengths, given in ((np.full(30, 7), X), (None, [*X[:-1], X[-1, :7]])):
+        with pytest.raises(CapabilityError, match="Even does not support series of unequal length"):
+            Even(clf()).fit(given, Y, lengths=lengths)
+    fitted = Even(clf()).fit(X, Y, lengths=np.full(30, 8))  # nothing is padded
+    assert len(fitted.explain(QUERIES, target=1, lengths=np.full(20, 8))) == 20
+    for queries in (QUERIES, iter(QUERIES)):
+        with pytest.raises(CapabilityError, match="or use another method"):
+            fitted.explain(queries, target=1, lengths=np.full(20, 7))
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ def test_series_of_unequal_length_are_compared_over_the_steps_both_have():
     assert e.counterfactual[0, :, 0].tolist() == [2, 2, 2]
     # Of the second: (4+1+1)/3 = 2; (9+36+16)/3; 25/1.
     assert e.counterfactual[1, :, 0].tolist() == [1, 9, 7]
-    # Of the third, one step long: 4, 9, 25; and its padding stays, whatever it holds.
-    assert e.counterfactual[2, :, 0].tolist() == [1, 5, 5]
+    # Of the third, one step long: 4, 9, 25; and its padding is returned as zeros, whatever it holds.
+    assert e.counterfactual[2, :, 0].tolist() == [1, 0, 0] and e.query[2, :, 0].tolist() == [-1, 0, 0]
     assert e.status.tolist() == ["neighbour"] * 3 + ["unchanged"]
 
 

@@ -98,8 +98,12 @@ def test_unfinished_folder(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
         load_explanation(tmp_path)
     resumed = ShardWriter(tmp_path, SETTINGS)
-    found = resumed.finished_shard(0, X, None)
-    assert found is not None and len(found) == 5 and resumed.finished_shard(1, X, None) is None
+    steps = explanation().lengths
+    found = resumed.finished_shard(0, X, None, steps)
+    assert found is not None and len(found) == 5 and resumed.finished_shard(1, X, None, steps) is None
+    for others in (None, steps[::-1]):
+        with pytest.raises(StorageError, match="to series of other lengths"):
+            resumed.finished_shard(0, X, None, others)
     for name, other in (("method", {**SETTINGS, "method": "gan"}), ("k", {**SETTINGS, "k": 1}), ("method", {"n": 1})):
         with pytest.raises(StorageError, match=f"to another question: {name} differs"):
             ShardWriter(tmp_path, other)

@@ -148,6 +148,13 @@ def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
     assert "nothing was changed" in narrate(answer({}, **missed))
 
 
+def test_not_found_is_said_once(answer: Make) -> None:
+    reason = "no change was found that the classifier calls 'well'; p(well) reached 0.30"
+    lost = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.7, 0.3]])}
+    text = narrate(answer({(0, 0): 1.0}, **lost))
+    assert text.startswith(f"The model says sick, and {reason}.") and text.lower().count("no change was found") == 1
+
+
 def test_not_found_without_a_reason_has_the_best_probability(answer: Make) -> None:
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
     assert text.startswith("No change was found") and "the best attempt reached a probability of 0.30." in text

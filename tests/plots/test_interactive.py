@@ -76,6 +76,11 @@ def test_frequency_of_changes_over_valid_answers(answer: Make) -> None:
     assert trace["z"][0] == [None, None, 100.0, 50.0] + [None] * 6 and trace["z"][1] == [None] * 10
 
 
+def test_frequency_counts_the_answers_that_have_the_step(answer: Make) -> None:
+    short, whole = answer({(2, 0): 4.0}, lengths=np.array([3])), answer({(3, 0): 1.0}, lengths=np.array([10]))
+    assert frequency_figure(join([short, whole]))["data"][0]["z"][0] == [None, None, 50.0, 100.0] + [None] * 6
+
+
 def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
     e = answer({(3, 0): 1.0})
     for figure in (curves_figure(e), map_figure(e), answers_figure(e), frequency_figure(e)):

@@ -157,7 +157,7 @@ def test_the_workflow_from_upload_to_export(visit: Visit, shared: Sample) -> Non
         with page.expect_download() as download:
             page.locator(f"#exports [data-kind={kind}]").click()
         content = Path(download.value.path()).read_bytes()
-        assert content.startswith({"png": b"\x89PNG", "csv": b"query,feature", "py": b"# Run this"}[kind])
+        assert content.startswith({"png": b"\x89PNG", "csv": b"query,id,feature", "py": b"# Run this"}[kind])
     page.get_by_text("Python code for this answer").click()
     page.locator("#code code").get_by_text("ex.explain").wait_for()
     assert f"target='{targets[1]}'" in page.locator("#code code").inner_text()
@@ -252,7 +252,7 @@ def test_a_reload_keeps_the_state(visit: Visit, shared: Sample) -> None:
     page.reload()
     page.locator("#answer-text .result").nth(1).wait_for()
     assert page.locator("#answer-text").inner_text() == text and visit.state() == state
-    assert page.locator("#title-request").inner_text().startswith("Recording 4:")
+    assert page.locator("#title-request").inner_text().startswith("Recording 4 (trial ")
     assert visit.errors == []
 
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
-from sparcets.classifiers.batching import call_in_batches
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface
-from sparcets.classifiers.wrapped.module import arrange, as_rows, log_probabilities
+from sparcets.classifiers.wrapped.module import arrange, as_rows, call_model, call_parts, log_probabilities
 from sparcets.classifiers.wrapped.outputs import pick
 from sparcets.digests import digest_of_json
 from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
+from sparcets.padding import blank
 
 
 def adapt(model: Any) -> Adapted:
@@ -67,13 +67,14 @@ class BlackBox(Classifier):
         return digest_of_json([self._adapted.digest, self.output, part, self.layout])
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        series = arrange(X, self.layout)
-        return self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+        X = X if lengths is None else blank(X, lengths)
+        return call_parts(self._call, arrange(X, self.layout), lengths, self.batch)
 
-    def _call(self, given: FloatArray) -> FloatArray:
+    def _call(self, given: FloatArray, lengths: IntArray | None) -> FloatArray:
         series = np.array(given, order="C")  # a copy: the model may write into it
         try:
-            values = _array(pick(self._adapted.call(series), self.output, self.interface.part, self.name))
+            said = call_model(self._adapted.call, series, lengths, self.interface)
+            values = _array(pick(said, self.output, self.interface.part, self.name))
         except SparcetsError:
             raise
         except Exception as error:  # the user's code may raise anything

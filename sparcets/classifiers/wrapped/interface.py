@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sparcets.classifiers.batching import Batch
+from sparcets.classifiers.wrapped.lengths import PADDED, LengthsForm
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
@@ -70,6 +71,8 @@ class Interface:
         Names of the arguments of ``sp.wrap`` that were not given but assumed.
     note
         How its values become probabilities, where that is not a matter of course.
+    lengths
+        How it is told the lengths of padded series.
     """
 
     kind: Kind
@@ -80,6 +83,7 @@ class Interface:
     named: bool = False
     assumed: tuple[str, ...] = ()
     note: str = ""
+    lengths: LengthsForm = PADDED
 
     def describe(self) -> str:
         """Return what is known and what is assumed, in words.
@@ -91,6 +95,7 @@ class Interface:
         known = {
             "output": f"output {self.note or repr(self.kind)}{part}",
             "layout": f"layout {self.layout!r}",
+            **({} if self.lengths.kind == "padding" else {"lengths": f"lengths {self.lengths.kind!r}"}),
             **({} if self.batch is None else {"batch": f"batches of {self.batch[0]} to {self.batch[1]}"}),
         }
         said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]

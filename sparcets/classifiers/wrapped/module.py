@@ -6,18 +6,21 @@ This is one of the three places where axes are transposed (the others are :mod:`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sparcets.classifiers.base import DifferentiableClassifier, frozen, with_prediction
-from sparcets.classifiers.batching import call_in_batches
+from sparcets.classifiers.batching import Batch, call_in_batches
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout
 from sparcets.classifiers.wrapped.outputs import pick
 from sparcets.errors import ModelOutputError, SparcetsError
+from sparcets.networks.temporal import blank_padding
 
 
 def adapt(model: Any) -> Adapted | None:
@@ -71,13 +74,14 @@ class WrappedModule(DifferentiableClassifier):
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
         with frozen(self.module):
-            series = arrange(x.to(self.dtype or x.dtype), self.layout).contiguous()
-            raw = self._call(series) if self.batch is None else call_in_batches(self._call, series, self.batch)
+            x = x.to(self.dtype or x.dtype)
+            x = x if lengths is None else blank_padding(x, lengths)
+            raw = call_parts(self._call, arrange(x, self.layout).contiguous(), lengths, self.batch)
         return log_probabilities(raw, self.output, self.name)
 
-    def _call(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         try:
-            raw = self.module(x)
+            raw = call_model(self.module, x, lengths, self.interface)
             if not isinstance(raw, Tensor) or self.interface.part is not None:
                 raw = pick(raw, self.output, self.interface.part, self.name)
         except SparcetsError:
@@ -100,6 +104,23 @@ def arrange(x: Any, layout: Layout) -> Any:
     if layout == "bft":
         return x.swapaxes(1, 2)
     return x.reshape(len(x), -1) if layout == "flat" else x
+
+
+def call_model(model: Callable[..., Any], x: Any, lengths: Any, interface: Interface) -> Any:
+    """Call a model on series in its layout, and tell it their lengths if it takes them; for arrays and tensors."""
+    if interface.lengths.kind == "padding":
+        return model(x)
+    return interface.lengths.call(model, x, lengths, time=2 if interface.layout == "bft" else 1)
+
+
+def call_parts(call: Callable[[Any, Any], Any], x: Any, lengths: Any, batch: Batch | None) -> Any:
+    """Call a function of series and their lengths in batches that the model accepts; for arrays and tensors."""
+    if batch is None:
+        return call(x, lengths)
+    if lengths is None:
+        return call_in_batches(lambda part: call(part, None), x, batch)
+    rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
+    return call_in_batches(lambda some: call(x[some], lengths[some]), rows, batch)
 
 
 def as_rows(raw: Tensor, n: int, kind: Kind, name: str) -> Tensor:

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
+from sparcets.networks.temporal import blank_padding, inside
+
 KERNEL = 5
 SLOPE = 0.2
 
@@ -41,12 +43,17 @@ class Critic(nn.Module):
         self.head = spectral_norm(nn.Linear(hidden, 1))
         self.class_embedding = spectral_norm(nn.Embedding(n_targets, hidden))
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Return logits (batch,) of "real" for series (batch, time, features) and their classes (batch,)."""
-        h = x.transpose(1, 2)  # (B, F, T)
+    def forward(self, x: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return logits (batch,) of "real" for series (batch, time, features) and their classes (batch,).
+
+        Beyond the true ``lengths`` (batch,) of padded series, all states are 0, as beyond the end of a series.
+        """
+        mask = inside(lengths, x)
+        h = blank_padding(x, lengths).transpose(1, 2)  # (B, F, T)
         for i, layer in enumerate(self.layers):
             y = F.leaky_relu(layer(h), SLOPE)
+            y = y if mask is None else y.masked_fill(~mask.transpose(1, 2), 0.0)
             h = y if i == 0 else h + y  # (B, H, T)
-        pooled = h.mean(2)  # (B, H)
+        pooled = h.mean(2) if lengths is None else h.sum(2) / lengths[:, None]  # (B, H)
         logit: Tensor = self.head(pooled)[:, 0] + (self.class_embedding(target) * pooled).sum(1)
         return logit

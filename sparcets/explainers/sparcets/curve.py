@@ -10,23 +10,23 @@ import numpy as np
 import torch
 
 from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.within import WITHIN, Goal, as_classifier
 from sparcets.explainers.request import FitJob, Request
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel
 from sparcets.explainers.sparcets.number_model import NumberModel
-from sparcets.explainers.sparcets.operating_point import OperatingPoint, measure_point
+from sparcets.explainers.sparcets.operating_point import NO_POINT, OperatingPoint, average_points, measure_point
 from sparcets.explainers.sparcets.prune import keep_first, rank_changes
 from sparcets.explainers.sparcets.search import SEARCH_BATCH, Search
 from sparcets.explanation.numbers import is_within
-from sparcets.explanation.result import Explanation
+from sparcets.padding import rows_by_length
 from sparcets.training.threads import threads_for
 
 CAPS = (0.1, 0.2, 0.4, 1.0)  # largest shares of the entries at which the search is measured
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
-NO_POINT = OperatingPoint(0.0, 1.0, 0.0, 0.0, 0.0)  # where the search alone answers, the generator's is not used
 
 
 def measure_search(
@@ -45,6 +45,15 @@ def measure_search(
     """
     if not len(request):
         return [NO_POINT]
+    if request.lengths is not None:
+        n_steps = request.X.shape[1]
+        return average_points(
+            request.lengths,
+            [
+                measure_search(model.at_length(n), at_length(classifier, n, n_steps), request.cut(rows, n), n_mutable)
+                for n, rows in rows_by_length(request.lengths)
+            ],
+        )
     points, rows = [], np.arange(len(request))
     candidates = Search(request, model, classifier, NO_POINT).search_rows(rows)
     for cap in CAPS:
@@ -93,7 +102,7 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
 
 
 def measure_curve(
-    request: Request, answers: Explanation, model: FittedModel, classifier: Classifier, point: OperatingPoint
+    request: Request, made: FloatArray, model: FittedModel, classifier: Classifier, point: OperatingPoint
 ) -> Mapping[str, FloatArray]:
     """Return changed share, smallest support and validity of sparser and denser changes (answers, points).
 
@@ -102,24 +111,42 @@ def measure_curve(
 
     Parameters
     ----------
-    request, answers
-        Queries, and the answers to them, row by row.
+    request, made
+        Queries, and the counterfactuals (answers, time, features) that answer them, row by row.
     model, classifier, point
         The fitted model, the explained classifier, and the operating point of the generator.
     """
     size = SEARCH_BATCH[model.device.type]
+    if request.lengths is not None:
+        of_length = rows_by_length(request.lengths)
+        n_steps, order = request.X.shape[1], np.argsort(np.concatenate([rows for _, rows in of_length]))
+        return _join(
+            [
+                measure_curve(
+                    request.cut(rows, n), made[rows, :n], model.at_length(n), at_length(classifier, n, n_steps), point
+                )
+                for n, rows in of_length
+            ],
+            order,
+        )
     if len(request) > size:
         every = np.arange(len(request))
         parts = [every[start : start + size] for start in range(0, len(every), size)]
-        curves = [measure_curve(request.select(part), answers[part], model, classifier, point) for part in parts]
-        return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
+        return _join(
+            [measure_curve(request.select(part), made[part], model, classifier, point) for part in parts], every
+        )
     search = Search(request, model, classifier, point)
     rows = np.arange(len(request))
-    answer = search.residual(rows, answers.counterfactual)
+    answer = search.residual(rows, made)
     rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
     tried = [keep_first(answer, rank, (share * n_changes.float()).ceil().long()) for share in SHARES]
     tried += list(search.search_rows(rows))
     return _measure(search, tried, classifier)
+
+
+def _join(curves: list[Mapping[str, FloatArray]], order: IntArray) -> dict[str, FloatArray]:
+    """Return the curves of all answers, in the given order of their rows."""
+    return {name: np.concatenate([curve[name] for curve in curves])[order] for name in curves[0]}
 
 
 def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) -> dict[str, FloatArray]:

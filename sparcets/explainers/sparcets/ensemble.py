@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import ExplainerConfig
@@ -29,14 +30,17 @@ from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, c
 from sparcets.explainers.sparcets.families.regressor import FamilyWithin
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
+from sparcets.padding import rows_by_length
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
 from sparcets.training.device import resolve_device
 from sparcets.training.threads import threads_for
 
 log = logging.getLogger(__name__)
+Member = Callable[..., Tensor]  # (series, their lengths if they are padded) -> log-probabilities
 MEMBER, JUDGE = "fcn", "resnet"  # architectures of the networks: one to be convinced, one to choose by
 NETWORK_STEPS = 400
+KEPT_LENGTHS = 32  # ensembles for series of other lengths that are kept
 MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, at most
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
@@ -78,6 +82,27 @@ class Ensemble:
     scaler: Scaler
     device: torch.device
     double: bool = False
+    _at_lengths: dict[int, Ensemble] = field(default_factory=dict, init=False, repr=False)
+
+    def at_length(self, n_steps: int, of: int) -> Ensemble:
+        """Return the same ensemble for series of ``n_steps`` steps without padding, if the data are padded to ``of``.
+
+        The last few are kept, because they hold what they have computed for their length.
+        """
+        if n_steps == of:
+            return self
+        if n_steps not in self._at_lengths:
+            while len(self._at_lengths) >= KEPT_LENGTHS:
+                self._at_lengths.pop(next(iter(self._at_lengths)), None)
+            explained = at_length(self.explained, n_steps, of)
+            assert isinstance(explained, DifferentiableClassifier)
+            self._at_lengths[n_steps] = replace(
+                self,
+                explained=explained,
+                families=[family.at_length(n_steps, of) for family in self.families],
+                selector=self.selector.at_length(n_steps, of),
+            )
+        return self._at_lengths[n_steps]
 
     @cached_property
     def scale_and_center(self) -> tuple[Tensor, Tensor]:
@@ -97,21 +122,38 @@ class Ensemble:
         scale, center = self.scale_and_center
         return x.to(scale.dtype) * scale + center
 
-    def members(self) -> list[Callable[[Tensor], Tensor]]:
+    def members(self) -> list[Member]:
         """Return functions from series in the data's own units to log-probabilities (heads, batch, classes).
 
-        The explained classifier comes first, then networks and the other families; some have several heads.
+        The explained classifier comes first, then networks and the other families; some have several heads. The true
+        lengths of padded series are a second argument.
         """
         scale, center = self.scale_and_center
 
-        def of_network(net: DifferentiableClassifier) -> Callable[[Tensor], Tensor]:
-            return lambda raw: net.log_proba(raw.to(net.device)).to(self.device).float()[None]
+        def of_network(net: DifferentiableClassifier) -> Member:
+            def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
+                steps = None if lengths is None else lengths.to(net.device)
+                return net.log_proba(raw.to(net.device), steps).to(self.device).float()[None]
 
-        def of_family(family: FamilyClassifier | FamilyWithin) -> Callable[[Tensor], Tensor]:
-            return lambda raw: family(((raw - center) / scale).float())
+            return ask
+
+        def of_family(i: int) -> Member:
+            def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
+                x = ((raw - center) / scale).float()
+                return self.families[i](x) if lengths is None else self._ask_by_length(i, x, lengths)
+
+            return ask
 
         networks = [of_network(net) for net in (self.explained, *self.networks)]
-        return networks + [of_family(family) for family in self.families]
+        return networks + [of_family(i) for i in range(len(self.families))]
+
+    def _ask_by_length(self, i: int, x: Tensor, lengths: Tensor) -> Tensor:
+        """Return log-probabilities (heads, batch, classes) of padded series by the classifier of one family."""
+        rows, parts = [], []
+        for n in sorted(set(lengths.tolist())):
+            rows.append((lengths == n).nonzero()[:, 0])
+            parts.append(self.at_length(n, x.shape[1]).families[i](x[rows[-1], :n]))
+        return torch.cat(parts, dim=1)[:, torch.cat(rows).argsort()]
 
     def heads(self) -> list[slice]:
         """Return the heads of each member, in the order of :meth:`members`."""
@@ -156,6 +198,11 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     """
     device = resolve_device(config.device)
     X, y, K = job.X[rows], job.y[rows], job.info.n_classes
+    lengths = None if job.lengths is None else job.lengths[rows]
+
+    def steps(some: IntArray) -> IntArray | None:
+        return None if lengths is None else lengths[some]
+
     x = torch.as_tensor(job.info.scaler.transform(X).astype(np.float32), device=device)
     names = () if config.believed_by == "model" else config.families
     chance = float(np.bincount(y).max() / len(y))
@@ -165,9 +212,16 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             return []
         some = choose_series(y, spawn(seed, role))
         net = train_network(
-            X[some], y[some], job.info.class_names, architecture, noise=noise, seed=spawn(seed, role), config=config
+            X[some],
+            y[some],
+            job.info.class_names,
+            architecture,
+            noise=noise,
+            seed=spawn(seed, role),
+            config=config,
+            lengths=steps(some),
         )
-        return [net] if np.mean(net.predict_unchecked(X[some]) == y[some]) > chance else []
+        return [net] if np.mean(net.predict_unchecked(X[some], steps(some)) == y[some]) > chance else []
 
     others = [name for name in names if name != NEURAL]
     with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
@@ -176,7 +230,8 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             some = choose_series(y, spawn(seed, f"{role} {family}"))
             make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
             series = x[torch.as_tensor(some, device=device)]
-            made = make(family, series, y[some], K, spawn(seed, f"{role} {family}"), scale=job.info.scaler.scale)
+            units, own = job.info.scaler.scale, spawn(seed, f"{role} {family}")
+            made = make(family, series, y[some], K, own, scale=units, lengths=steps(some))
             bar.advance(1, family)
             return made
 
@@ -198,6 +253,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             explained = distill(
                 explained,
                 X,
+                lengths=lengths,
                 class_names=job.info.class_names,
                 seed=spawn(seed, "student"),
                 device=config.device,
@@ -217,22 +273,29 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
         networks=networks,
         families=members,
         levels=x.new_zeros(0, K),
-        explained_accuracy=float(np.mean(explained.predict_unchecked(X[measured]) == y[measured])),
+        explained_accuracy=float(np.mean(explained.predict_unchecked(X[measured], steps(measured)) == y[measured])),
         selector=selector,
         scaler=job.info.scaler,
         device=device,
         double=job.X.dtype == np.float64,
     )
-    return replace(ensemble, levels=_levels(ensemble, x, y, K))
+    return replace(ensemble, levels=_levels(ensemble, x, y, lengths, K))
 
 
 @torch.no_grad()
-def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, n_classes: int) -> Tensor:
+def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, lengths: IntArray | None, n_classes: int) -> Tensor:
     """Return the median probability that each head gives to real series of their class (heads, classes), bounded."""
     rows = np.linspace(0, len(y) - 1, min(len(y), LEVEL_SERIES)).astype(np.int64)
-    parts = [torch.as_tensor(part) for part in np.array_split(rows, 8) if len(part)]
-    with threads_for(x[parts[0]].numel()):
-        proba = torch.cat([ensemble.log_proba(x[part]) for part in parts], 1)
+    parts = [(x.shape[1], part) for part in np.array_split(rows, 8) if len(part)]
+    if lengths is not None:
+        parts = [(n_steps, rows[some]) for n_steps, some in rows_by_length(lengths[rows])]
+        rows = np.concatenate([part for _, part in parts])
+    with threads_for(x[parts[0][1]].numel()):
+        said = [
+            ensemble.at_length(n_steps, x.shape[1]).log_proba(x[torch.as_tensor(part), :n_steps])
+            for n_steps, part in parts
+        ]
+    proba = torch.cat(said, 1)
     levels = x.new_full((len(proba), n_classes), MAX_LEVEL)
     for k in np.unique(y[rows]):
         levels[:, k] = proba[:, torch.as_tensor(y[rows] == k), k].exp().median(1).values
@@ -248,6 +311,7 @@ def train_network(
     noise: float,
     seed: int,
     config: ExplainerConfig,
+    lengths: IntArray | None = None,
 ) -> TorchClassifier:
     """Train one small network.
 
@@ -265,7 +329,9 @@ def train_network(
         Same seed and device, same network.
     config
         Device.
+    lengths
+        True lengths of padded series, or None.
     """
     settings = replace(NETWORK_CONFIG.sized(len(X), steps=NETWORK_STEPS), noise=noise, device=config.device, seed=seed)
     settings = replace(settings, patience=max(1, settings.epochs // 2))
-    return TorchClassifier(architecture, settings).fit_unchecked(X, y, None, class_names, named=True, progress=False)
+    return TorchClassifier(architecture, settings).fit_unchecked(X, y, lengths, class_names, named=True, progress=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,9 +17,9 @@ from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
 from sparcets.classifiers.within import Goal
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.datasets.splits import stratified_split
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
+from sparcets.explainers.by_length import answer_by_length
 from sparcets.explainers.gan_training import (
     FEW_VALID,
     GanTraining,
@@ -39,11 +39,16 @@ from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_gen
 from sparcets.explainers.sparcets.number_model import NumberModel, fit_number_model
 from sparcets.explainers.sparcets.number_state import number_model_from_arrays, number_model_to_arrays
 from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
+    default_point,
+    held_out_queries,
     log_weight_grid,
     measure_trade_off,
+    split_held_out,
     summarise,
     trade_off_history,
 )
@@ -53,13 +58,13 @@ from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
 from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
-from sparcets.explainers.sparcets.summary import ADVICE, describe_fit
+from sparcets.explainers.sparcets.summary import describe_fit
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.padding import rows_by_length
 from sparcets.progress import Bar
-from sparcets.seeding import generator as random_generator
 from sparcets.seeding import spawn
 from sparcets.training.callbacks import Callback, DivergenceCheck, History, TensorBoard, TrainingFailure
 from sparcets.training.device import resolve_device, seeded, single_precision
@@ -71,11 +76,7 @@ from sparcets.training.threads import threads_for
 log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
-FEW_SERIES = 100  # with fewer, none are held out
-HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
-MAX_HELD_OUT = 512  # maximum number of held-out queries
-# Names in the seeds; older words, kept so that the same seed gives the same result.
-SEED_GENERATOR, SEED_HELD_OUT = "free", "watched"
+SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
 
 
 class Explainer(BaseExplainer[ExplainerConfig]):
@@ -111,6 +112,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     """
 
     config_class = ExplainerConfig
+    supports_lengths = True
     supports_curve = True
     supports_numbers = True
 
@@ -153,9 +155,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _train(self, job: FitJob, attempt: int) -> None:
         seed = spawn(self.config.seed, f"attempt {attempt}")
-        rows, held_out = _split(job.y, spawn(seed, "held out"))
+        rows, held_out = split_held_out(job.y, spawn(seed, "held out"))
         ensemble = train_ensemble(job, rows, self.classifier, self.config, seed)
-        queries, target = _held_out_queries(job, held_out, self.classifier, seed)
+        queries, target = held_out_queries(job, held_out, self.classifier, seed)
         proposals, many = self.config.proposals, len(job.X) >= MANY_SERIES
         uses_generator = proposals == "generator" or (proposals == "auto" and many)
         generator, history = None, History()
@@ -176,27 +178,29 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
                 points = measure_search(model, self.classifier, request, n_mutable)
             else:
-                points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable)
+                points = measure_trade_off(
+                    model, self.classifier, job.X[queries], target, n_mutable, job.steps(queries)
+                )
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
-        self._report(points)
+        self._report(uses_generator=uses_generator)
 
     def _train_numbers(self, job: FitJob) -> None:
         # Without a generator, whatever the settings say: what the search starts from depends on the target.
         seed = spawn(self.config.seed, "attempt 0")
-        rows, held_out = _split(job.y, spawn(seed, "held out"))
+        rows, held_out = split_held_out(job.y, spawn(seed, "held out"))
         model = fit_number_model(job, rows, regressor_of(self), self.config, seed)
         self._number_model, self.trade_off_ = model, tuple(measure_numbers(model, job, held_out, regressor_of(self)))
         self.history_ = {**trade_off_history(self.trade_off_)}
-        self._report(self.trade_off_)
+        self._report(uses_generator=False)
 
-    def _report(self, points: Sequence[OperatingPoint]) -> None:
+    def _report(self, *, uses_generator: bool) -> None:
         """Log how good answers are on held-out series, and warn if they are not."""
-        chosen = best_point(points)
-        log.info(summarise(points, chosen))
-        if chosen.valid < FEW_VALID:
-            log.warning("%s %s", summarise(points, chosen), ADVICE)
+        text = summarise(self.trade_off_, uses_generator=uses_generator)
+        log.info(text)
+        if default_point(self.trade_off_, uses_generator=uses_generator).valid < FEW_VALID:
+            log.warning("%s %s", text, ADVICE_GENERATOR if uses_generator else ADVICE)
 
     def _train_generator(
         self, job: FitJob, attempt: int, rows: IntArray, ensemble: Ensemble
@@ -236,7 +240,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 hinge=True,
             ),
             ensemble.members(),
-            x=torch.tensor(info.scaler.transform(job.X[rows]), dtype=torch.float32, device=device),
+            x=torch.tensor(job.standardised(rows), dtype=torch.float32, device=device),
+            lengths=None if job.lengths is None else torch.tensor(job.lengths[rows], device=device),
             center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
             scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
             lr=config.train.lr,
@@ -274,9 +279,15 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
-        x = model.ensemble.standardise(job.X[rows])
-        delta = model.propose(x, torch.as_tensor(target, device=model.device), model.log_sparsity_weights[0])
-        moved = (delta != 0).any(0).any(0).cpu().numpy()
+        parts = [(job.X.shape[1], np.arange(len(rows)))]
+        if job.lengths is not None:
+            parts = rows_by_length(job.lengths[rows])
+        moved = np.zeros(job.info.n_features, dtype=bool)
+        for n, some in parts:
+            x = model.ensemble.standardise(job.X[rows[some], :n])
+            targets = torch.as_tensor(target[some], device=model.device)
+            delta = model.propose(x, targets, model.log_sparsity_weights[0])
+            moved |= (delta != 0).any(0).any(0).cpu().numpy()
         if not moved.any():
             raise TrainingFailure("the generator is dead: it changes nothing at all")
         self.silent_features_ = tuple(np.array(job.info.feature_names)[job.constraints.mutable & ~moved].tolist())
@@ -285,7 +296,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         model, info = self._fitted_model(), self._fitted()
-        if not can_use_gpu_path(options, model, self.classifier):
+        if block.lengths is not None or not can_use_gpu_path(options, model, self.classifier):
             with threads_for(block.X[:CPU_BATCH].size):  # so many series are computed together
                 yield from super()._explain_block(block, options, bar)
             return
@@ -305,7 +316,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        return answer(request, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        if request.lengths is not None:
+            return answer_by_length(request, self.classifier, self._answer)
+        return self._answer(request, self.classifier)
+
+    def _answer(self, request: Request, classifier: Classifier) -> Answers:
+        """Answer queries of one length, without padding."""
+        model = self._fitted_model().at_length(request.X.shape[1])
+        return answer(request, model, classifier, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -321,13 +339,12 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        ensemble = self._fitted_model().ensemble
-        target = torch.as_tensor(answers.target, device=ensemble.device)
-        return ensemble.believe(ensemble.standardise(answers.counterfactual), target)
+        return self._fitted_model().believe(answers.counterfactual, answers.target, answers.lengths)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
-        return measure_curve(request, answers, self._fitted_model(), self.classifier, best_point(self.trade_off_))
+        point, made = best_point(self.trade_off_), answers.counterfactual
+        return measure_curve(request, made, self._fitted_model(), self.classifier, point)
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
@@ -367,30 +384,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         self._model, self.trade_off_, self.silent_features_ = stored
 
 
-def _split(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
-    """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
-    if len(y) < FEW_SERIES or np.bincount(y).min() < 4:
-        rows = np.arange(len(y), dtype=np.int64)
-        return rows, rows
-    return stratified_split(y, test_size=HELD_OUT, seed=seed)
-
-
-def _held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
-    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
-    rows = random_generator(seed, SEED_HELD_OUT).permutation(rows)[:MAX_HELD_OUT]
-    K = job.info.n_classes
-    if job.target is None:
-        target = (job.y[rows] + 1 + np.arange(len(rows)) % (K - 1)) % K
-    else:
-        rows = rows[job.y[rows] != job.target]
-        target = np.full(len(rows), job.target)
-    # Queries that are predicted as their target already would count as answers that change nothing.
-    there = classifier.predict_unchecked(job.X[rows]) == target
-    return (rows, target) if there.all() else (rows[~there], target[~there])
-
-
 def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
     return Request(
-        X=job.X[rows], target=target, lengths=None, constraints=job.constraints, at_most=None, n=1, info=job.info
+        X=job.X[rows],
+        target=target,
+        lengths=job.steps(rows),
+        constraints=job.constraints,
+        at_most=None,
+        n=1,
+        info=job.info,
     )

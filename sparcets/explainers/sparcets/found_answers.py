@@ -153,7 +153,9 @@ class FoundAnswers:
         for row in self.missing():
             have = int((rank[row] >= VALID).sum())
             only = "only 1 answer was found" if have == 1 else f"only {have} different answers were found"
-            reason[row, have:] = only if have else self._reason(row)
+            reason[row, have:] = only if have else "not even one answer was found; the first has the best attempt"
+            if not have:
+                reason[row, 0] = self._reason(row)
             series[row, max(1, have) :] = self.request.X[row]  # further attempts are not answers
             proba[row, max(1, have) :] = np.nan
             support[row, have:] = np.nan

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.explainers.sparcets.mixer import Mixer, PerStep
+from sparcets.explainers.sparcets.mixer import Mixer, PerStep, pool_over_time
 from sparcets.networks.backbones import build_backbone
 from sparcets.networks.sparsity_layer import SparsityLayer
 
@@ -80,7 +80,7 @@ class GatedGenerator(nn.Module):
         may_change[mutable] = 1.0
         self.register_buffer("mutable", may_change)
 
-    def forward(self, x: Tensor, target: Tensor, log_weight: Tensor) -> Tensor:
+    def forward(self, x: Tensor, target: Tensor, log_weight: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return residuals (batch, time, features), standardised.
 
         Parameters
@@ -91,25 +91,28 @@ class GatedGenerator(nn.Module):
             Target classes (batch,).
         log_weight
             Logarithm of the weight of the sparsity term (batch,).
+        lengths
+            True lengths (batch,) of padded queries, with zeros as padding; the residuals there mean nothing.
         """
         condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
-        h = self.backbone(x[:, None], condition)  # (B, T, F, C)
+        h = self.backbone(x[:, None], condition, lengths)  # (B, T, F, C)
         out: Tensor = self.residual_head(h)[..., 0].to(x.dtype)
         logits = []
         if self.feature_gate is not None:
-            logits.append(self.feature_gate(torch.cat([h.mean(1), h.amax(1)], dim=2)).transpose(1, 2))  # (B, 1, F)
+            logits.append(self.feature_gate(pool_over_time(h, lengths)).transpose(1, 2))  # (B, 1, F)
         if self.entry_gate is not None:
-            logits.append(_smooth_logits(self.entry_gate(h)[..., 0], log_weight))  # (B, T, F)
+            logits.append(_smooth_logits(self.entry_gate(h)[..., 0], log_weight, lengths))  # (B, T, F)
         if not logits:
             return out * self.mutable
         summed = sum(logits[1:], logits[0]).to(x.dtype)  # (B, T or 1, F)
         return out * hard_concrete(summed, self.training) * self.mutable
 
 
-def _smooth_logits(logits: Tensor, log_weight: Tensor) -> Tensor:
+def _smooth_logits(logits: Tensor, log_weight: Tensor, lengths: Tensor | None) -> Tensor:
     """Return logits (batch, time, features) averaged over windows; the larger the sparsity weight, the shorter."""
     fine = torch.sigmoid(4 * (log_weight - math.log(FINE_FROM)))[:, None, None]
-    return torch.lerp(window_mean(logits), window_mean(logits, SHORT_WINDOW_DIVISOR), fine.to(logits.dtype))
+    short = window_mean(logits, SHORT_WINDOW_DIVISOR, lengths)
+    return torch.lerp(window_mean(logits, lengths=lengths), short, fine.to(logits.dtype))
 
 
 def _initially_open(layer: nn.Linear) -> nn.Linear:
@@ -141,12 +144,34 @@ def stretch(sigmoids: Tensor) -> Tensor:
     return (sigmoids * (HIGH - LOW) + LOW).clamp(0, 1)
 
 
-def window_mean(values: Tensor, divisor: int = WINDOW_DIVISOR) -> Tensor:
+def window_mean(values: Tensor, divisor: int = WINDOW_DIVISOR, lengths: Tensor | None = None) -> Tensor:
     """Return values (batch, time, features) averaged over a window around each step, of 1/divisor of the series.
+
+    Of padded series, ``lengths`` are the true lengths (batch,).
 
     >>> window_mean(torch.tensor([0.0, 0.0, 3.0, 0.0, 0.0]).reshape(1, 5, 1)).flatten()
     tensor([0., 1., 1., 1., 0.])
     """
+    if lengths is not None:
+        return _window_mean_within(values, divisor, lengths)
     width = max(3, values.shape[1] // divisor) | 1  # odd
     pad = (width // 2, 0)
     return F.avg_pool2d(values[:, None], (width, 1), stride=1, padding=pad, count_include_pad=False)[:, 0]
+
+
+def _window_mean_within(values: Tensor, divisor: int, lengths: Tensor) -> Tensor:
+    """Do the same for padded series, by differences of cumulative sums, since each has a window of its own."""
+    reach = ((lengths // divisor).clamp(min=3) // 2)[:, None]  # (B, 1); half of an odd width
+    steps = torch.arange(values.shape[1], device=values.device)
+    end = lengths[:, None]
+    first, last = (steps - reach).clamp(min=0), torch.minimum(steps + reach + 1, end)  # (B, T)
+    last = torch.maximum(last, first + 1).clamp(max=values.shape[1])  # windows in the padding mean nothing
+    first = torch.minimum(first, last - 1)
+    sums = F.pad(values.cumsum(1), (0, 0, 1, 0))  # (B, T + 1, F)
+    total = _at(sums, last) - _at(sums, first)
+    return total / (last - first)[..., None]
+
+
+def _at(values: Tensor, steps: Tensor) -> Tensor:
+    """Return values (batch, time, features) at some steps (batch, steps)."""
+    return values.gather(1, steps[..., None].expand(-1, -1, values.shape[2]))

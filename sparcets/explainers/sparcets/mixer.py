@@ -41,16 +41,19 @@ class Mixer(nn.Module):
             MixerBlock(n_features, condition_size, channels, DILATIONS[i % len(DILATIONS)]) for i in range(blocks)
         )
 
-    def forward(self, series: Tensor, condition: Tensor) -> Tensor:
-        """Return states (batch, time, features, channels) of series (batch, n_series, time, features)."""
-        if self._can_fuse(series):
+    def forward(self, series: Tensor, condition: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return states (batch, time, features, channels) of series (batch, n_series, time, features).
+
+        Beyond the true ``lengths`` (batch,) of padded series, all states are 0, as beyond the end of a series.
+        """
+        if lengths is None and self._can_fuse(series):
             from sparcets.explainers.sparcets.fused_mixer import mix
 
             return mix(self, series, condition)
         h = _along_time(self.first, series)
-        h = h + self.feature_embedding.to(h.dtype)
+        h = blank_padding(h + self.feature_embedding.to(h.dtype), lengths)
         for block in self.blocks:
-            h = block(h, condition)
+            h = blank_padding(block(h, condition, lengths), lengths)
         return h
 
     def _can_fuse(self, series: Tensor) -> bool:
@@ -82,14 +85,31 @@ class MixerBlock(nn.Module):
         self.out = nn.Linear(channels, channels, bias=False)
         nn.init.normal_(self.out.weight, std=0.1 / channels**0.5)  # each block starts as a small correction
 
-    def forward(self, h: Tensor, condition: Tensor) -> Tensor:
+    def forward(self, h: Tensor, condition: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return updated states (batch, time, features, channels)."""
-        pooled = self.pooled(torch.cat([h.mean(1), h.amax(1)], dim=2)) + self.condition(condition)[:, None]  # (B, F, C)
+        pooled = self.pooled(pool_over_time(h, lengths)) + self.condition(condition)[:, None]  # (B, F, C)
         summary = F.relu(self.gather(h.flatten(2)))  # (B, T, 2C)
         update = _along_time(self.temporal, h.permute(0, 3, 1, 2))
         update = _add_linear(update.flatten(2), summary, self.scatter).reshape(h.shape)
         update += pooled[:, None]  # in place: memory traffic dominates the run time
         return _add_linear(h, F.relu_(update), self.out)
+
+
+def pool_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return mean and largest state over the steps of each series (batch, features, 2 * channels)."""
+    if lengths is None:
+        return torch.cat([h.mean(1), h.amax(1)], dim=2)
+    largest = h.masked_fill(~_mask(h, lengths), -torch.inf).amax(1)
+    return torch.cat([h.sum(1) / lengths[:, None, None], largest], dim=2)  # states are 0 where there is padding
+
+
+def blank_padding(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Set states (batch, time, features, channels) beyond the lengths to zero."""
+    return h if lengths is None else h.masked_fill(~_mask(h, lengths), 0.0)
+
+
+def _mask(h: Tensor, lengths: Tensor) -> Tensor:
+    return (torch.arange(h.shape[1], device=h.device) < lengths[:, None])[..., None, None]  # (B, T, 1, 1)
 
 
 def _add_linear(base: Tensor, x: Tensor, layer: nn.Linear) -> Tensor:
@@ -122,10 +142,10 @@ class PerStep(nn.Module):
         self.entries = nn.Linear(states, channels * n_features)
         self.channels = channels
 
-    def forward(self, series: Tensor, condition: Tensor) -> Tensor:
+    def forward(self, series: Tensor, condition: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return states (batch, time, features, channels) of series (batch, n_series, time, features)."""
         B, _, T, _ = series.shape
         steps = series.transpose(1, 2).flatten(2)  # (B, T, S * F)
-        h = self.backbone(torch.cat([steps, condition[:, None].expand(B, T, -1)], dim=2))
+        h = self.backbone(torch.cat([steps, condition[:, None].expand(B, T, -1)], dim=2), lengths)
         entries: Tensor = self.entries(h).reshape(B, T, -1, self.channels)
-        return entries
+        return blank_padding(entries, lengths)

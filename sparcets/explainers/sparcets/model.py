@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.padding import rows_by_length
 from sparcets.training.device import single_precision
 
 CPU_BATCH = 32  # series per pass on a CPU: the states of more do not fit into its caches
@@ -57,6 +60,31 @@ class FittedModel:
     def family_names(self) -> tuple[str, ...]:
         """Names of the families that answers are chosen by."""
         return self.ensemble.selector.families
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps that the training series are padded to."""
+        return self.reference.info.n_steps
+
+    def at_length(self, n_steps: int) -> FittedModel:
+        """Return the same model for queries of ``n_steps`` steps without padding."""
+        ensemble = self.ensemble.at_length(n_steps, of=self.n_steps)
+        prototypes = self.prototypes.at_length(n_steps)
+        is_same = ensemble is self.ensemble and prototypes is self.prototypes
+        return self if is_same else replace(self, ensemble=ensemble, prototypes=prototypes)
+
+    def believe(self, X: FloatArray, target: IntArray, lengths: IntArray | None) -> Belief:
+        """Return what the selector says of series in the data's own units, with their true lengths or None."""
+        wanted = torch.as_tensor(target, device=self.device)
+        if lengths is None:
+            return self.ensemble.believe(self.ensemble.standardise(X), wanted)
+        parts, order = [], []
+        for n, rows in rows_by_length(lengths):
+            ensemble = self.ensemble.at_length(n, of=self.n_steps)
+            own = torch.as_tensor(rows, device=self.device)
+            parts.append(ensemble.believe(ensemble.standardise(X[rows, :n]), wanted[own]))
+            order.append(own)
+        return Belief.join(parts).select(torch.cat(order).argsort())
 
     @torch.no_grad()
     def propose(self, x: Tensor, target: Tensor, log_weight: float) -> Tensor:

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
+from sparcets.datasets.splits import stratified_split
+from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible
+from sparcets.padding import rows_by_length
+from sparcets.seeding import generator
 
 WEIGHTS = 9  # number of sparsity weights tried, from the smallest to the largest
 RESIDUAL_SCALES = (1.0, 1.2)  # factors of the residuals; larger ones make fewer changes, but rougher ones
+FEW_SERIES = 100  # with fewer, none are held out
+HELD_OUT = 0.15  # share of the training series that is held out to choose the operating point
+MAX_HELD_OUT = 512  # maximum number of held-out queries
+SEED = "watched"  # name in the seeds; an older word, kept so that the same seed gives the same result
 NEARLY = 0.9  # share of the best score that the default has at least; the others are searched
+ADVICE = (
+    "To do better: use more training series, or look at the classifier and the data: if other classifiers disagree "
+    "with yours, it may rely on features that they do not use."
+)
+ADVICE_GENERATOR = (
+    "To have more queries answered in one pass, which is faster: train longer (train.epochs), lower weights.sparsity, "
+    "or use more training series."
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +73,9 @@ class OperatingPoint:
         }
 
 
+NO_POINT = OperatingPoint(0.0, 1.0, 0.0, 0.0, 0.0)  # where the search alone answers, the generator's is not used
+
+
 def best_point(points: Sequence[OperatingPoint]) -> OperatingPoint:
     """Return the point that changes least of those that are nearly as valid and believed as the best.
 
@@ -77,9 +97,24 @@ def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:
 
 
 def measure_trade_off(
-    model: FittedModel, classifier: Classifier, X: FloatArray, target: IntArray, n_mutable: int
+    model: FittedModel,
+    classifier: Classifier,
+    X: FloatArray,
+    target: IntArray,
+    n_mutable: int,
+    lengths: IntArray | None = None,
 ) -> list[OperatingPoint]:
     """Measure every sparsity weight and scale of the generator on held-out series in the data's own units."""
+    if lengths is not None:
+        return average_points(
+            lengths,
+            [
+                measure_trade_off(
+                    model.at_length(n), at_length(classifier, n, X.shape[1]), X[rows, :n], target[rows], n_mutable
+                )
+                for n, rows in rows_by_length(lengths)
+            ],
+        )
     x = model.ensemble.standardise(X)
     targets = torch.as_tensor(target, device=model.device)
     points = []
@@ -130,13 +165,72 @@ def measure_point(
     )
 
 
-def summarise(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> str:
-    """Return a sentence on how good the default is on held-out training series."""
+def average_points(lengths: IntArray, points: Sequence[Sequence[OperatingPoint]]) -> list[OperatingPoint]:
+    """Return the points of all series, from those of each length.
+
+    Parameters
+    ----------
+    lengths
+        Of all series.
+    points
+        Of the series of each length, in rising order.
+    """
+    if not points:
+        return [NO_POINT]
+    steps, n_series = np.unique(lengths, return_counts=True)
+    return [
+        replace(
+            same[0],
+            valid=float(np.average([p.valid for p in same], weights=n_series)),
+            transfer=float(np.average([p.transfer for p in same], weights=n_series)),
+            changed=float(np.average([p.changed for p in same], weights=n_series * steps)),
+        )
+        for same in zip(*points, strict=True)
+    ]
+
+
+def split_held_out(y: IntArray, seed: int) -> tuple[IntArray, IntArray]:
+    """Return rows to train on, and rows to choose the operating point by; the same for both if there are too few."""
+    if len(y) < FEW_SERIES or np.bincount(y).min() < 4:
+        rows = np.arange(len(y), dtype=np.int64)
+        return rows, rows
+    return stratified_split(y, test_size=HELD_OUT, seed=seed)
+
+
+def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
+    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
+    rows = generator(seed, SEED).permutation(rows)[:MAX_HELD_OUT]
+    K = job.info.n_classes
+    if job.target is None:
+        target = (job.y[rows] + 1 + np.arange(len(rows)) % (K - 1)) % K
+    else:
+        rows = rows[job.y[rows] != job.target]
+        target = np.full(len(rows), job.target)
+    # Queries that are predicted as their target already would count as answers that change nothing.
+    there = classifier.predict_unchecked(job.X[rows], job.steps(rows)) == target
+    return (rows, target) if there.all() else (rows[~there], target[~there])
+
+
+def default_point(points: Sequence[OperatingPoint], *, uses_generator: bool) -> OperatingPoint:
+    """Return the point at which queries are answered by default: the generator's, or the search without a cap."""
+    return best_point(points) if uses_generator else points[-1]
+
+
+def summarise(points: Sequence[OperatingPoint], *, uses_generator: bool) -> str:
+    """Return sentences on how good the default is on training series, and what was measured."""
+    default = default_point(points, uses_generator=uses_generator)
+    if not default.changed:
+        return "No answer could be measured on training series."
     span = f"{min(p.changed for p in points):.2f} to {max(p.changed for p in points):.2f}"
+    shares = (
+        f"valid for {default.valid:.2f} of the queries, believed by models of every other kind for "
+        f"{default.transfer:.2f}, and changes {default.changed:.2f} of the entries ({span} over the trade-off)"
+    )
+    if not uses_generator:
+        return f"On a few training series, the answer of the search is {shares}."
     return (
-        f"On held-out training series, a typical answer is valid for {chosen.valid:.2f} of the queries, believed by "
-        f"models of every other kind for {chosen.transfer:.2f}, and changes {chosen.changed:.2f} of the entries "
-        f"(the whole curve: {span})."
+        f"On training series, one pass of the generator alone is {shares}. explain also searches where that is not "
+        "believed, so its answers are better than these."
     )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import FitJob
+from sparcets.padding import resample
 from sparcets.seeding import generator
 
 PER_CLASS = 200  # prototypes kept per class, at least
@@ -27,20 +28,33 @@ class Prototypes:
     ----------
     series, classes
         Series (n, time, features), standardised, and their classes (n,).
+    lengths
+        True lengths of padded series (n,), or None.
     """
 
     series: FloatArray
     classes: IntArray
+    lengths: IntArray | None = None
 
     @classmethod
     def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
         """Return some series of each class, at random."""
         rng = generator(seed, SEED)
-        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X) == job.y))
+        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X, job.lengths) == job.y))
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
-        return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows])
+        lengths = None if job.lengths is None else job.lengths[rows]
+        return cls(job.info.scaler.transform(job.X[rows]).astype(np.float32), job.y[rows], lengths)
+
+    def at_length(self, n_steps: int) -> Prototypes:
+        """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
+
+        A series of the same class that is slower or faster is a series of the class still, from beginning to end.
+        """
+        if self.lengths is None and self.series.shape[1] == n_steps:
+            return self
+        return Prototypes(resample(self.series, self.lengths, n_steps), self.classes)
 
     def __len__(self) -> int:
         return len(self.series)

@@ -50,6 +50,11 @@ class Belief:
         """Whether it is believed with a lead (batch,), so that it is believed by other judges too."""
         return self.believed & (self.margin >= self.lead).all(1)
 
+    @classmethod
+    def join(cls, parts: Sequence[Belief]) -> Belief:
+        """Return what is said of the series of all parts, one after the other."""
+        return cls(torch.cat([p.support for p in parts]), torch.cat([p.margin for p in parts]), parts[0].lead)
+
     def select(self, rows: Tensor) -> Belief:
         """Return what is said of some of the series, by a mask or indices."""
         return Belief(self.support[rows], self.margin[rows], self.lead)
@@ -82,6 +87,10 @@ class Selector:
     def families(self) -> tuple[str, ...]:
         """Names of the families, in the order of the columns of a belief."""
         return ((NEURAL,) if self.networks else ()) + tuple(dict.fromkeys(judge.family for judge in self.judges))
+
+    def at_length(self, n_steps: int, of: int) -> Selector:
+        """Return the same classifiers for series of ``n_steps`` steps instead of ones padded to ``of``."""
+        return Selector(self.networks, [judge.at_length(n_steps, of) for judge in self.judges])
 
     def leads(self, x: Tensor) -> Tensor:
         """Return the margin that each family should have (families,), on the device of some series."""

@@ -54,6 +54,8 @@ def model_to_arrays(
     }
     arrays = {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy()}
     arrays |= {"prototypes": model.prototypes.series, "prototype_classes": model.prototypes.classes}
+    if model.prototypes.lengths is not None:
+        arrays |= {"prototype_lengths": model.prototypes.lengths}
     arrays |= {"levels": ensemble.levels.cpu().numpy()}
     arrays |= {f"reference/{name}": array for name, array in model.reference.to_arrays().items()}
     if model.generator is not None:
@@ -99,7 +101,11 @@ def model_from_arrays(
             device=device,
             double=bool(header["double"]),
         ),
-        prototypes=Prototypes(np.array(arrays["prototypes"]), np.array(arrays["prototype_classes"])),
+        prototypes=Prototypes(
+            np.array(arrays["prototypes"]),
+            np.array(arrays["prototype_classes"]),
+            np.array(arrays["prototype_lengths"]) if "prototype_lengths" in arrays else None,
+        ),
         reference=PlausibilityReference.from_arrays(part_of(arrays, "reference"), info),
         generator=_generator(arrays, header["generator"], info, config, device),
         searches=bool(header["searches"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sparcets.explainers.sparcets.critic import Critic
+from sparcets.explainers.sparcets.ensemble import Member
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.networks.temporal import spread_over_time
 from sparcets.training.callbacks import Callback
@@ -39,9 +40,10 @@ class ExplainerStep(GanStep):
     generator, critic, projection, objective
         As in :class:`~sparcets.training.gan_step.GanStep`.
     members
-        Of the ensemble, the explained classifier first: series in the data's own units to log-probabilities (heads,
-        batch, classes). On a CPU a step asks the explained classifier and two others, in turn; a GPU asks all.
-    x, center, scale, lr, betas
+        Of the ensemble, the explained classifier first: series in the data's own units, and their true lengths if they
+        are padded, to log-probabilities (heads, batch, classes). On a CPU a step asks the explained classifier and two
+        others, in turn; a GPU asks all.
+    x, center, scale, lr, betas, lengths
         As in :class:`~sparcets.training.gan_step.GanStep`.
     noise
         Largest standard deviation of the noise on the inputs of the ensemble, in standard deviations of each series.
@@ -61,7 +63,7 @@ class ExplainerStep(GanStep):
         critic: Critic,
         projection: Projection,
         objective: Objective,
-        members: Sequence[Callable[[Tensor], Tensor]],
+        members: Sequence[Member],
         *,
         x: Tensor,
         center: Tensor,
@@ -72,6 +74,7 @@ class ExplainerStep(GanStep):
         sparsity_weights: tuple[float, float],
         ramp: float,
         n_steps: int,
+        lengths: Tensor | None = None,
     ) -> None:
         super().__init__(
             generator,
@@ -85,6 +88,7 @@ class ExplainerStep(GanStep):
             lr=lr,
             betas=betas,
             conditional=True,
+            lengths=lengths,
         )
         self.members, self.noise, self.ramp_fraction, self.lr = tuple(members), noise, ramp, lr
         self.low, self.high = math.log(sparsity_weights[0]), math.log(sparsity_weights[1])
@@ -106,20 +110,20 @@ class ExplainerStep(GanStep):
                 else:
                     group["lr"] = lr
 
-    def _residual(self, query: Tensor, class_condition: Tensor, real: Tensor) -> Tensor:
+    def _residual(self, query: Tensor, class_condition: Tensor, lengths: Tensor | None) -> Tensor:
         """Return residuals for random sparsity weights."""
         share = torch.rand(len(query), dtype=query.dtype, device=query.device)
         self._log_weight = self.low + (self.high - self.low) * share
         with torch.autocast(query.device.type, torch.bfloat16, enabled=query.device.type == "cuda"):
-            residual: Tensor = self.generator(query, class_condition, self._log_weight)
+            residual: Tensor = self.generator(query, class_condition, self._log_weight, lengths)
         return residual
 
-    def _ensemble_log_proba(self, raw: Tensor) -> Tensor:
+    def _ensemble_log_proba(self, raw: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (heads, batch, classes)."""
         asked = self._asked(raw.device)
-        return torch.cat(run_on_streams([partial(self._member_log_proba, m, raw) for m in asked], raw.device))
+        return torch.cat(run_on_streams([partial(self._member_log_proba, m, raw, lengths) for m in asked], raw.device))
 
-    def _asked(self, device: torch.device) -> Sequence[Callable[[Tensor], Tensor]]:
+    def _asked(self, device: torch.device) -> Sequence[Member]:
         """Return the members to ask in this step, the explained classifier first."""
         explained, *others = self.members
         if device.type == "cuda" or len(others) <= ASKED:
@@ -127,10 +131,11 @@ class ExplainerStep(GanStep):
         first = ASKED * (self.n_updates + 1)
         return [explained, *(others[(first + i) % len(others)] for i in range(ASKED))]
 
-    def _member_log_proba(self, member: Callable[[Tensor], Tensor], raw: Tensor) -> Tensor:
-        return member(self._augmented(raw)).float()
+    def _member_log_proba(self, member: Member, raw: Tensor, lengths: Tensor | None) -> Tensor:
+        known = () if lengths is None else (lengths,)
+        return member(self._augmented(raw, lengths), *known).float()
 
-    def _augmented(self, raw: Tensor) -> Tensor:
+    def _augmented(self, raw: Tensor, lengths: Tensor | None) -> Tensor:
         """Return series (batch, time, features) with a random shift in time and noise, drawn anew for each member.
 
         The size of the noise is uniform between 0 and its largest: some members were trained with noise, some without,
@@ -142,15 +147,23 @@ class ExplainerStep(GanStep):
         reach = max(1, T // SHIFT_DIVISOR)
         shift = torch.randint(-reach, reach + 1, (B, 1), device=raw.device)
         steps = (torch.arange(T, device=raw.device) + shift).clamp(0, T - 1)  # the first and last step fill the gap
+        if lengths is not None:
+            steps = torch.minimum(steps, lengths[:, None] - 1)
         shifted = raw.gather(1, steps[:, :, None].expand_as(raw))
         size = self.noise * torch.rand(B, 1, 1, dtype=torch.float32, device=raw.device)
-        spread = spread_over_time(raw.detach(), None)[:, None]  # relative to each series: small signals survive
+        spread = spread_over_time(raw.detach(), lengths)[:, None]  # relative to each series: small signals survive
         return shifted + size * spread * torch.randn_like(raw)
 
     def _loss_inputs(
-        self, query: Tensor, counterfactual: Tensor, delta: Tensor, target: Tensor, class_condition: Tensor
+        self,
+        query: Tensor,
+        counterfactual: Tensor,
+        delta: Tensor,
+        target: Tensor,
+        class_condition: Tensor,
+        lengths: Tensor | None,
     ) -> LossInputs:
-        inputs = super()._loss_inputs(query, counterfactual, delta, target, class_condition)
+        inputs = super()._loss_inputs(query, counterfactual, delta, target, class_condition, lengths)
         return replace(inputs, sparsity_weight=self.sparsity_factor * self._log_weight.exp())
 
     def _after_step(self) -> None:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.model import FittedModel
-from sparcets.explainers.sparcets.operating_point import OperatingPoint, best_point, summarise
+from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
+    OperatingPoint,
+    default_point,
+    summarise,
+)
 
 CLEARLY = 0.03  # difference of accuracies that is reported
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
-ADVICE = (
-    "To do better: use more training series; with a generator, train longer (train.epochs) or lower weights.sparsity; "
-    "or look at the classifier and the data: if other classifiers disagree with yours, it may rely on features that "
-    "they do not use."
-)
 
 
 def describe_fit(
@@ -43,11 +44,13 @@ def describe_fit(
     silent
         Features that the generator never changes.
     """
-    chosen, kind = best_point(points), "classifier" if model is not None else "model"
+    kind, uses_generator = "model", False
+    if model is not None:
+        kind, uses_generator = "classifier", model.generator is not None
     how = "A search answers each query"
-    if model is not None and model.generator is not None:
+    if uses_generator:
         how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
-    lines = [f"{how}.", summarise(points, chosen)]
+    lines = [f"{how}.", summarise(points, uses_generator=uses_generator)]
     if families:
         lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
     else:
@@ -55,11 +58,14 @@ def describe_fit(
     if model is not None:
         lines += _weaker_than(model.ensemble)
     if black_box:
-        lines.append(f"The {kind} is a black box: a surrogate was trained with; the black box decides what is valid.")
+        lines.append(
+            f"The {kind} is a black box: a surrogate, trained to predict as it does, shows where to change a series; "
+            "the black box itself decides what is valid."
+        )
     if silent:
         lines.append(f"Never changed by the generator: {', '.join(silent)}.")
-    if min(chosen.valid, chosen.transfer) < GOOD_SHARE:
-        lines.append(ADVICE)
+    if default_point(points, uses_generator=uses_generator).score < GOOD_SHARE:
+        lines.append(ADVICE_GENERATOR if uses_generator else ADVICE)
     return lines
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.classifiers.base import PREDICT_BATCH, Classifier, Model
 from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.classifiers.torch_regressor import TorchRegressor
 from sparcets.config.models import ClassifierConfig
+from sparcets.padding import blank, resample
 from sparcets.progress import progress_bar
 from sparcets.seeding import generator, spawn
 
@@ -32,6 +33,7 @@ def distill(
     X: FloatArray,
     *,
     class_names: tuple[str, ...],
+    lengths: IntArray | None = None,
     seed: int = 0,
     device: str = "auto",
     progress: bool | None = None,
@@ -50,6 +52,8 @@ def distill(
         Checked series (batch, time, features) in the data's own units; no labels are needed.
     class_names
         Names of the classes by index.
+    lengths
+        True lengths of padded series, or None.
     seed, device
         Same seed and device, same surrogate.
     progress
@@ -69,16 +73,18 @@ def distill(
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], perturb(X, parents, rng)])
-    proba = _predict(classifier, series, progress).clip(0.0, None)
+    series = np.concatenate([X[rows], perturb(X, parents, rng, lengths)])
+    steps = None if lengths is None else lengths[np.concatenate([rows, parents])]
+    proba = _predict(classifier, series, steps, progress).clip(0.0, None)
     proba = np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
     config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
     surrogate = TorchClassifier(ARCHITECTURE, config)
-    surrogate.fit_unchecked(series, proba, None, class_names, named=True, progress=progress)
-    log.info("the surrogate agrees with %s on %.3f", classifier.name, 1 - min(surrogate.history_["validation_error"]))
+    surrogate.fit_unchecked(series, proba, steps, class_names, named=True, progress=progress)
+    agreement = 1 - min(surrogate.history_["validation_error"])
+    log.info("the surrogate agrees with %s on %.3f of the series that were held out", classifier.name, agreement)
     return surrogate
 
 
@@ -90,14 +96,14 @@ def distill_numbers(
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
     series = np.concatenate([X[rows], perturb(X, parents, rng)])
-    numbers = _predict(regressor, series, progress)
+    numbers = _predict(regressor, series, None, progress)
     config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
     surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, progress=progress)
     log.info("the surrogate is off by %.3f standard deviations from %s", surrogate.error_, regressor.name)
     return surrogate
 
 
-def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> FloatArray:
+def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator, lengths: IntArray | None = None) -> FloatArray:
     """Return a perturbed copy of each parent (parents, time, features): x + z (g - x) + noise, g being another series.
 
     In turn they get noise only (z = 0), are mixed (z a number in [0, 1]), take a window of steps of some features
@@ -111,15 +117,24 @@ def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> Float
         Rows of ``X`` to perturb.
     rng
         Random generator.
+    lengths
+        True lengths of padded series, or None. A perturbed copy is as long as its parent; another series is resampled
+        to that length.
     """
     (_, T, F), n = X.shape, len(parents)
     noisy, mixed, crossed, rotated = (np.arange(n) % 4 == kind for kind in range(4))  # each (n,)
-    spread = X.reshape(-1, F).std(0, dtype=np.float64)  # (features,); 0 for a constant feature: it gets no noise
+    inside = X.reshape(-1, F) if lengths is None else X[length_mask(lengths, len(X), T)]
+    spread = inside.std(0, dtype=np.float64)  # (features,); 0 for a constant feature: it gets no noise
+    own_steps = np.full(n, T) if lengths is None else lengths[parents]  # (n,)
 
     partners = np.where(rotated, parents, rng.integers(len(X), size=n))
     shift = np.where(rotated, rng.integers(T, size=n), 0)
-    steps = (np.arange(T) + shift[:, None]) % T  # (n, T)
-    own, other = X[parents], X[partners[:, None], steps]
+    steps = (np.arange(T) + shift[:, None]) % own_steps[:, None]  # (n, T)
+    if lengths is None:
+        own, other = X[parents], X[partners[:, None], steps]
+    else:
+        aligned = blank(resample(X[partners], lengths[partners], own_steps), None, T)
+        own, other = X[parents], aligned[np.arange(n)[:, None], steps]
 
     start, end = np.sort(rng.integers(T + 1, size=(2, n)), axis=0)[..., None]  # each (n, 1)
     window = (np.arange(T) >= start) & (np.arange(T) < end)  # (n, T)
@@ -130,14 +145,16 @@ def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator) -> Float
 
     change = z * (other - own)
     change += size * spread * rng.standard_normal((n, T, F))
-    return np.asarray(own + change, dtype=X.dtype)
+    perturbed = np.asarray(own + change, dtype=X.dtype)
+    return perturbed if lengths is None else blank(perturbed, own_steps)
 
 
-def _predict(model: Model, X: FloatArray, progress: bool | None) -> FloatArray:
+def _predict(model: Model, X: FloatArray, lengths: IntArray | None, progress: bool | None) -> FloatArray:
     """Return what the black box predicts: probabilities (batch, classes) or numbers (batch, outputs)."""
     parts = []
     with progress_bar(f"predicting with {model.name}", len(X), show=progress) as bar:
         for start in range(0, len(X), PREDICT_BATCH):
-            parts.append(model.outputs_unchecked(X[start : start + PREDICT_BATCH]))
+            rows = slice(start, start + PREDICT_BATCH)
+            parts.append(model.outputs_unchecked(X[rows], None if lengths is None else lengths[rows]))
             bar.advance(len(parts[-1]))
     return np.concatenate(parts)

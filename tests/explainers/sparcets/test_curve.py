@@ -78,7 +78,7 @@ def answers(queries, size=4.0, steps=8):
 
 
 def curve(model, given, **constraints):
-    return measure_curve(request(given.query, **constraints), given, model, CLASSIFIER, NO_POINT)
+    return measure_curve(request(given.query, **constraints), given.counterfactual, model, CLASSIFIER, NO_POINT)
 
 
 # At fit.

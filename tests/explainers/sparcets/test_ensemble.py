@@ -72,7 +72,7 @@ def test_members_are_functions_of_raw_series_and_the_explained_classifier_comes_
 def test_networks_receive_the_type_of_the_data(ensemble, double):
     received = []
     recorder = SimpleNamespace(
-        device=torch.device("cpu"), log_proba=lambda raw: received.append(raw) or torch.zeros(len(raw), 3)
+        device=torch.device("cpu"), log_proba=lambda raw, _: received.append(raw) or torch.zeros(len(raw), 3)
     )
     built = replace(ensemble(1.0, double=double), explained=recorder)
     assert built.log_proba(Z[:2]).dtype == torch.float32

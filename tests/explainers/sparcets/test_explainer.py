@@ -13,9 +13,15 @@ import sparcets as sp
 from sparcets.errors import TargetError, TrainingError
 from sparcets.explainers.sparcets import explainer as module
 from sparcets.explainers.sparcets import sizing
-from sparcets.explainers.sparcets.explainer import ADVICE
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
-from sparcets.explainers.sparcets.operating_point import RESIDUAL_SCALES, WEIGHTS, best_point
+from sparcets.explainers.sparcets.operating_point import (
+    ADVICE,
+    ADVICE_GENERATOR,
+    RESIDUAL_SCALES,
+    WEIGHTS,
+    best_point,
+    split_held_out,
+)
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -175,11 +181,15 @@ def test_the_trade_off_of_a_search_is_measured_too(searching):
 
 def test_the_summary_says_what_was_fitted_and_how_good_it_is(fitted, searching):
     assert build().summary() == "Explainer: not fitted yet."
-    for explainer, how in ((fitted, "A generator, trained for 20 epochs, answers"), (searching, "A search answers")):
-        text, chosen = explainer.summary(), best_point(explainer.trade_off_)
-        assert how in text and f"valid for {chosen.valid:.2f} of the queries" in text
+    kinds = (
+        (fitted, best_point(fitted.trade_off_), "A generator, trained for 20 epochs, answers", ADVICE_GENERATOR),
+        (searching, searching.trade_off_[-1], "A search answers", ADVICE),
+    )
+    for explainer, default, how, advice in kinds:
+        text = explainer.summary()
+        assert how in text and f"valid for {default.valid:.2f} of the queries" in text
         assert f"models of other kinds: {', '.join(explainer._model.ensemble.selector.families)}." in text
-        assert (ADVICE in text) == (min(chosen.valid, chosen.transfer) < 0.9)
+        assert (advice in text) == (min(default.valid, default.transfer) < 0.9)
         assert "black box" not in text and "is weaker than" not in text
 
 
@@ -193,8 +203,8 @@ def test_the_summary_names_families_that_are_clearly_more_accurate():
 def test_a_weak_result_comes_with_advice_and_answers_all_the_same(caplog):
     weak = build(*SHORT, "train.lr=1e-7", "train.epochs=1").fit(X, Y)
     assert best_point(weak.trade_off_).valid < 0.5
-    assert ADVICE in weak.summary() and "trained for 1 epochs" in weak.summary()
-    assert any(r.levelname == "WARNING" and ADVICE in r.getMessage() for r in caplog.records)
+    assert ADVICE_GENERATOR in weak.summary() and "trained for 1 epochs" in weak.summary()
+    assert any(r.levelname == "WARNING" and ADVICE_GENERATOR in r.getMessage() for r in caplog.records)
     e = weak.explain(QUERIES, target=1)
     assert e.valid.all() and "refined" in e.status
 
@@ -256,7 +266,7 @@ def test_a_black_box_is_explained_by_a_surrogate():
         assert e.valid.mean() > 0.9
     surrogate = explainer._model.ensemble.explained
     assert isinstance(surrogate, sp.TorchClassifier) and (surrogate.predict(X) == mean_proba(X).argmax(1)).mean() > 0.9
-    assert "The classifier is a black box: a surrogate was trained with" in explainer.summary()
+    assert "The classifier is a black box: a surrogate, trained to predict as it does" in explainer.summary()
     assert explainer.explain(QUERIES, target="brisk").class_names == ("calm", "brisk", "wild")
 
 
@@ -302,11 +312,11 @@ def test_a_classifier_that_is_always_wrong_leaves_no_prototypes_and_is_explained
 
 
 def test_series_are_held_out_unless_there_are_too_few():
-    train, held_out = module._split(Y, 0)
+    train, held_out = split_held_out(Y, 0)
     assert len(np.intersect1d(train, held_out)) == 0 and len(train) + len(held_out) == 102
     rare = np.concatenate([np.flatnonzero(Y == 0)[:3], np.flatnonzero(Y != 0), np.flatnonzero(Y != 0)])
     for few in (rare, np.arange(99)):  # few series of a class, or few of all
-        train, held_out = module._split(Y[few], 0)
+        train, held_out = split_held_out(Y[few], 0)
         assert np.array_equal(train, np.arange(len(few))) and np.array_equal(train, held_out)
     assert build(*SEARCH).fit(X[rare], Y[rare]).explain(QUERIES, target=0).valid.all()
 

@@ -261,6 +261,8 @@ def test_without_a_valid_proposal_the_most_probable_attempt_is_returned(candidat
     np.testing.assert_array_equal(answers.proba[::n, 1], reached)
     for reason, p in zip(answers.reason[::n], reached, strict=True):
         assert reason == f"no change was found that the classifier calls 'brisk'; p(brisk) reached {p:.2f}"
+    if n == 2:  # which changes nothing, so that it has reached nothing
+        assert set(answers.reason[1::2]) == {"not even one answer was found; the first has the best attempt"}
 
 
 def test_the_reason_names_the_cap_and_the_constraints(candidates):

@@ -178,7 +178,7 @@ def test_per_step_concatenates_series_and_condition_and_returns_entries_in_their
     received = []
 
     class Recorder(torch.nn.Module):
-        def forward(self, x):
+        def forward(self, x, lengths):
             received.append(x)
             return x[..., : S * F]
 

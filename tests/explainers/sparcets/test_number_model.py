@@ -54,4 +54,4 @@ def test_a_black_box_decides_and_the_summary_says_so(fitted):
     assert e.valid.all()
     assert e.families == ("convolutions", "quantiles", "intervals")
     assert "numbers number" in explainer.summary()
-    assert "The model is a black box: a surrogate was trained with" in explainer.summary()
+    assert "The model is a black box: a surrogate, trained to predict as it does" in explainer.summary()

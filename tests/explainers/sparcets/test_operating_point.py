@@ -12,6 +12,7 @@ from sparcets.explainers.sparcets.operating_point import (
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
+    default_point,
     log_weight_grid,
     measure_trade_off,
     summarise,
@@ -91,8 +92,22 @@ def test_points_in_words_and_as_columns():
     assert points[1].to_dict() == pytest.approx(
         {"sparsity_weight": 2.0, "scale": 1.0, "valid": 0.5, "transfer": 0.5, "changed": 0.1}
     )
-    text = summarise(points, points[0])
+    text = summarise(points, uses_generator=True)
     assert "valid for 1.00" in text and "for 0.75" in text and "changes 0.30" in text and "0.10 to 0.30" in text
+    assert "one pass of the generator alone" in text and "explain also searches" in text
+    assert summarise([point(0.0, 0.0, 0.0)], uses_generator=False) == "No answer could be measured on training series."
+
+
+def test_what_is_said_of_a_search_is_what_explain_does_by_default():
+    """A sparse point may be chosen among weak ones; but a search has no cap unless one is asked for."""
+    points = [point(0.12, 0.1, 0.05), point(1.0, 0.1, 0.4)]
+    assert best_point(points) is points[0] and default_point(points, uses_generator=False) is points[1]
+    text = summarise(points, uses_generator=False)
+    assert "valid for 1.00" in text and "0.12" not in text and "generator" not in text
+
+
+def test_columns_of_the_history():
+    points = [point(1.0, 0.75, 0.3), point(0.5, 0.5, 0.1, sparsity_weight=math.log(2))]
     assert trade_off_history(points) == {
         "trade_off_sparsity_weight": pytest.approx([1.0, 2.0]),
         "trade_off_scale": [1.0, 1.0],

@@ -15,6 +15,7 @@ from sparcets.explainers.sparcets.families.forest import Forest
 from sparcets.explainers.sparcets.families.intervals import IntervalStatistics
 from sparcets.explainers.sparcets.families.quantiles import IntervalQuantiles
 from sparcets.explainers.sparcets.families.ridge import RidgeHead
+from sparcets.padding import rows_by_length
 from sparcets.seeding import generator, spawn
 
 if TYPE_CHECKING:
@@ -150,7 +151,15 @@ class FamilyClassifier(Family):
 
     @classmethod
     def fit_member(
-        cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int, *, scale: FloatArray | None = None
+        cls,
+        family: str,
+        X: Tensor,
+        y: IntArray,
+        n_classes: int,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        lengths: IntArray | None = None,
     ) -> FamilyClassifier:
         """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
 
@@ -166,8 +175,10 @@ class FamilyClassifier(Family):
             Same seed, same classifier.
         scale
             Units of the features (features,): their values are so many times the standardised ones.
+        lengths
+            True lengths of padded series, or None.
         """
-        features, values = draw_features(family, X, seed, scale=scale, sharp=False)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         stumps = Stumps.draw(values, seed)
@@ -177,14 +188,37 @@ class FamilyClassifier(Family):
 
     @classmethod
     def fit_judge(
-        cls, family: str, X: Tensor, y: IntArray, n_classes: int, seed: int, *, scale: FloatArray | None = None
+        cls,
+        family: str,
+        X: Tensor,
+        y: IntArray,
+        n_classes: int,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        lengths: IntArray | None = None,
     ) -> FamilyClassifier:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = draw_features(family, X, seed, scale=scale, sharp=True)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         return cls(
             family, features, forest=Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
+        )
+
+    def at_length(self, n_steps: int, of: int) -> FamilyClassifier:
+        """Return the same classifier for series of ``n_steps`` steps, if those that it knows are padded to ``of``.
+
+        It shares all weights; its intervals are the same parts of a series, whatever its length.
+        """
+        assert isinstance(self.features, (RandomConvolutions, IntervalQuantiles, IntervalStatistics))
+        ridges = [(self.get_buffer(f"inputs_{i}"), head) for i, head in enumerate(self.ridges)]
+        return FamilyClassifier(
+            self.family,
+            self.features.at_length(n_steps, of),
+            stumps=self.stumps,
+            ridges=ridges,  # type: ignore[arg-type]
+            forest=self.forest,
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -219,9 +253,17 @@ def choose_series(y: IntArray, seed: int) -> IntArray:
 
 
 def draw_features(
-    family: str, X: Tensor, seed: int, *, scale: FloatArray | None, sharp: bool
+    family: str, X: Tensor, seed: int, *, scale: FloatArray | None, sharp: bool, lengths: IntArray | None
 ) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
-    drawn: nn.Module = FEATURES[family].draw(X, spawn(seed, family), scale=scale, sharp=sharp)
+    drawn = FEATURES[family].draw(X, spawn(seed, family), scale=scale, sharp=sharp, lengths=lengths)
     with torch.no_grad():
-        return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
+        if lengths is None:
+            return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
+        parts, order = [], []
+        for n_steps, rows in rows_by_length(lengths):
+            features = drawn.at_length(n_steps, X.shape[1])
+            series = X[torch.as_tensor(rows, device=X.device), :n_steps]
+            parts += [features(part) for part in torch.split(series, BATCH)]
+            order.append(rows)
+        return drawn, torch.cat(parts)[torch.as_tensor(np.argsort(np.concatenate(order)), device=X.device)]

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.seeding import generator
 
 LENGTH, RAISED = 9, 3  # of a kernel: nine weights, three of them 2, the others -1
@@ -66,7 +66,15 @@ class RandomConvolutions(nn.Module):
             self.register_buffer(name, tensor.contiguous(), persistent=False)
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, scale: FloatArray | None = None, sharp: bool = False) -> RandomConvolutions:
+    def draw(
+        cls,
+        X: Tensor,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        sharp: bool = False,
+        lengths: IntArray | None = None,
+    ) -> RandomConvolutions:
         """Draw channels and biases.
 
         Every other set mixes the channels in the data's own units, as a model that is given the data as they are: there
@@ -83,6 +91,8 @@ class RandomConvolutions(nn.Module):
             Units of the features (features,): their values are so many times the standardised ones.
         sharp
             Whether the counts are sharp.
+        lengths
+            True lengths of padded series, or None.
 
         Examples
         --------
@@ -106,10 +116,13 @@ class RandomConvolutions(nn.Module):
                 weights[chosen] = 1.0 if scale is None or of_set % 2 == 0 else scale[chosen]
                 weights /= np.linalg.norm(weights)
         kernels, mixed = _kernels_by_mixture(n_sets).to(X.device), torch.tensor(mixing, device=X.device)
-        sample = X[torch.as_tensor(rng.permutation(len(X))[:SAMPLE], device=X.device)]
+        some = rng.permutation(len(X))[:SAMPLE]
+        sample = [X[torch.as_tensor(some, device=X.device)]]
+        if lengths is not None:
+            sample = [X[i : i + 1, : lengths[i]] for i in some]
         bias, width = [], []
         for matrix, dilation in zip(mixed, dilations, strict=True):
-            outputs = convolve(sample, matrix.T, kernels, [dilation])
+            outputs = torch.cat([convolve(part, matrix.T, kernels, [dilation]) for part in sample], dim=1)
             levels = np.sort(rng.uniform(0.1, 0.9, (n_kernels, n_biases)))
             ordered = outputs.sort(1).values  # (kernels, series * time)
             columns = torch.as_tensor((levels * (ordered.shape[1] - 1)).astype(np.int64), device=X.device)
@@ -117,6 +130,10 @@ class RandomConvolutions(nn.Module):
             width.append(torch.zeros_like(bias[-1][:, 0]) if sharp else WIDTH * outputs.std(1) + 1e-6)
         steps = torch.tensor(dilations, device=X.device)
         return cls(dilation=steps, mixing=mixed, bias=torch.stack(bias), width=torch.stack(width))
+
+    def at_length(self, n_steps: int, of: int) -> RandomConvolutions:
+        """Return itself: a share of steps is one of any number of steps."""
+        return self
 
     def columns(self) -> list[Tensor]:
         """Return the columns of the features that belong to each set of kernels."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.seeding import generator
 
 INTERVALS = 400
@@ -37,10 +37,18 @@ class IntervalStatistics(nn.Module):
         self._weighted: tuple[tuple[int, int, torch.dtype, torch.device], Weights] | None = None
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, scale: FloatArray | None = None, sharp: bool = False) -> IntervalStatistics:
+    def draw(
+        cls,
+        X: Tensor,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        sharp: bool = False,
+        lengths: IntArray | None = None,
+    ) -> IntervalStatistics:
         """Draw intervals, short ones as often as long ones; ``X`` (batch, time, features) are training series.
 
-        ``sharp`` makes no difference here; see :class:`RandomConvolutions` and :class:`IntervalQuantiles`.
+        ``sharp`` and ``lengths`` make no difference here; see :class:`RandomConvolutions`.
 
         Examples
         --------
@@ -60,6 +68,11 @@ class IntervalStatistics(nn.Module):
             channel = rng.permutation(n_features)[:INTERVALS]
         columns = {"start": start, "end": start + length, "channel": channel}
         return cls(**{name: torch.as_tensor(column, device=X.device) for name, column in columns.items()})
+
+    def at_length(self, n_steps: int, of: int) -> IntervalStatistics:
+        """Return the statistics of the same parts of shorter series, of ``n_steps`` instead of ``of`` steps."""
+        start, end = stretch(self.start, self.end, n_steps, of, shortest=SHORTEST)
+        return IntervalStatistics(start=start, end=end, channel=self.channel)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features (batch, 3 * intervals): means, standard deviations, and rises over the interval."""
@@ -95,3 +108,18 @@ class IntervalStatistics(nn.Module):
             kept = key, (both[:, :, :size].contiguous(), both, torch.as_tensor(columns).to(x.device))
             self._weighted = kept
         return kept[1]
+
+
+def stretch(start: Tensor, end: Tensor, n_steps: int, of: Tensor | int, *, shortest: int) -> tuple[Tensor, Tensor]:
+    """Return the same intervals (intervals,) of series of ``n_steps`` instead of ``of`` steps.
+
+    They are at least ``shortest`` steps long if they were, and if there are as many steps.
+
+    >>> stretch(torch.tensor([0, 4, 9]), torch.tensor([10, 8, 10]), 5, 10, shortest=1)
+    (tensor([0, 2, 4]), tensor([5, 4, 5]))
+    """
+    least = (end - start).clamp(max=min(shortest, n_steps))
+    factor = torch.as_tensor(n_steps / torch.as_tensor(of, dtype=torch.float64), device=start.device)
+    first = (start * factor).round().long().clamp(0, n_steps - 1)
+    last = torch.maximum((end * factor).round().long(), first + least).clamp(max=n_steps)
+    return torch.minimum(first, last - least), last

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
+from sparcets.explainers.sparcets.families.intervals import stretch
 from sparcets.seeding import generator
 
 PARTS = (1, 2, 4, 8)  # a series is cut into so many parts, and again shifted by half a part
 SHORTEST = 3  # steps
+FEWEST = 3  # steps of a series that has second differences
 VALUES = 6  # sorted values kept per interval, at most
 MAX_FEATURES = 8000
 PLACE = 2**29 - 1  # the low bits of a double, which are zero if it was a single
@@ -35,6 +37,8 @@ class IntervalQuantiles(nn.Module):
         Steps of each interval (intervals,), ``end`` exclusive.
     channels
         Channels that each interval is taken of (intervals, channels).
+    n_values
+        Number of quantiles of each interval (intervals,); by its length if None.
     """
 
     view: Tensor
@@ -42,19 +46,30 @@ class IntervalQuantiles(nn.Module):
     end: Tensor
     channels: Tensor
 
-    def __init__(self, *, view: Tensor, start: Tensor, end: Tensor, channels: Tensor) -> None:
+    def __init__(
+        self, *, view: Tensor, start: Tensor, end: Tensor, channels: Tensor, n_values: IntArray | None = None
+    ) -> None:
         super().__init__()
         for name, tensor in {"view": view, "start": start, "end": end, "channels": channels}.items():
             self.register_buffer(name, tensor)
         self.n_views = int(view.max()) + 1
+        self.n_values = _number_of_values((end - start).cpu().numpy()) if n_values is None else n_values
         self._laid_out: tuple[tuple[int, torch.device], Layout] | None = None
 
     @classmethod
-    def draw(cls, X: Tensor, seed: int, *, scale: FloatArray | None = None, sharp: bool = False) -> IntervalQuantiles:
+    def draw(
+        cls,
+        X: Tensor,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        sharp: bool = False,
+        lengths: IntArray | None = None,
+    ) -> IntervalQuantiles:
         """Lay out the intervals; ``X`` (batch, time, features) are training series.
 
         With many channels, each interval is taken of a random subset of them, which bounds the number of features.
-        The sharp ones include the spectrum.
+        The sharp ones include the spectrum; ``lengths`` make no difference.
 
         Examples
         --------
@@ -70,11 +85,21 @@ class IntervalQuantiles(nn.Module):
         if sharp:
             found += [(3, *span) for span in _spans(T // 2 + 1, (shortest + 1) // 2)]
         found.sort(key=lambda interval: interval[2] - interval[1])  # in the order of the groups, see _layout
-        n_values = sum(min(VALUES, max(1, (end - start) // 2)) for _, start, end in found)
+        n_values = int(_number_of_values(np.array([end - start for _, start, end in found])).sum())
         n_channels = max(1, min(n_features, MAX_FEATURES // max(1, n_values)))
         channels = [np.sort(rng.permutation(n_features)[:n_channels]) for _ in found]
         view, start, end = (torch.tensor(column) for column in zip(*found, strict=True))
         return cls(view=view, start=start, end=end, channels=torch.as_tensor(np.array(channels))).to(X.device)
+
+    def at_length(self, n_steps: int, of: int) -> IntervalQuantiles | nn.Sequential:
+        """Return the quantiles of the same parts of shorter series, of ``n_steps`` instead of ``of`` steps."""
+        if n_steps < FEWEST:
+            return nn.Sequential(Prolonged(FEWEST), self.at_length(FEWEST, max(of, FEWEST)))
+        start, end = torch.empty_like(self.start), torch.empty_like(self.end)
+        for view, (new, old) in enumerate(zip(_view_lengths(n_steps), _view_lengths(of), strict=True)):
+            own = self.view == view
+            start[own], end[own] = stretch(self.start[own], self.end[own], new, old, shortest=SHORTEST)
+        return IntervalQuantiles(view=self.view, start=start, end=end, channels=self.channels, n_values=self.n_values)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features (batch, values)."""
@@ -112,14 +137,13 @@ class IntervalQuantiles(nn.Module):
         """Return where the values of the intervals lie, kept from pass to pass."""
         kept = self._laid_out  # another thread may replace it meanwhile
         if kept is None or kept[0] != (T, device):
-            lengths = np.array([T, T - 1, T - 2, T // 2 + 1][: self.n_views]).clip(0)
+            lengths = np.array(_view_lengths(T)[: self.n_views])
             offset = np.concatenate([[0], np.cumsum(lengths)])
             start = self.start.cpu().numpy() + offset[self.view.cpu().numpy()]
             length, channels = (self.end - self.start).cpu().numpy(), self.channels.cpu().numpy()
             groups, interval = [], []
-            for n, own in _groups(start, length, disjoint=device.type == "cuda"):
+            for n, k, own in self._groups_of_equals(start, length, disjoint=device.type == "cuda"):
                 first = (channels[own] * offset[-1] + start[own, None]).reshape(-1, 1)
-                k = min(VALUES, max(1, int(n) // 2))
                 rank = ((np.arange(k) + 0.5) / k * (n - 1)).round().astype(np.int64)
                 groups.append((torch.as_tensor(first + np.arange(n)).to(device), torch.as_tensor(rank).to(device)))
                 interval.append(np.repeat(own, channels.shape[1] * k))
@@ -128,6 +152,36 @@ class IntervalQuantiles(nn.Module):
             kept = (T, device), (groups, None if in_order else torch.as_tensor(columns).to(device))
             self._laid_out = kept
         return kept[1]
+
+    def _groups_of_equals(
+        self, start: IntArray, length: IntArray, *, disjoint: bool
+    ) -> Iterator[tuple[int, int, IntArray]]:
+        """Yield each length and number of quantiles, and the intervals that have them; see :func:`_groups`."""
+        for n, own in _groups(start, length, disjoint=disjoint):
+            for k in np.unique(self.n_values[own]):
+                yield n, int(k), own[self.n_values[own] == k]
+
+
+class Prolonged(nn.Module):
+    """Series of few steps (batch, time, features) as if their last step went on, until there are ``n_steps``."""
+
+    def __init__(self, n_steps: int) -> None:
+        super().__init__()
+        self.n_steps = n_steps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return series (batch, n_steps, features)."""
+        return torch.cat([x, x[:, -1:].expand(-1, self.n_steps - x.shape[1], -1)], dim=1)
+
+
+def _view_lengths(n_steps: int) -> list[int]:
+    """Return the lengths of a series, its first and second differences, and its spectrum."""
+    return [n_steps, max(0, n_steps - 1), max(0, n_steps - 2), n_steps // 2 + 1]
+
+
+def _number_of_values(length: IntArray) -> IntArray:
+    """Return how many quantiles are taken of intervals by their lengths (intervals,)."""
+    return np.asarray(np.minimum(VALUES, np.maximum(1, length // 2)), dtype=np.int64)
 
 
 def _kept(values: Tensor, groups: Groups) -> list[Tensor]:

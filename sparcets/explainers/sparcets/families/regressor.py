@@ -43,7 +43,7 @@ class FamilyRegressor(Family):
         scale
             Units of the features (features,): their values are so many times the standardised ones.
         """
-        features, values = draw_features(family, X, seed, scale=scale, sharp=False)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=None)
         if family == "convolutions":
             return cls._on_convolutions(features, values, y)
         stumps = Stumps.draw(values, seed)
@@ -58,7 +58,7 @@ class FamilyRegressor(Family):
         cls, family: str, X: Tensor, y: FloatArray, seed: int, *, scale: FloatArray | None = None
     ) -> FamilyRegressor:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = draw_features(family, X, seed, scale=scale, sharp=True)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=None)
         if family == "convolutions":
             return cls._on_convolutions(features, values, y)
         forest, left_out = Forest.fit_numbers(values, y, n_trees=SHARP_TREES, max_depth=None, seed=seed)
@@ -109,6 +109,11 @@ class FamilyWithin(nn.Module):
         self.accuracy = regressor.accuracy
         self.spread = regressor.spread.double().cpu().numpy()
         self.goal = goal.widened(self.spread)
+
+    def at_length(self, n_steps: int, of: int) -> FamilyWithin:
+        """Return itself: series of models of numbers have one length."""
+        assert n_steps == of
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, 2) of standardised series, with gradients."""

@@ -167,7 +167,7 @@ function datasetLine(d) {
   const seconds = d.sampling_rate ? `, ${(d.n_steps / d.sampling_rate).toPrecision(2)} s` : "";
   return el("div", {}, el("strong", {}, d.name), el("br"), el("small", {},
     `${counted(d.n_train + d.n_test, "recording")}, ${counted(d.feature_names.length, "feature")}, `
-    + `${d.n_steps} steps${seconds}. Classes: ${d.class_names.join(", ")}.`));
+    + `${d.padded ? "up to " : ""}${d.n_steps} steps${seconds}. Classes: ${d.class_names.join(", ")}.`));
 }
 
 function classifierLine(c) {

@@ -1,0 +1,290 @@
+"""A model of the user by its file, for the command line and the studio: how it is loaded, stored and found again.
+
+An ONNX file is copied. A Python file is run where it lies: of it, the folder holds the path and a digest, so that
+another file is never run in its place. What the function of a Python file loads itself is not known; therefore the
+folder also holds the model's answers to a few random series, and a model that answers otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray
+from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.torch_classifier import load_classifier
+from sparcets.classifiers.wrap import wrap
+from sparcets.classifiers.wrapped import onnx
+from sparcets.classifiers.wrapped.model_file import check_suffix
+from sparcets.classifiers.wrapped.outputs import KINDS
+from sparcets.digests import digest_of_bytes
+from sparcets.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError, StorageError
+from sparcets.storage import MALFORMED, read_json, reason, write_json
+
+log = logging.getLogger(__name__)
+HEADER = "model.json"
+FORMAT = 1  # raised whenever the layout of the folder changes
+CLOSE = 1e-3  # difference of probabilities that other versions of packages may make
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnModel:
+    """A model of the user, as named on the command line.
+
+    Attributes
+    ----------
+    source
+        Path of an ONNX file, or ``"my_model.py:load"``, a Python file and a function in it that takes nothing and
+        returns what :func:`sparcets.wrap` takes. The file is run.
+    output
+        What the model returns, as text: a kind (``"logits"``), a part (``"scores"``, ``"1"``), or both
+        (``"logits:scores"``).
+    layout, class_names
+        As in :func:`sparcets.wrap`.
+    """
+
+    source: str
+    output: str | None = None
+    layout: str | None = None
+    class_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        file = self.file  # raises if it is not a model's
+        if not file.is_file():
+            raise FileFormatError(f"no file {file}, where your model should be.")
+
+    @property
+    def function(self) -> str | None:
+        """The function of a Python file; None for an ONNX file."""
+        file, _, function = self.source.rpartition(":")
+        return function if file.endswith(".py") else None
+
+    @property
+    def file(self) -> Path:
+        """The model's file."""
+        if self.function is not None:
+            if not self.function.isidentifier():
+                raise ConfigError(f"{self.function!r} is not the name of a function, in the model {self.source!r}.")
+            return Path(self.source.rpartition(":")[0])
+        if self.source.endswith(".py"):
+            raise ConfigError(f"name a function of {self.source} that returns the model, such as {self.source}:load.")
+        check_suffix(self.source)
+        return Path(self.source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as JSON can hold it, with the whole path of its file."""
+        place = str(self.file.resolve())
+        return {**asdict(self), "source": place if self.function is None else f"{place}:{self.function}"}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> OwnModel:
+        """Return the model that :meth:`to_dict` wrote."""
+        names = data["class_names"]
+        return cls(
+            source=str(data["source"]),
+            output=data["output"],
+            layout=data["layout"],
+            class_names=None if names is None else tuple(map(str, names)),
+        )
+
+    def check_outside(self, folder: Path) -> None:
+        """Raise if it is a Python file in a folder that is to be written: none in such a folder is ever run."""
+        if self.function is not None and self.file.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"{self.file} lies in {folder}, where no Python file is run. Choose another folder.")
+
+    @property
+    def name(self) -> str:
+        """File and function, without the folder."""
+        return self.file.name if self.function is None else f"{self.file.name}:{self.function}"
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`sparcets.wrap` that were given."""
+        given = {"output": parse_output_text(self.output), "layout": self.layout, "class_names": self.class_names}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def load(self) -> Classifier:
+        """Return the model, wrapped; a Python file is run."""
+        model = self.file if self.function is None else _call(self.file, self.function)
+        try:
+            wrapped: Classifier = wrap(model, **self.arguments())
+            return wrapped
+        except SparcetsError as error:
+            raise type(error)(f"{self.name}: {error}") from error
+
+    def save(self, folder: Path, model: Classifier, X: FloatArray) -> None:
+        """Write what is needed to find the model again.
+
+        Parameters
+        ----------
+        folder
+            An empty folder, or one that does not exist yet.
+        model
+            The model that :meth:`load` returned.
+        X
+            Training series (batch, time, features), for the scale of the random series.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.function is None:
+                self._copy(folder)
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
+        header = {
+            "format": FORMAT,
+            **self.to_dict(),
+            **({"source": self.file.name} if self.function is None else {}),
+            "digest": self._digest(),
+            "check": _check_of(model, X),
+        }
+        write_json(folder / HEADER, header)
+
+    def _copy(self, folder: Path) -> None:
+        for file in onnx.files_of(self.file):
+            copy = folder / file.relative_to(self.file.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+    def _digest(self) -> str:
+        if self.function is None:
+            return onnx.digest_of_files(onnx.files_of(self.file))
+        return digest_of_bytes(self.file.read_bytes())
+
+
+def load_any_classifier(folder: Path, *, device: str) -> Classifier:
+    """Read a classifier of ours, or find a model of the user again and verify it."""
+    return load_own_model(folder) if is_own_model(folder) else load_classifier(folder, device=device)
+
+
+def is_own_model(folder: Path) -> bool:
+    """Whether the folder holds a model of the user."""
+    return (folder / HEADER).is_file()
+
+
+def read_own_model(folder: Path) -> OwnModel:
+    """Return the model that a folder names; raise unless its file is there and as it was."""
+    header = read_json(folder / HEADER, "a folder of a model")
+    try:
+        if header["format"] != FORMAT:
+            raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
+        source = str(header["source"])
+        is_python = source.rpartition(":")[0].endswith(".py")
+        file = Path(source.rpartition(":")[0]) if is_python else folder / Path(source).name
+        if is_python and (not file.is_absolute() or file.is_relative_to(folder.resolve().parent)):
+            # Whoever sends a folder must not be able to send the code with it.
+            raise FileFormatError(f"{folder / HEADER} names {file}, but no Python file in the folder itself is run.")
+        if not file.is_file():
+            raise FileFormatError(
+                f"{folder / HEADER} needs your model {file}, which is not there. Put it back, or fit again."
+            )
+        model = OwnModel.from_dict({**header, "source": source if is_python else str(file)})
+        expected = header["digest"]
+    except SparcetsError:
+        raise
+    except MALFORMED as error:
+        raise FileFormatError(f"{folder / HEADER} is damaged: {type(error).__name__}: {error}.") from error
+    if model._digest() != expected:
+        raise FileFormatError(
+            f"{file} has changed since the fit: its sha256 is not the one in {folder / HEADER}. Put the old file back, "
+            "or fit again."
+        )
+    return model
+
+
+def load_own_model(folder: Path) -> Classifier:
+    """Return the model that a folder names; raise unless it is there and answers as it did."""
+    own = read_own_model(folder)
+    model = own.load()
+    check = read_json(folder / HEADER, "a folder of a model")["check"]
+    try:
+        before, now = np.array(check["proba"]), model.predict_proba(_random_series(check))
+        difference = np.abs(before - now).max() if before.shape == now.shape else np.inf
+    except MALFORMED as error:
+        if isinstance(error, SparcetsError):
+            raise
+        raise FileFormatError(f"{folder / HEADER} is damaged: {type(error).__name__}: {error}.") from error
+    if not difference <= CLOSE:
+        raise FileFormatError(
+            f"{own.name} is not the model of the fit: its probabilities for the same series differ by up to "
+            f"{difference:.2g}. Restore what it loads, or fit again."
+        )
+    return model
+
+
+def parse_output_text(text: str | None) -> Any:
+    """Return the argument ``output`` of :func:`sparcets.wrap` from the command line.
+
+    >>> parse_output_text("logits"), parse_output_text("1"), parse_output_text("sigmoid:anomaly")
+    ('logits', 1, ('sigmoid', 'anomaly'))
+    """
+    if text is None or text in KINDS:
+        return text
+    kind, colon, part = text.partition(":")
+    if colon and kind in KINDS:
+        return kind, _part(part)
+    return _part(text)
+
+
+def _part(text: str) -> str | int:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _check_of(model: Classifier, X: FloatArray) -> dict[str, Any]:
+    """Return the scale of a few random series, and the model's probabilities for them."""
+    check = {
+        "n_steps": int(X.shape[1]),
+        "mean": np.nanmean(X, axis=(0, 1), dtype=np.float64).tolist(),
+        "std": np.nanstd(X, axis=(0, 1), dtype=np.float64).tolist(),
+        "dtype": X.dtype.name,
+    }
+    return {**check, "proba": model.predict_proba(_random_series(check)).tolist()}
+
+
+def _random_series(check: dict[str, Any]) -> FloatArray:
+    mean, std = np.array(check["mean"]), np.array(check["std"])
+    noise = np.random.default_rng(0).normal(size=(4, check["n_steps"], len(mean)))
+    series: FloatArray = (mean + std * noise).astype(check["dtype"])
+    return series
+
+
+def _call(file: Path, function: str) -> Any:
+    """Run a Python file and return what its function returns; what it prints goes to stderr, not among results."""
+    log.info("running %s", file)
+    name = file.stem if file.stem not in sys.modules else f"{file.stem}_{digest_of_bytes(os.fsencode(file))[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None  # of a file that ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: its classes look it up there
+    try:
+        with contextlib.redirect_stdout(sys.stderr), _first_on_path(file.resolve().parent):
+            spec.loader.exec_module(module)
+            load = getattr(module, function, None)
+            if not callable(load):
+                raise CapabilityError(f"{file.name} has no function {function!r} that returns a model.")
+            return load()
+    except SparcetsError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise CapabilityError(
+            f"{file.name}:{function} failed: {type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Let a Python file import its neighbours, as it can when it is run as a script."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

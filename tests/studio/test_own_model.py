@@ -1,0 +1,107 @@
+"""A model of the user's own in the studio: offered beside the architectures, loaded in a job, found again later."""
+
+import contextlib
+import io
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from sparcets.classifiers.own_model import OwnModel
+from sparcets.errors import LabelError
+from sparcets.studio.jobs import Jobs
+from sparcets.studio.limits import Limits
+from sparcets.studio.models import FitExplainer, TrainClassifier
+from sparcets.studio.worker import fit_explainer, train_classifier
+from sparcets.studio.workspace import Workspace
+
+from .conftest import API, Sample, error
+
+MODEL = """
+from beside import ORDER
+
+def load():
+    return lambda X: {"scores": 9 * X.mean(1)[:, ORDER]}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnModel]:
+    (tmp_path / "studio_model.py").write_text(MODEL)
+    (tmp_path / "beside.py").write_text("ORDER = [1, 0, 2]  # brisk, calm, wild\n")
+    yield OwnModel(source=f"{tmp_path}/studio_model.py:load", output="logits:scores")
+    for name in [name for name in sys.modules if name.startswith(("studio_model", "beside"))]:
+        del sys.modules[name]
+
+
+def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path: Path, own: OwnModel) -> None:
+    script = f"import sys; open({str(tmp_path / 'task')!r}, 'w').write(sys.stdin.readline())"
+    jobs = Jobs(Workspace(tmp_path / "workspace"), Limits(), model=own, worker=[sys.executable, "-c", script])
+    for name, title, given in (
+        (own.name, "loading studio_model.py:load", own.to_dict()),
+        ("fcn", "training fcn", None),
+    ):
+        job = jobs.submit(TrainClassifier(dataset="own", architecture=name))
+        assert job.title == title
+        while jobs.get(job.id).state in ("queued", "running"):
+            time.sleep(0.05)
+        assert json.loads((tmp_path / "task").read_text()).get("model") == given
+    jobs.close()
+
+
+def test_the_model_is_loaded_explained_and_found_again(
+    start: Callable[..., TestClient], sample: Sample, own: OwnModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(model=own)
+    offered = {"name": own.name, "about": "your own model, as it is; nothing is trained"}
+    assert client.get(f"{API}/catalog").json()["classifiers"][0] == offered
+    request = TrainClassifier(dataset="own", architecture=own.name)
+    train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
+    (record,) = (c for c in client.get(f"{API}/classifiers").json() if c["id"] == "mine")
+    assert record["test_accuracy"] == 1.0 and record["architecture"] == own.name
+    fit = FitExplainer(classifier="mine", method="nearest", preset="tiny")
+    fit_explainer(Workspace(sample.folder), "neighbours", fit, 0, "cpu")
+
+    later = start()  # without --model
+    assert offered not in later.get(f"{API}/catalog").json()["classifiers"]
+    row = later.get(f"{API}/classifiers/mine/queries?predicted=calm").json()["items"][0]["row"]
+    body = {"explainer": "neighbours", "rows": [row], "target": "wild"}
+    (answer,) = later.post(f"{API}/explanations", json=body).json()["answers"]
+    assert answer["valid"] and answer["status"] == "neighbour"
+
+    code = later.post(f"{API}/exports/py", json=body).text
+    monkeypatch.chdir(sample.folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, "code.py", "exec"), names)
+    assert np.array_equal(names["e"].counterfactual[0], np.float32(answer["counterfactual"]))
+
+
+def test_a_model_that_changed_is_refused(start: Callable[..., TestClient], sample: Sample, own: OwnModel) -> None:
+    request = TrainClassifier(dataset="own", architecture=own.name)
+    train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
+    client = start()
+    assert client.get(f"{API}/classifiers/mine/queries").status_code == 200
+    own.file.write_text(MODEL + "\n")
+    problem = error(start().get(f"{API}/classifiers/mine/queries"), 422)
+    assert "has changed since the fit" in problem["message"]
+
+
+def test_requests_cannot_name_a_model(start: Callable[..., TestClient], own: OwnModel) -> None:
+    client = start()
+    for name in (own.name, own.source[-64:]):
+        error(client.post(f"{API}/classifiers", json={"dataset": "own", "architecture": name}), 422)
+
+
+def test_a_model_of_other_classes_is_an_error_of_the_job(sample: Sample, own: OwnModel) -> None:
+    own.file.with_name("beside.py").write_text("ORDER = [0, 1]\n")
+    request = TrainClassifier(dataset="own", architecture=own.name)
+    with pytest.raises(LabelError, match="tells 2 classes apart"):
+        train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
