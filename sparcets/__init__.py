@@ -15,7 +15,11 @@ __version__ = "0.1.0"
 
 # Name -> module that holds it. `__all__` and this table are compared by a test.
 _WHERE = {
+    "AtLeast": "sparcets.targets",
+    "AtMost": "sparcets.targets",
     "BaseExplainer": "sparcets.explainers.base",
+    "Between": "sparcets.targets",
+    "Change": "sparcets.targets",
     "ClassifierConfig": "sparcets.config.models",
     "Constraints": "sparcets.constraints.spec",
     "CounterGan": "sparcets.explainers.countergan",
@@ -50,7 +54,11 @@ _WHERE = {
 }
 
 __all__ = [
+    "AtLeast",
+    "AtMost",
     "BaseExplainer",
+    "Between",
+    "Change",
     "ClassifierConfig",
     "Constraints",
     "CounterGan",
@@ -116,7 +124,7 @@ if TYPE_CHECKING:
     from sparcets.explainers.sparce import Sparce
     from sparcets.explainers.sparcets.explainer import Explainer
     from sparcets.explanation.result import Explanation, load_explanation
-    from sparcets.targets import Not
+    from sparcets.targets import AtLeast, AtMost, Between, Change, Not
     from sparcets.training.losses import LossTerm
 
 

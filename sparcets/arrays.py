@@ -1,4 +1,4 @@
-"""Type aliases for arrays, and which entries count; series are always ``(batch, time, features)``."""
+"""Type aliases, masks and indices, and which entries count; series are always ``(batch, time, features)``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sparcets.errors import OutOfRangeError
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -53,3 +55,22 @@ def count_measured(X: FloatArray, lengths: IntArray | None, features: BoolArray)
 def differs(made: FloatArray, query: FloatArray) -> BoolArray:
     """Return which entries are not those of the query; a missing entry does not differ."""
     return np.asarray((made != query) & ~np.isnan(query))
+
+
+def check_rows(rows: Any, n: int) -> Any:
+    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
+    if isinstance(rows, slice):
+        return rows
+    chosen = np.atleast_1d(rows)
+    if chosen.size == 0:
+        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
+    if chosen.dtype == bool:
+        if len(chosen) != n:
+            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
+        return chosen
+    bad = chosen[(chosen < -n) | (chosen >= n)]
+    if len(bad):
+        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
+    return chosen

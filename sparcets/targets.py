@@ -1,14 +1,18 @@
-"""Targets of ``explain``: a class, one class per query, the runner-up of each, or any class but one."""
+"""Targets of ``explain`` other than a class: any class but one, and for models that predict numbers, where to."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparcets.arrays import BoolArray, FloatArray
 from sparcets.errors import ConfigError, TargetError
-from sparcets.validation import check_target
+from sparcets.registry import did_you_mean
+from sparcets.validation import check_target, is_integer
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,165 @@ class Not:
     """
 
     label: int | str
+
+
+@dataclass(frozen=True)
+class NumberTarget(ABC):
+    """A target of ``explain`` for a model that predicts numbers: where they have to lie."""
+
+    @property
+    @abstractmethod
+    def output(self) -> int | str | None:
+        """Index or name of the output that it is about; None for all of them."""
+
+    @abstractmethod
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest numbers that count, for queries with these predictions of their own."""
+
+    @abstractmethod
+    def words(self, unit: str) -> str:
+        """Say it in words; ``unit`` follows each number, such as " mmHg"."""
+
+    def outputs(self, names: Sequence[str]) -> list[int]:
+        """Return the indices of the outputs that it is about, among those of a model."""
+        if self.output is None:
+            return list(range(len(names)))
+        if isinstance(self.output, str):
+            if self.output not in names:
+                hint = did_you_mean(self.output, names)
+                raise TargetError(f"no output {self.output!r}.{hint} Known: {', '.join(names)}.")
+            return [list(names).index(self.output)]
+        if not is_integer(self.output) or not 0 <= self.output < len(names):
+            raise TargetError(
+                f"output={self.output!r} of {self!r} is none of the model's {len(names)} outputs; they are counted "
+                f"from 0: {', '.join(names)}."
+            )
+        return [int(self.output)]
+
+    def bounds(self, own: FloatArray, names: Sequence[str]) -> FloatArray:
+        """Return the smallest and largest numbers that count (batch, outputs, 2), infinite where any does.
+
+        Parameters
+        ----------
+        own
+            The model's predictions for the queries (batch, outputs).
+        names
+            Names of the outputs.
+
+        Examples
+        --------
+        >>> AtLeast(30, output=1).bounds(np.array([[10.0, 20.0]]), ("a", "b")).tolist()
+        [[[-inf, inf], [30.0, inf]]]
+        >>> Change(-5).bounds(np.array([[10.0]]), ("a",)).tolist()
+        [[[-inf, 5.0]]]
+        """
+        bounds: FloatArray = np.broadcast_to([-np.inf, np.inf], (*own.shape, 2)).copy()
+        for k in self.outputs(names):
+            bounds[:, k, 0], bounds[:, k, 1] = self.interval(own[:, k])
+        return bounds
+
+    def describe(self, names: Sequence[str], units: Sequence[str] | None) -> str:
+        """Say it in words, with the name of the output where there are several, and with units.
+
+        >>> AtMost(29.5).describe(["pressure"], ["mmHg"]), Change(5, output=1).describe(["a", "b"], None)
+        ('at most 29.5 mmHg', 'b at least 5 more')
+        """
+        about = self.outputs(names)
+        same = units is not None and len({units[k] for k in about}) == 1
+        unit = f" {units[about[0]]}" if units is not None and same and units[about[0]] else ""
+        name = f"{names[about[0]]} " if len(about) < len(names) else ""
+        return f"{name}{self.words(unit)}"
+
+
+@dataclass(frozen=True)
+class AtLeast(NumberTarget):
+    """A number of at least ``value``; of every output, or of one."""
+
+    value: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.value)
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), float(self.value)), np.full(len(own), np.inf)
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at least {self.value:g}{unit}"
+
+
+@dataclass(frozen=True)
+class AtMost(NumberTarget):
+    """A number of at most ``value``; of every output, or of one."""
+
+    value: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.value)
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), -np.inf), np.full(len(own), float(self.value))
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at most {self.value:g}{unit}"
+
+
+@dataclass(frozen=True)
+class Between(NumberTarget):
+    """A number from ``low`` to ``high``, both included; of every output, or of one."""
+
+    low: float
+    high: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.low, self.high)
+        if self.low > self.high:
+            raise TargetError(f"{self!r} holds no number; write Between({self.high:g}, {self.low:g}).")
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), float(self.low)), np.full(len(own), float(self.high))
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"between {self.low:g} and {self.high:g}{unit}"
+
+
+@dataclass(frozen=True)
+class Change(NumberTarget):
+    """A number that is at least ``by`` more than the query's own, or less if negative; of every output, or of one."""
+
+    by: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.by)
+        if self.by == 0:
+            raise TargetError(
+                "Change(0) asks for no change. Say by how much the number has to change, as in Change(5)."
+            )
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        wanted, free = own + float(self.by), np.full(len(own), np.copysign(np.inf, self.by))
+        return (wanted, free) if self.by > 0 else (free, wanted)
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at least {abs(self.by):g}{unit} {'more' if self.by > 0 else 'less'}"
+
+
+def _check_numbers(target: NumberTarget, *values: Any) -> None:
+    for value in values:
+        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not is_number or not np.isfinite(value):
+            raise TargetError(f"{target!r} must be given finite numbers, got {value!r}.")
 
 
 def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
@@ -52,3 +215,27 @@ def check_confidence(confidence: Any) -> float:
     if not is_number or not 0 < confidence < 1:
         raise ConfigError(f"confidence must be a probability between 0 and 1, got {confidence!r}.")
     return float(confidence)
+
+
+def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
+    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
+
+    Parameters
+    ----------
+    proba
+        Probabilities (batch, classes).
+    target
+        Target classes (batch,).
+    confidence
+        The least probability that counts, or None.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
+    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
+    ([True, True, False], [False, True, False])
+    """
+    reached = proba.argmax(1) == target
+    if confidence is not None:
+        reached &= proba[np.arange(len(proba)), target] >= confidence
+    return np.asarray(reached)

@@ -52,7 +52,7 @@ def check_series(
     gaps
         Whether entries may be missing (NaN); a series that is missing altogether is an error.
     """
-    array = _as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.")
+    array = as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.")
     if array.ndim != 3:
         two = " One feature? Pass X[..., None]. A single series? Pass X[None]."
         hint = two if array.ndim == 2 else ""
@@ -119,7 +119,7 @@ def check_padded(
             "one whole number per series, or a list of arrays (time, features)."
         )
     if lengths is not None:
-        X = _as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.")
+        X = as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.")
         if X.ndim == 3 and 0 not in X.shape:
             X, lengths = _as_float(X, "X"), check_lengths(lengths, X)
             most = X.shape[1] if n_steps is None else n_steps
@@ -138,13 +138,14 @@ def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
     is_list = isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1)
     if not is_list:
         return None
-    series = [_as_array(one, f"X[{i}]", "Pass arrays (time, features).") for i, one in enumerate(X)]
+    series = [as_array(one, f"X[{i}]", "Pass arrays (time, features).") for i, one in enumerate(X)]
     if {one.ndim for one in series} != {2}:
         return None
     return join_series([_as_float(one, f"X[{i}]") for i, one in enumerate(series)], unequal=unequal)
 
 
-def _as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
+def as_array(values: Any, name: str, ragged_hint: str) -> np.ndarray[Any, Any]:
+    """Return values as an array; raise where they cannot be one, with a hint."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -182,7 +183,7 @@ def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntA
     """Return the true length of each padded series, or None without padding."""
     if lengths is None:
         return None
-    array = _as_array(lengths, name, "Pass one whole number per series.")
+    array = as_array(lengths, name, "Pass one whole number per series.")
     n_samples, n_steps = X.shape[:2]
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
@@ -214,7 +215,7 @@ def check_labels(
         Whether at least two classes and, without ``class_names``, every class must have a sample (True for training
         data).
     """
-    array = _as_array(y, "y", "Pass one label per series.")
+    array = as_array(y, "y", "Pass one label per series.")
     known = check_names(class_names, what="class_names")
     if array.shape != (n_samples,):
         hint = " It looks one-hot: pass y.argmax(1)." if array.ndim == 2 and array.shape[0] == n_samples else ""

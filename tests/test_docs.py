@@ -59,6 +59,7 @@ def test_readme_names_everything_that_is_registered() -> None:
         "docs/configuration.md",
         "docs/evaluation.md",
         "docs/performance.md",
+        "docs/regression.md",
     ],
 )
 def test_code_in_the_docs_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

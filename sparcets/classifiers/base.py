@@ -1,4 +1,4 @@
-"""Classifier: the interface between explainers and models."""
+"""Classifier: the interface between explainers and models that predict classes; and what all models have."""
 
 from __future__ import annotations
 
@@ -23,17 +23,15 @@ from sparcets.validation import check_padded
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
 
-class Classifier(ABC):
-    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
+class Model(ABC):
+    """A model of series (batch, time, features) in the data's own units, of classes or of numbers.
 
     Attributes
     ----------
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
     unequal
-        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
-    named
-        Whether ``class_names`` were given rather than made up from numbers.
+        Whether it was fitted on series of unequal lengths, padded to ``n_steps``.
     missing
         What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
         ``"mean"``, or a function that fills them.
@@ -42,33 +40,8 @@ class Classifier(ABC):
     n_features: int | None = None
     n_steps: int | None = None
     unequal: bool = False
-    named: bool = False
     missing: Missing = "refuse"
     _knows_means = False  # whether it has values for a feature that a series has none of
-    _class_names: tuple[str, ...] | None = None
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Names of the classes by index."""
-        if self._class_names is None:
-            raise ModelOutputError(
-                "the number of classes is not known before the first prediction. Pass n_classes= to sp.wrap."
-            )
-        return self._class_names
-
-    @property
-    def n_classes_known(self) -> bool:
-        """Whether the number of classes is known already; of a black box it may be known after a prediction only."""
-        return self._class_names is not None
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_names)
-
-    def digest(self) -> str | None:
-        """Return a digest of all that determines the predictions, or None where it is not known."""
-        return None
 
     @property
     def name(self) -> str:
@@ -80,9 +53,9 @@ class Classifier(ABC):
         """Name of the model, and what was assumed of it."""
         return self.name
 
-    def __repr__(self) -> str:
-        classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
-        return f"{type(self).__name__}({self.description}: {classes})"
+    def digest(self) -> str | None:
+        """Return a digest of all that determines the predictions, or None where it is not known."""
+        return None
 
     @property
     def takes_gaps(self) -> bool:
@@ -91,7 +64,7 @@ class Classifier(ABC):
 
     @final
     def check_input(
-        self, X: Any, lengths: Any, *, owner: str, like: Classifier | SeriesInfo
+        self, X: Any, lengths: Any, *, owner: str, like: Model | SeriesInfo
     ) -> tuple[FloatArray, IntArray | None]:
         """Return series that the model can be asked about, and their true lengths or None.
 
@@ -131,6 +104,75 @@ class Classifier(ABC):
                 "sp.wrap(model, missing=function)."
             )
 
+    @abstractmethod
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return what it predicts for checked series: probabilities (batch, classes) or numbers (batch, outputs)."""
+
+    @abstractmethod
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless the model is one that an explainer could have been fitted for.
+
+        Sizes and names that the model does not know yet are not compared.
+
+        Parameters
+        ----------
+        info
+            The series and classes, or numbers, of the fit.
+        owner
+            Name of the explainer, for the message.
+        """
+
+    def _check_sizes(self, info: SeriesInfo, owner: str) -> None:
+        for what, known, fitted in (
+            ("features", self.n_features, info.n_features),
+            ("steps", self.n_steps, info.n_steps),
+        ):
+            if known not in (None, fitted):
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
+                    "Pass the classifier it was fitted with, or fit it again."
+                )
+
+
+class Classifier(Model):
+    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
+
+    Attributes
+    ----------
+    n_features, n_steps
+        Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
+    named
+        Whether ``class_names`` were given rather than made up from numbers.
+    """
+
+    named: bool = False
+    _class_names: tuple[str, ...] | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes by index."""
+        if self._class_names is None:
+            raise ModelOutputError(
+                "the number of classes is not known before the first prediction. Pass n_classes= to sp.wrap."
+            )
+        return self._class_names
+
+    @property
+    def n_classes_known(self) -> bool:
+        """Whether the number of classes is known already; of a black box it may be known after a prediction only."""
+        return self._class_names is not None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def __repr__(self) -> str:
+        classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
+        return f"{type(self).__name__}({self.description}: {classes})"
+
     @final
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.
@@ -169,28 +211,19 @@ class Classifier(ABC):
         """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
         return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
 
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return probabilities (batch, classes)."""
+        return self.proba_unchecked(X, lengths)
+
     @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless the model takes the series and has the classes that an explainer was fitted for.
-
-        Sizes and names that the model does not know yet are not compared.
-
-        Parameters
-        ----------
-        info
-            The series and classes of the fit.
-        owner
-            Name of the explainer, for the message.
-        """
-        for what, known, fitted in (
-            ("features", self.n_features, info.n_features),
-            ("steps", self.n_steps, info.n_steps),
-        ):
-            if known not in (None, fitted):
-                raise FeatureMismatchError(
-                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
-                    "Pass the classifier it was fitted with, or fit it again."
-                )
+        """Raise unless the model takes the series and has the classes that an explainer was fitted for."""
+        self._check_sizes(info, owner)
+        if info.outcome is not None:
+            raise LabelError(
+                f"{owner} was fitted for a model that predicts numbers, {self.name} predicts classes. Pass the model "
+                "it was fitted with, or fit it again."
+            )
         names = self.class_names if self.n_classes_known else info.class_names
         if len(names) != info.n_classes or (self.named and names != info.class_names):
             raise LabelError(

@@ -116,7 +116,8 @@ class OwnModel:
         """Return the model, wrapped; a Python file is run."""
         model = self.file if self.function is None else _call(self.file, self.function)
         try:
-            return wrap(model, **self.arguments())
+            wrapped: Classifier = wrap(model, **self.arguments())
+            return wrapped
         except SparcetsError as error:
             raise type(error)(f"{self.name}: {error}") from error
 

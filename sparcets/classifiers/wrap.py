@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args, overload
 
 from torch import nn
 
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import check_batch
+from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.wrapped import black_box, boosters, estimator, keras, model_file, module, onnx, torch_export
 from sparcets.classifiers.wrapped.black_box import BlackBox
 from sparcets.classifiers.wrapped.class_names import find_class_names, has_names
@@ -20,10 +21,12 @@ from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Lay
 from sparcets.classifiers.wrapped.lengths import Lengths, find_lengths_form
 from sparcets.classifiers.wrapped.module import WrappedModule
 from sparcets.classifiers.wrapped.outputs import parse_output
+from sparcets.classifiers.wrapped.regression import wrap_regressor
 from sparcets.errors import CapabilityError, ConfigError
 from sparcets.gaps import Missing, check_missing
 from sparcets.registry import did_you_mean
 
+Task = Literal["classification", "regression"]
 # Each returns None for a model that is not of its kind; what is left must be callable. Keras comes before modules:
 # with PyTorch as its backend it is one, but with another output.
 KINDS: tuple[Callable[[Any], Adapted | None], ...] = (
@@ -37,9 +40,22 @@ KINDS: tuple[Callable[[Any], Adapted | None], ...] = (
 )
 
 
+@overload
 def wrap(
     model: Any,
     *,
+    task: Literal["regression"],
+    output: Part | None = None,
+    layout: Layout | None = None,
+    batch: tuple[int, int] | None = None,
+) -> Regressor: ...
+
+
+@overload
+def wrap(
+    model: Any,
+    *,
+    task: Literal["classification"] = "classification",
     n_classes: int | None = None,
     class_names: Sequence[str] | None = None,
     output: Kind | Part | tuple[Kind, Part] | None = None,
@@ -47,7 +63,21 @@ def wrap(
     batch: tuple[int, int] | None = None,
     lengths: Lengths | None = None,
     missing: Missing | None = None,
-) -> Classifier:
+) -> Classifier: ...
+
+
+def wrap(
+    model: Any,
+    *,
+    task: Task = "classification",
+    n_classes: int | None = None,
+    class_names: Sequence[str] | None = None,
+    output: Kind | Part | tuple[Kind, Part] | None = None,
+    layout: Layout | None = None,
+    batch: tuple[int, int] | None = None,
+    lengths: Lengths | None = None,
+    missing: Missing | None = None,
+) -> Classifier | Regressor:
     """Make a model usable by explainers. What was assumed of it is in the ``repr`` of the result.
 
     Parameters
@@ -57,6 +87,9 @@ def wrap(
         of onnxruntime; an estimator with ``predict_proba`` or ``decision_function``; a ``Booster`` of xgboost or
         lightgbm; or a function that returns probabilities. A module is used as it is at each call, in evaluation mode,
         and left as it was found; what has no gradients is a black box.
+    task
+        ``"regression"`` for a model that predicts one number per series or several: by its ``predict``, its output, or
+        what a function returns. ``n_classes``, ``class_names`` and kinds of ``output`` are for classes only.
     n_classes, class_names
         Number of classes and their names; found out where the model knows them.
     output
@@ -89,10 +122,12 @@ def wrap(
     >>> wrap(model, layout="flat")
     BlackBox(LogisticRegression (classification, output 'probabilities', layout 'flat'): 0, 1, 2)
     """
-    if isinstance(model, Classifier):
-        if any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths, missing)):
+    if isinstance(model, (Classifier, Regressor)):
+        what = "classifier" if isinstance(model, Classifier) else "regressor"
+        other = task == "regression" and what == "classifier"
+        if other or any(v is not None for v in (n_classes, class_names, output, layout, batch, lengths, missing)):
             raise ConfigError(
-                f"{model.name} is a classifier of sparcets already; use it as it is, or wrap the model inside anew."
+                f"{model.name} is a {what} of sparcets already; use it as it is, or wrap the model inside anew."
             )
         return model
     if isinstance(model, type):
@@ -103,8 +138,21 @@ def wrap(
     layouts = get_args(Layout)
     if layout is not None and layout not in layouts:
         raise ConfigError(f"no layout {layout!r}.{did_you_mean(str(layout), layouts)} Known: {', '.join(layouts)}.")
+    if task not in get_args(Task):
+        raise ConfigError(
+            f"no task {task!r}.{did_you_mean(str(task), get_args(Task))} Known: classification, regression."
+        )
     kind, part = parse_output(output)
     batch = check_batch(batch)
+    if task == "regression":
+        if any(v is not None for v in (n_classes, class_names, kind)):
+            raise ConfigError("n_classes, class_names and kinds of output are for classes; a regressor has none.")
+        if lengths is not None or missing is not None:
+            raise CapabilityError(
+                "a regressor takes series of one length without missing values: leave out lengths= and missing=, and "
+                "cut and fill the series before."
+            )
+        return wrap_regressor(model, part=part, layout=layout, batch=batch)
     adapted = _adapt(model)
     if adapted.kind_is_certain and kind not in (None, adapted.kind):
         raise ConfigError(f"{adapted.name} returns {adapted.kind}, so it cannot have output={kind!r}. Leave it out.")

@@ -134,21 +134,23 @@ def explain(
 
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
-    names = answer.class_names
+    from sparcets.explanation.said import said_after, said_before
+
     known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
         (
             int(series[i]),
             *(str(values[i]) for values in known.values()),
-            names[int(answer.predicted[i])],
-            names[int(answer.target[i])],
+            said_before(answer, i),
+            str(answer.target_names[i]),
             answer.status[i],
-            f"{float(answer.probability[i]):.2f}",
+            said_after(answer, i),
             f"{100 * float(answer.share_changed[i]):.0f} %",
         )
         for i in range(len(answer))
     ]
-    print_table(["series", *known, "predicted", "target", "status", "p(target)", "changed"], lines)
+    reached = "p(target)" if answer.numbers is None else "reached"
+    print_table(["series", *known, "predicted", "target", "status", reached, "changed"], lines)
 
 
 def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
@@ -165,12 +167,14 @@ def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
+    from sparcets.explanation.said import said_before
+
     return {
         "series": series,
         "id": None if answer.ids is None else str(answer.ids[i]),
         "subject": None if answer.subjects is None else str(answer.subjects[i]),
-        "predicted": answer.class_names[int(answer.predicted[i])],
-        "target": answer.class_names[int(answer.target[i])],
+        "predicted": said_before(answer, i),
+        "target": str(answer.target_names[i]),
         "status": str(answer.status[i]),
         "valid": bool(answer.valid[i]),
         "believed": bool(answer.believed[i]),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, missing_entries
+from sparcets.datasets.labels import Task, check_numbers, check_task_labels
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
@@ -36,9 +37,13 @@ class Dataset:
         float32 or float64 series (batch, time, features), of the type that was given; padded where ``lengths_*`` is
         given, NaN where entries are missing.
     y_train, y_test
-        Class indices 0..K-1.
+        Class indices 0..K-1; for ``task="regression"``, numbers (batch,) or (batch, outputs).
     class_names
-        K names.
+        K names; none for numbers.
+    task
+        ``"classification"`` or ``"regression"``.
+    output_names, output_units
+        Names and units of the numbers; None where unknown, and for classes.
     feature_names, units, sampling_rate
         Names and units per feature, and the sampling rate in Hz; None where unknown.
     mutable
@@ -60,9 +65,9 @@ class Dataset:
 
     name: str
     X_train: FloatArray
-    y_train: IntArray
+    y_train: np.ndarray[Any, Any]
     X_test: FloatArray
-    y_test: IntArray
+    y_test: np.ndarray[Any, Any]
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...] | None = None
     units: tuple[str, ...] | None = None
@@ -79,6 +84,9 @@ class Dataset:
     oracle: Oracle | None = None
     description: str = ""
     split: str = "given"
+    task: Task = "classification"
+    output_names: tuple[str, ...] | None = None
+    output_units: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -99,7 +107,11 @@ class Dataset:
                     f"X_{part} must be (batch, time, features) with one label each in y_{part}, and of equal size in "
                     f"training and test; got {X.shape} and {np.shape(y)}. Dataset.from_arrays(X, y) does the splitting."
                 )
-            if len(y) and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names):
+            if (
+                len(y)
+                and self.task == "classification"
+                and not 0 <= int(np.min(y)) <= int(np.max(y)) < len(self.class_names)
+            ):
                 raise LabelError(
                     f"y_{part} holds labels {int(np.min(y))} to {int(np.max(y))}, but there are "
                     f"{len(self.class_names)} class names. Labels are class indices 0..K-1."
@@ -132,9 +144,12 @@ class Dataset:
 
     def __repr__(self) -> str:
         missing = self.n_missing
+        what = f"{self.n_classes} classes"
+        if self.task == "regression":
+            what = f"numbers {', '.join(self.output_names)}" if self.output_names else "numbers"
         return (
             f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, "
-            f"{self.n_steps} steps, {self.n_features} features, {self.n_classes} classes"
+            f"{self.n_steps} steps, {self.n_features} features, {what}"
             f"{f', {missing} values missing' if missing else ''})"
         )
 
@@ -163,7 +178,7 @@ class Dataset:
             Series (batch, time, features), or a list of series (time, features) of unequal length, which are padded.
             float32 and float64 keep their type, whole numbers become float64.
         y
-            One label per series: class indices 0..K-1, or strings.
+            One label per series: class indices 0..K-1, or strings; for ``task="regression"`` a number, or several.
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split.
         subjects
@@ -172,7 +187,7 @@ class Dataset:
             Name of the data set.
         **known
             Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
-            ``sampling_rate``, ``ids``, ``lengths``, ``description``.
+            ``sampling_rate``, ``ids``, ``lengths``, ``description``, ``task``, ``output_names``, ``output_units``.
 
         Examples
         --------
@@ -181,7 +196,10 @@ class Dataset:
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
         X, known["lengths"] = check_padded(X, known.get("lengths"), gaps=True)
-        labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
+        if known.get("task") == "regression":
+            labels = np.zeros(len(check_numbers(y, n_samples=len(X))), dtype=np.int64)  # nothing to balance
+        else:
+            labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
         if subjects is None:
             train, test = stratified_split(labels, test_size=test_size, seed=seed)
         else:
@@ -262,6 +280,9 @@ class Dataset:
         name: str = "arrays",
         description: str = "",
         split: str = "given",
+        task: Task = "classification",
+        output_names: str | Sequence[str] | None = None,
+        output_units: str | Sequence[str] | None = None,
     ) -> Dataset:
         """Check arrays and use the given rows for training and for test.
 
@@ -283,15 +304,14 @@ class Dataset:
             Per series, as in the attributes.
         oracle, name, description, split
             As in the attributes.
+        task, output_names, output_units
+            For numbers as labels, ``task="regression"``; then names and units of the numbers, a text for a single one.
         """
         X, lengths = check_padded(X, lengths, gaps=True)
         n_features = X.shape[2]
-        labels, names = check_labels(y, n_samples=len(X), class_names=class_names)
-        absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
-        if absent:
-            raise LabelError(
-                f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."
-            )
+        labels, names, outputs, output_unit = check_task_labels(
+            y, X, train, task=task, class_names=class_names, names=output_names, units=output_units
+        )
         features = check_names(feature_names, n=n_features, what="feature_names")
         if units is not None:
             units = (units,) * n_features if isinstance(units, str) else tuple(str(u) for u in units)
@@ -334,4 +354,7 @@ class Dataset:
             oracle=oracle,
             description=description,
             split=split,
+            task=task,
+            output_names=outputs,
+            output_units=output_unit,
         )

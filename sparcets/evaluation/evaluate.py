@@ -9,12 +9,14 @@ import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.fingerprint import series_digests
 from sparcets.errors import DataError
 from sparcets.evaluation.families import AEON, EXTRA, missing_families
 from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
 from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
+from sparcets.evaluation.numbers import transfer_of_numbers
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.scores import Scores, summarise
 from sparcets.explanation.result import Explanation
@@ -53,6 +55,7 @@ EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "linf": proximity.linf,
     "dtw": proximity.dtw,
 }
+OF_CLASSES = ("precision_index", "precision_l2", "probability")  # measures that numbers do not have
 # Names that no judge can have, because measures are named after them.
 RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use"}
 _CHUNK = 1000  # answers measured per chunk, bounding memory
@@ -63,7 +66,7 @@ def evaluate(
     e: Explanation,
     dataset: Dataset | None = None,
     *,
-    classifier: Classifier | None = None,
+    classifier: Classifier | Regressor | None = None,
     rows: Any = None,
     judges: Mapping[str, Judge] | None = None,
     plausibility: Plausibility | None = None,
@@ -136,7 +139,10 @@ def evaluate(
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained classifier's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
-        plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
+        if e.numbers is None:
+            plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
+        else:
+            notes.append("outlier models are fitted per class; e.plausibility compares with real series of the target.")
     accuracy = accuracies(judges, dataset) if judges and dataset is not None else {}
     notes += _weak_judges(accuracy, dataset)
     shared = [name for name in judges or {} if name in e.families]
@@ -199,19 +205,23 @@ def _stages(
 
 def _measure_plain(e: Explanation) -> Columns:
     parts = [e[start : start + _CHUNK] for start in range(0, max(len(e), 1), _CHUNK)]
-    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in EXPLANATION_MEASURES.items()}
+    measures = EXPLANATION_MEASURES
+    if e.numbers is not None:
+        measures = {name: measure for name, measure in measures.items() if name not in OF_CLASSES}
+    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in measures.items()}
 
 
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
     for name, meaning in RESERVED.items():
         if name in judges:
             raise DataError(f"no judge can be named {name!r}: transfer_{name} is the mean over {meaning}. Rename it.")
-    found = transfer(e, skip_checks(judges, e))
+    found = (transfer if e.numbers is None else transfer_of_numbers)(e, skip_checks(judges, e))
     unseen = [found[name] for name in judges if name not in e.families]
     return {
         "transfer": found["transfer"],
         "transfer_unseen": np.mean(unseen, axis=0) if unseen else np.full(len(e), np.nan),
         **{f"transfer_{name}": found[name] for name in judges},
+        **({} if e.numbers is None else {"direction": found["direction"]}),
     }
 
 
@@ -258,7 +268,7 @@ def _frame(
     if rows is not None:
         labels["row"] = rows
     labels["digest"] = [digest[:_DIGEST_LENGTH] for digest in digests]
-    labels["target"] = np.array(e.class_names, dtype=object)[e.target]
+    labels["target"] = e.target_names.astype(object)
     labels["status"] = e.status.astype(object)
     frame: pd.DataFrame = pd.DataFrame(labels | {name: _scatter(values, measured) for name, values in columns.items()})
     return frame
@@ -284,6 +294,12 @@ def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list
     """Return a note for each judge that is no better than always predicting the most frequent class."""
     if dataset is None or not len(dataset.y_test):
         return []
+    if dataset.task == "regression":
+        return [
+            f"the judge {name} explains {share:.2f} of the variance of the test labels; it says little."
+            for name, share in accuracy.items()
+            if share <= 0
+        ]
     baseline = float(np.bincount(dataset.y_test).max() / len(dataset.y_test))
     return [
         f"the judge {name} has a test accuracy of {share:.2f}, no better than the majority class; it says little."

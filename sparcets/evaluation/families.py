@@ -133,18 +133,22 @@ class FamilyJudge(Classifier):
         return proba
 
     def _inputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        """Return what the estimator takes: statistics (batch, columns), or series (batch, features, time)."""
-        standardised = self._scaler.transform(np.asarray(X, dtype=np.float64))
-        if self.family == "statistics":
-            inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
-            return summary_statistics(np.where(inside, standardised, np.nan))
-        standardised = fill_gaps(standardised, lengths=lengths, otherwise=0.0)
-        if lengths is not None:
-            # The estimators take series of one length. Each is stretched to it, so that they see no padding.
-            standardised = resample(standardised, lengths, X.shape[1])
-        series = standardised.astype(np.float32)
-        missing = max(0, MIN_STEPS - X.shape[1])
-        return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
+        return judge_inputs(self.family, self._scaler, X, lengths)
+
+
+def judge_inputs(family: str, scaler: Scaler, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    """Return what the estimator of a family takes: statistics (batch, columns), or series (batch, features, time)."""
+    standardised = scaler.transform(np.asarray(X, dtype=np.float64))
+    if family == "statistics":
+        inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
+        return summary_statistics(np.where(inside, standardised, np.nan))
+    standardised = fill_gaps(standardised, lengths=lengths, otherwise=0.0)
+    if lengths is not None:
+        # The estimators take series of one length. Each is stretched to it, so that they see no padding.
+        standardised = resample(standardised, lengths, X.shape[1])
+    series = standardised.astype(np.float32)
+    missing = max(0, MIN_STEPS - X.shape[1])
+    return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
 
 
 def summary_statistics(X: FloatArray) -> FloatArray:

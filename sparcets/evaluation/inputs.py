@@ -9,8 +9,10 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, missing_entries
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
 from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, DataError
+from sparcets.evaluation.numbers import check_explained_numbers
 from sparcets.explanation.result import Explanation
 
 N_COMPARED = (
@@ -47,8 +49,8 @@ def check_dataset(dataset: Any) -> None:
 
 
 def check_kind(classifier: Any) -> None:
-    """Raise an error unless ``classifier`` is a sparcets classifier."""
-    if not isinstance(classifier, Classifier):
+    """Raise an error unless ``classifier`` is a sparcets classifier, or a regressor."""
+    if not isinstance(classifier, (Classifier, Regressor)):
         raise CapabilityError(
             f"classifier must be a sparcets classifier, got {classifier!r}. Pass the explained one; wrap a model of "
             "your own with sp.wrap(model)."
@@ -58,10 +60,24 @@ def check_kind(classifier: Any) -> None:
 def check_explained(classifier: Any, e: Explanation) -> None:
     """Raise an error if the classifier's probabilities of the answers differ from those in the explanation."""
     check_kind(classifier)
+    if isinstance(classifier, Regressor) != (e.numbers is not None):
+        raise DataError(
+            f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. Pass the "
+            "one the explainer was given, or leave classifier= out."
+        )
+    if e.numbers is not None:
+        ask = classifier.predict_unchecked if takes(classifier, e.query) else classifier.predict
+        check_explained_numbers(classifier, e, np.arange(min(len(e), N_COMPARED)), ask)
+    else:
+        _check_probabilities(classifier, e)
+
+
+def _check_probabilities(classifier: Classifier, e: Explanation) -> None:
     rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
     stored, X = e.proba_after[rows], e.counterfactual[rows]
     # Where the shape does not fit, the checked path raises the error that says so.
-    predict = classifier.proba_unchecked if takes(classifier, X) else classifier.predict_proba
+    fits = takes(classifier, X)
+    predict = classifier.proba_unchecked if fits else classifier.predict_proba
     predicted = predict(X, None if e.lengths is None else e.lengths[rows])
     hint = "Pass the one the explainer was given, or leave classifier= out."
     if predicted.shape != stored.shape:
@@ -78,13 +94,13 @@ def check_explained(classifier: Any, e: Explanation) -> None:
         )
 
 
-def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier]:
+def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier | Regressor]:
     """Return whether ``classifier`` is a sparcets classifier of series like ``X`` (batch, time, features).
 
     Series of an explanation were checked when it was made; if this holds, they need no second check.
     """
     return (
-        isinstance(classifier, Classifier)
+        isinstance(classifier, (Classifier, Regressor))
         and classifier.n_steps in (None, X.shape[1])
         and classifier.n_features in (None, X.shape[2])
         and (classifier.takes_gaps or missing_entries(X) is None)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
@@ -27,6 +27,7 @@ from sparcets.datasets.fingerprint import dataset_digest
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.evaluation.families import SEED, FamilyJudge, check_families, choose_rows
 from sparcets.evaluation.inputs import check_dataset, check_kind, takes
+from sparcets.evaluation.numbers import explained_variance, find_number_judges
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.truth import Judge
 from sparcets.progress import progress_bar
@@ -46,17 +47,18 @@ MAX_TEST = 500  # series that their accuracy is measured on
 # Caches of this process: networks by fingerprint and device, the other families by digest of the data and family.
 _trained: dict[tuple[str, str], TorchClassifier] = {}
 _fitted: dict[tuple[str, str], FamilyJudge] = {}
+_of_numbers: dict[tuple[str, str], Any] = {}  # regressors
 
 
 def find_judges(
     dataset: Dataset,
-    classifier: Classifier | None = None,
+    classifier: Classifier | Regressor | None = None,
     *,
     families: Sequence[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
     progress: bool | None = None,
-) -> dict[str, Classifier]:
+) -> dict[str, Any]:
     """Return classifiers of families that have little in common, newly trained or read from the cache.
 
     ==============  ===========================================================================
@@ -71,7 +73,8 @@ def find_judges(
     ==============  ===========================================================================
 
     Each learns from at most 2,000 training series, which keep the shares of the classes. All but ``neural`` and
-    ``statistics`` are aeon's, which ``pip install 'sparcets[uea]'`` installs.
+    ``statistics`` are aeon's, which ``pip install 'sparcets[uea]'`` installs. For a data set of numbers, they are
+    regressors of the same families.
 
     Parameters
     ----------
@@ -113,10 +116,21 @@ def find_judges(
     resolve_device(device)  # raises before any training
     part = _training_part(dataset)
     digest = dataset_digest(part)
+    excluded = getattr(classifier, "architecture", None)
+    if dataset.task == "regression":
+        return find_number_judges(
+            part,
+            chosen,
+            judge_config(len(part.X_train)),
+            _of_numbers,
+            digest,
+            architecture=next(name for name in JUDGES if name != excluded),
+            device=device,
+            progress=progress,
+        )
     folder = judges_folder() if cache is None else Path(cache)
     judges: dict[str, Classifier] = {}
     if "neural" in chosen:
-        excluded = getattr(classifier, "architecture", None)
         judges["neural"] = _find_network(part, digest, excluded, folder, device, progress)
     others = [family for family in chosen if family != "neural"]
     with progress_bar("judges", len(others), show=progress) as bar:
@@ -133,7 +147,8 @@ def _training_part(dataset: Dataset) -> Dataset:
     """Return the data with at most ``MAX_TRAINING`` training series, which keep the shares of the classes."""
     if len(dataset.y_train) <= MAX_TRAINING:
         return dataset
-    rows = choose_rows(dataset.y_train, MAX_TRAINING)
+    labels = dataset.y_train if dataset.task == "classification" else np.zeros(len(dataset.y_train), dtype=np.int64)
+    rows = choose_rows(labels, MAX_TRAINING)
     names = ("X_train", "y_train", "lengths_train", "subjects_train", "salient_train")
     parts = {name: getattr(dataset, name) for name in names}
     return replace(dataset, **{name: values[rows] for name, values in parts.items() if values is not None})
@@ -171,9 +186,9 @@ def judge_config(n_series: int) -> ClassifierConfig:
 class _UncheckedJudge:
     """A judge for series that were checked before."""
 
-    classifier: Classifier
+    classifier: Classifier | Regressor
 
-    def predict(self, X: Any, lengths: Any = None) -> IntArray:
+    def predict(self, X: Any, lengths: Any = None) -> np.ndarray[Any, Any]:
         return self.classifier.predict_unchecked(X, lengths)
 
 
@@ -183,7 +198,12 @@ def skip_checks(judges: Mapping[str, Judge], e: Explanation) -> dict[str, Judge]
 
 
 def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
-    """Return the accuracy of each judge on at most ``MAX_TEST`` test series; NaN without test series."""
+    """Return the accuracy of each judge on at most ``MAX_TEST`` test series; NaN without test series.
+
+    Of regressors, it is the share of the variance that they explain.
+    """
+    if dataset.task == "regression":
+        return explained_variance(judges, dataset)
     if not len(dataset.X_test):
         return dict.fromkeys(judges, math.nan)
     rows = choose_rows(dataset.y_test, MAX_TEST)

@@ -8,20 +8,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 import torch
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
+from sparcets.classifiers.within import Goal
 from sparcets.config.explainers import MethodConfig
 from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, ConfigError, DataError, NotFittedError, TargetError
+from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.compatibility import check_fit_labels, require_gradients
+from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
+from sparcets.explainers.numbers import answer_numbers
 from sparcets.explainers.presentation import Presentation
 from sparcets.explainers.query_names import QueryNames, split_test_part
 from sparcets.explainers.request import (
@@ -32,14 +36,14 @@ from sparcets.explainers.request import (
     Request,
     check_constraints,
     check_lengths_supported,
-    is_stream,
+    check_targets,
 )
-from sparcets.explainers.streaming import QueryStream, explain_stream
+from sparcets.explainers.streaming import QueryStream, explain_stream, is_stream
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation, is_reached, join
+from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.targets import Not, excluded_class
+from sparcets.targets import Not, NumberTarget, is_reached
 from sparcets.validation import check_target
 
 if TYPE_CHECKING:
@@ -54,7 +58,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     Parameters
     ----------
     classifier
-        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`.
+        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`; also a regressor.
     config
         Settings of the method; None takes its defaults.
 
@@ -72,12 +76,13 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
     supports_curve: ClassVar[bool] = False
+    supports_numbers: ClassVar[bool] = False  # whether it explains regressors
     # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
     _defaults: CallOptions
     _settings: dict[str, Any]
 
-    def __init__(self, classifier: Classifier, config: C | None = None) -> None:
-        self.classifier = classifier
+    def __init__(self, classifier: Classifier | Regressor, config: C | None = None) -> None:
+        self.classifier = cast("Classifier", classifier)  # a regressor is asked by a view of it, see numbers.py
         self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
@@ -107,7 +112,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
             series (batch, time, features) in the data's own units, or a list of series (time, features).
         y
-            Labels, where series were given: class indices or names.
+            Labels, where series were given: class indices or names; for a regressor, numbers.
         lengths
             True lengths of padded series.
         constraints
@@ -128,14 +133,15 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier
         X, lengths = model.check_input(X, lengths, owner=model.name, like=model)
-        y, class_names = check_fit_labels(model, X, lengths, y, source)
+        labels = agree_on_labels(model, X, lengths, y, source)
         lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
-        info = SeriesInfo.from_series(X, class_names, lengths=lengths, source=source)
+        info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome)
         job = FitJob(
             X=X,
-            y=y,
+            y=labels.y,
+            numbers=labels.numbers,
             lengths=lengths,
             info=info,
             target=self._own_target(info),
@@ -175,7 +181,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
-            runner-up class of each query.
+            runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
+            or ``sp.Change(5)``, of all its numbers or of one, ``output=2``; or one per query.
         constraints
             Further constraints, for this call only.
         sparsity
@@ -210,9 +217,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
-        if isinstance(target, Not):
-            excluded = excluded_class(target, info.class_names, own=self._target, owner=type(self).__name__)
-            options, target = replace(options, excluded=excluded), None
+        if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
+            options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
         if options.curve and not self.supports_curve:
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
@@ -250,6 +256,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     def _fit(self, job: FitJob) -> None:
         """Learn from checked training series; does nothing where there is nothing to learn."""
 
+    def _restrict(self, view: Self, goal: Goal) -> None:
+        """Give a view of this explainer of a regressor, one of two classes, what it has learnt of them."""
+
     @abstractmethod
     def _explain(self, request: Request) -> Answers:
         """Answer a batch of queries, none of which is in its target class yet."""
@@ -278,6 +287,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     @final
     def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, and add the evidence."""
+        if options.goals:
+            return answer_numbers(self, block, options, bar)
         if options.excluded is not None:
             return answer_any_other(self, block, options, bar)
         began = time.perf_counter()
@@ -361,13 +372,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         return self.info_
 
     def _check_classifier(self) -> None:
-        if not isinstance(self.classifier, Classifier):
-            raise CapabilityError(
-                f"{type(self).__name__} explains a classifier of sparcets, got {type(self.classifier).__name__}. "
-                "Wrap your model first: sp.wrap(model)."
-            )
-        if self.needs_gradients:
-            require_gradients(self.classifier, type(self).__name__)
+        if not isinstance(self.classifier, Classifier) or self.needs_gradients:
+            check_model(self.classifier, self)
 
     def _own_target(self, info: SeriesInfo) -> int | None:
         """Return the index of the class that the settings name as the only target, or None."""
@@ -382,13 +388,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
 
     def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
         """Return the target class of each query (batch,), or None for the runner-up of each."""
-        names, own = self._fitted().class_names, self._target
-        if target is None:
-            return None if own is None else np.full(n_queries, own)
-        targets = check_target(target, n_queries=n_queries, class_names=names)
-        if own is not None and (targets != own).any():
-            raise TargetError(
-                f"this {type(self).__name__} was fitted for the target {names[own]!r} alone. "
-                "Ask for that, or fit one with target=None for every class."
-            )
-        return targets
+        info, own, owner = self._fitted(), self._target, type(self).__name__
+        if info.outcome is not None:
+            return index_of_each(target, n_queries)
+        return check_targets(target, n_queries=n_queries, class_names=info.class_names, own=own, owner=owner)

@@ -113,7 +113,8 @@ def training_identity(
     weights = {name: term.weight for name, term in domain_losses.items()}
     values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
     digest.update(json.dumps([method, values, job.constraints_given], sort_keys=True).encode())
-    for array in (job.X, job.y, job.constraints.mutable, *([] if job.lengths is None else [job.lengths])):
+    further = [array for array in (job.lengths, job.numbers) if array is not None]
+    for array in (job.X, job.y, job.constraints.mutable, *further):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

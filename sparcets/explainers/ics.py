@@ -37,6 +37,7 @@ class Ics(BaseExplainer[IcsConfig]):
 
     config_class = IcsConfig
     needs_gradients = True
+    supports_numbers = True
     supports_lengths = True
 
     def _explain(self, request: Request) -> Answers:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, differs, length_mask, missing_entries
+from sparcets.classifiers.within import WITHIN, Goal
 from sparcets.config.explainers import NearestConfig
 from sparcets.errors import DataError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explanation.numbers import is_within
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.gaps import fill_gaps
 
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 
 class Nearest(BaseExplainer[NearestConfig]):
     """The nearest training series that is labelled *and* predicted as the target, made to obey the constraints.
+
+    For a regressor these are the series whose label and prediction both lie within the target.
 
     Distance is the root mean square over all entries, standardised per feature; of two at the same distance, the one
     that stands first in the training data is taken. A candidate that no longer convinces the classifier once it is
@@ -37,10 +41,16 @@ class Nearest(BaseExplainer[NearestConfig]):
     """
 
     config_class = NearestConfig
+    _numbers = np.zeros((2, 0, 0))  # of a regressor: labels and predictions (2, series, outputs)
     supports_lengths = True
+    supports_numbers = True
 
     def _fit(self, job: FitJob) -> None:
         X, y, lengths, info = job.X, job.y, job.lengths, job.info
+        if job.numbers is not None:
+            self._X, self._y, self._lengths = X.copy(), y, lengths
+            self._numbers = np.stack([job.numbers, self.classifier.outputs_unchecked(X, lengths)])
+            return
         accepted = self.classifier.predict_unchecked(X, lengths) == y
         if not accepted.any():
             raise DataError(
@@ -54,6 +64,11 @@ class Nearest(BaseExplainer[NearestConfig]):
         self._y = y[accepted]
         self._lengths = None if lengths is None else lengths[accepted]
         self._has_gaps = missing_entries(self._X) is not None
+
+    def _restrict(self, view: Nearest, goal: Goal) -> None:
+        inside = is_within(self._numbers[0], goal.bounds) & is_within(self._numbers[1], goal.bounds)
+        view._X, view._y = self._X[inside], np.full(int(inside.sum()), WITHIN, dtype=np.int64)
+        view._lengths = None if self._lengths is None else self._lengths[inside]
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n
@@ -83,7 +98,8 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _ranked_candidates(self, request: Request) -> IntArray:
         """Return for each query the rows of its candidates, nearest first, -1 where there are no more."""
-        ranked = np.full((len(request), min(self.config.candidates * request.n, len(self._X))), -1, dtype=np.int64)
+        tries = min(self.config.candidates * request.n, max(1, len(self._X)))
+        ranked = np.full((len(request), tries), -1, dtype=np.int64)
         for k in np.unique(request.target):
             rows = np.flatnonzero(request.target == k)
             candidates = np.flatnonzero(self._y == k)
@@ -135,9 +151,11 @@ class Nearest(BaseExplainer[NearestConfig]):
             elif request.at_most is None and not differs(best[i, 0], request.X[i]).any():
                 reason[i, j] = f"the constraints undo every change that the {tried} nearest {target} series propose"
             else:
+                # The number that a regressor reached is told with all answers.
+                reached = f"; the best reached p({target}) = {best_p[i]:.2f}" if request.info.outcome is None else ""
                 reason[i, j] = (
-                    f"none of the {tried} nearest {target} series convinces the classifier within the limits given; "
-                    f"the best reached p({target}) = {best_p[i]:.2f}{needed[i]}"
+                    f"none of the {tried} nearest {target} series convinces the classifier within the limits given"
+                    f"{reached}{needed[i]}"
                 )
                 best[i, j] = best[i, 0]
         return Answers(
@@ -173,7 +191,8 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"X": self._X, "y": self._y}
-        return state if self._lengths is None else {**state, "lengths": self._lengths}
+        state |= {} if self._lengths is None else {"lengths": self._lengths}
+        return state | ({"numbers": self._numbers} if self._numbers.size else {})
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         X, y, lengths = state["X"], state["y"], state.get("lengths")
@@ -183,6 +202,10 @@ class Nearest(BaseExplainer[NearestConfig]):
             raise ValueError(f"series of shape {X.shape} do not fit {info.n_steps} steps, {info.n_features} features")
         self._X, self._y, self._lengths = X, y, lengths
         self._has_gaps = missing_entries(X) is not None
+        if info.outcome is not None:
+            self._numbers = state["numbers"]
+            if self._numbers.shape != (2, len(X), info.outcome.n_outputs):
+                raise ValueError(f"numbers of shape {self._numbers.shape} do not fit {len(X)} series")
 
 
 def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None) -> FloatArray:

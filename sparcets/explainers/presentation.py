@@ -27,7 +27,7 @@ class Presentation:
         steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
         return (
             f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
-            f"features ({int(mutable.sum())} mutable), classes {', '.join(info.class_names)}."
+            f"features ({int(mutable.sum())} mutable), {info.predicts}."
         )
 
     def __repr__(self) -> str:

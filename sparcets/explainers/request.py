@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, differs, missing_entries
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
-from sparcets.errors import CapabilityError, ConfigError, ConstraintError
+from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import is_reached
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.padding import blank
-from sparcets.targets import check_confidence
+from sparcets.targets import NumberTarget, check_confidence, is_reached
+from sparcets.validation import check_target
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,6 +30,8 @@ class FitJob:
         Training series (batch, time, features) in the data's own units, labels, and true lengths or None.
     info
         Names, units and scale of the data.
+    numbers
+        For a regressor, the labels (batch, outputs), and ``y`` are all 0; else None.
     target
         Index of the one class that the method is fitted for, or None for every class.
     constraints, constraints_given
@@ -49,6 +51,7 @@ class FitJob:
     constraints_given: Mapping[str, Any]
     checkpoint: Path | None
     progress: bool | None
+    numbers: FloatArray | None = None
 
     def first(self, n: int) -> tuple[FloatArray, IntArray | None]:
         """Return the first ``n`` training series, and their lengths or None."""
@@ -84,6 +87,8 @@ class CallOptions:
         The least probability that counts as reached, or None.
     excluded
         If any class but one is asked for, the index of that one.
+    goals
+        For a regressor, the targets that the call asks for; those of the queries are indices of them.
     """
 
     constraints: BoundConstraints
@@ -93,6 +98,7 @@ class CallOptions:
     curve: bool = False
     confidence: float | None = None
     excluded: int | None = None
+    goals: tuple[NumberTarget, ...] = ()
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
@@ -265,11 +271,13 @@ class Request:
         target = int(self.target[i])
         limits = "" if self.at_most is None else f" within {int(self.at_most[i])} changed entries"
         wanted = "" if self.confidence is None else f", not {self.confidence:g}"
-        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
+        reached = f": p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
+        if self.info.outcome is not None:
+            reached = ""  # the number that a regressor reached is told with all answers
         nothing = "; the method changes nothing that may be changed here" * (
             not differs(counterfactual, self.X[i]).any()
         )
-        return f"the answer did not convince the classifier{limits}: {reached}{nothing}"
+        return f"the answer did not convince the classifier{limits}{reached}{nothing}"
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return proposals that obey the cap (the largest changes are kept) and the constraints.
@@ -349,6 +357,21 @@ class Answers:
         return Evidence(families=self.families, support=support)
 
 
+def check_targets(
+    target: Any, *, n_queries: int, class_names: Sequence[str], own: int | None, owner: str
+) -> IntArray | None:
+    """Return the target class of each query (batch,), None for the runner-up; ``own`` is the only one of a fit."""
+    if target is None:
+        return None if own is None else np.full(n_queries, own)
+    targets = check_target(target, n_queries=n_queries, class_names=class_names)
+    if own is not None and (targets != own).any():
+        raise TargetError(
+            f"this {owner} was fitted for the target {class_names[own]!r} alone. "
+            "Ask for that, or fit one with target=None for every class."
+        )
+    return targets
+
+
 def check_constraints(constraints: Any) -> Constraints:
     """Return the constraints that a user passed; none where None was passed."""
     if constraints is None:
@@ -368,15 +391,6 @@ def check_lengths_supported(lengths: Any, n_steps: int, explainer: Any) -> Any:
             "length, or use another method."
         )
     return lengths
-
-
-def is_stream(X: Any) -> bool:
-    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
-
-    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
-    (True, False, False)
-    """
-    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
 
 
 def _is_share(value: Any) -> bool:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
+from sparcets.explainers.asked import target_words
 from sparcets.explainers.query_names import QueryNames
-from sparcets.explainers.request import CallOptions, QueryBlock, is_stream
+from sparcets.explainers.request import CallOptions, QueryBlock
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 
 Part = tuple[FloatArray, "IntArray | None"]  # series, and their true lengths or None
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
+
+
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
 
 
 class QueryStream:
@@ -197,14 +207,17 @@ def _write_shards(
     explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
 ) -> ExplanationFolder:
     info = explainer._fitted()
-    target = "runner-up" if stream.target is None else "given"
-    writer = ShardWriter(out, {**_identity(explainer, options), "target": target})
+    asked = "runner-up" if stream.target is None else "given"
+    writer = ShardWriter(out, {**_identity(explainer, options), "target": asked})
     finished = writer.first_readable()
     if finished is not None:
         _check_same_classifier(explainer, finished)
     n_shards = 0
     for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
-        finished = writer.finished_shard(block.number, block.X, block.target, block.lengths)
+        target: IntArray | StrArray | None = block.target
+        if target is not None and info.outcome is not None:  # in words, as answers have it
+            target = target_words(options.goals, info.outcome)[target]
+        finished = writer.finished_shard(block.number, block.X, target, block.lengths)
         if finished is None:
             writer.begin()
             writer.write(block.number, _answer(explainer, stream, block, options, bar))
@@ -243,13 +256,17 @@ def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, 
         values["confidence"] = options.confidence
     if options.excluded is not None:
         values["excluded"] = options.excluded
+    if options.goals:
+        values["targets"] = [repr(goal) for goal in options.goals]
     return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
 
 
 def _check_same_classifier(explainer: BaseExplainer[Any], finished: Explanation) -> None:
     some = finished[:COMPARED]
-    now = explainer.classifier.proba_unchecked(some.query, some.lengths)
-    if now.shape != some.proba_before.shape or np.abs(now - some.proba_before).max() > 1e-3:
+    now, outcome = explainer.classifier.outputs_unchecked(some.query, some.lengths), some.info.outcome
+    before = some.proba_before if some.numbers is None else some.numbers.before
+    unit = np.ones(1) if outcome is None else outcome.scale
+    if now.shape != before.shape or (np.abs(now - before) / unit).max() > 1e-3:
         raise StorageError(
             f"the answers in out= were made for another classifier than {explainer.classifier.name}, or it has changed "
             "since. Choose another folder, or remove this one."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sparcets.explanation.said import said_after, said_before
 from sparcets.notebooks import html_card
 
 if TYPE_CHECKING:
@@ -14,18 +15,19 @@ MAX_ROWS = 10  # answers that are shown
 
 def explanation_card(e: Explanation) -> str:
     """Return a row for each of the first answers as HTML."""
-    shown, names = e[:MAX_ROWS], e.class_names
+    shown = e[:MAX_ROWS]
     known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
-    heads = ("answer", "query", *known, "predicted", "target", "status", "p(target)", "changed", "verdict")
+    reached = "p(target)" if e.numbers is None else "reached"
+    heads = ("answer", "query", *known, "predicted", "target", "status", reached, "changed", "verdict")
     rows = [
         (
             i,
             int(one.query_index[0]),
             *(str(values[i]) for values in known.values()),
-            names[int(one.predicted[0])],
-            names[int(one.target[0])],
+            said_before(one),
+            str(one.target_names[0]),
             str(one.status[0]),
-            f"{float(one.probability[0]):.2f}",
+            said_after(one),
             f"{100 * float(one.share_changed[0]):.3g} %",
             str(one.verdict[0]),
         )

@@ -9,6 +9,8 @@ import numpy as np
 
 from sparcets.digests import digest_of_array
 from sparcets.explanation.evidence import PREFIX
+from sparcets.explanation.numbers import FIELDS
+from sparcets.explanation.numbers import PREFIX as NUMBERS
 from sparcets.explanation.series_info import SeriesInfo
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
@@ -40,18 +42,26 @@ def check_layout(arrays: Mapping[str, Any], info: SeriesInfo) -> None:
     n = len(arrays["target"])
     one_each = ("target", "query_index", "status", "reason", "lengths", "ids", "subjects")
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(one_each, (n,))
+    kinds = _KINDS if info.outcome is None else _KINDS | {"target": "U"}  # for a regressor, targets are text
     shapes |= {"proba_before": (n, info.n_classes), "proba_after": (n, info.n_classes), "mutable": (info.n_features,)}
     shapes |= dict.fromkeys(("query", "counterfactual"), (n, arrays["query"].shape[1], info.n_features))
+    if info.outcome is not None:
+        shapes |= dict.fromkeys((f"{NUMBERS}before", f"{NUMBERS}after"), (n, info.outcome.n_outputs))
     for name, array in arrays.items():
-        if array.dtype.kind not in _KINDS.get(name, "fiub") or array.shape != shapes.get(name, array.shape):
+        if array.dtype.kind not in kinds.get(name, "fiub") or array.shape != shapes.get(name, array.shape):
             raise ValueError(f"{name} cannot be {array.dtype} of shape {array.shape}")
     lengths, n_steps = arrays.get("lengths", np.ones(n)), arrays["query"].shape[1]
     checks = {
         "query": n_steps > 0,
-        "target": ((arrays["target"] >= 0) & (arrays["target"] < info.n_classes)).all(),
+        "target": info.outcome is not None or _are_classes(arrays["target"], info.n_classes),
+        "numbers": all(f"{NUMBERS}{name}" in arrays for name in FIELDS) == (info.outcome is not None),
         "status": np.isin(arrays["status"], STATUSES).all(),
         "lengths": ((lengths > 0) & (lengths <= n_steps)).all(),
     }
     wrong = [name for name, fine in checks.items() if not fine]
     if wrong:
         raise ValueError(f"{', '.join(wrong)} cannot be those of answers")
+
+
+def _are_classes(target: Any, n_classes: int) -> bool:
+    return bool(((target >= 0) & (target < n_classes)).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,13 @@ class PlausibilityReference:
 
     @classmethod
     def fit(
-        cls, X: FloatArray, y: IntArray, info: SeriesInfo, *, lengths: IntArray | None = None
+        cls,
+        X: FloatArray,
+        y: IntArray,
+        info: SeriesInfo,
+        *,
+        lengths: IntArray | None = None,
+        rows: IntArray | None = None,
     ) -> PlausibilityReference:
         """Choose reference series, evenly spaced within each class, and measure the ranges of all series.
 
@@ -75,10 +81,14 @@ class PlausibilityReference:
             Names and scale of the data.
         lengths
             True lengths of padded series, or None.
+        rows
+            The reference series, where they are chosen already.
         """
         all_lengths = np.full(len(X), X.shape[1]) if lengths is None else lengths
-        rows = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
-        chosen = np.concatenate(rows).astype(np.int64)
+        if rows is None:
+            of_each = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
+            rows = np.concatenate(of_each).astype(np.int64)
+        chosen = rows
         steps = all_lengths[chosen].astype(np.int64)
         series = _standardised(X[chosen], steps, info)
         labels = np.asarray(y[chosen], dtype=np.int64)
@@ -99,6 +109,16 @@ class PlausibilityReference:
             max_jump=max_jump,
             info=info,
         )
+
+    def restricted(self, rows: IntArray) -> PlausibilityReference:
+        """Return a reference to some of the series alone, all of class 0."""
+        series, steps, own = self.series[rows], self.lengths[rows], np.full(len(rows), np.nan)
+        if len(rows) > 1:
+            distances = _distances(series, steps, series, steps, self.info.n_steps)
+            np.fill_diagonal(distances, np.inf)
+            own = _mean_of_nearest(distances, len(rows))
+        labels = np.zeros(len(rows), dtype=np.int64)
+        return replace(self, series=series, labels=labels, lengths=steps, own_distance=own)
 
     def measure(self, answers: Explanation) -> dict[str, FloatArray]:
         """Return four measures of each counterfactual; padding and missing entries do not count.

@@ -12,17 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, missing_entries
+from sparcets.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    StrArray,
+    check_rows,
+    count_measured,
+    differs,
+    missing_entries,
+)
 from sparcets.digests import add_digest, check_digest, digest_of_array
-from sparcets.errors import DataError, FileFormatError, OutOfRangeError, ShapeError
+from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.card import explanation_card
 from sparcets.explanation.evidence import PREFIX, Evidence
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
+from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
+from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
 from sparcets.storage import atomic_path
+from sparcets.targets import is_reached
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +57,7 @@ class Explanation:
     query, counterfactual
         Series (answers, time, features) in the data's own units.
     target
-        Target class of each answer.
+        Target class of each answer; for a regressor, the targets as text.
     status
         ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
     reason
@@ -53,7 +65,7 @@ class Explanation:
     query_index
         Index of the query among those passed to ``explain``.
     proba_before, proba_after
-        The classifier's probabilities (answers, classes) for query and counterfactual.
+        The classifier's probabilities (answers, classes) for query and counterfactual; no columns for a regressor.
     info
         Names, units and scale of the data.
     mutable
@@ -69,11 +81,13 @@ class Explanation:
         The least probability of the target that counts as reached, or None.
     evidence
         What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
+    numbers
+        For a regressor, its predictions and the bounds of the targets; None for classes.
     """
 
     query: FloatArray
     counterfactual: FloatArray
-    target: IntArray
+    target: np.ndarray[Any, Any]
     status: StrArray
     reason: StrArray
     query_index: IntArray
@@ -91,12 +105,14 @@ class Explanation:
     seconds: float = 0.0
     confidence: float | None = None
     evidence: Evidence = NO_EVIDENCE
+    numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
         if self.evidence is NO_EVIDENCE:
             object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
         sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
-        sizes |= {name: len(getattr(self, name)) for name in IF_KNOWN if getattr(self, name) is not None}
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        sizes |= {name: len(getattr(self, name)) for name in known}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
             raise ShapeError(
                 f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
@@ -112,8 +128,7 @@ class Explanation:
     @property
     def changed(self) -> BoolArray:
         """Entries where query and counterfactual differ (answers, time, features); none where the query is missing."""
-        changed = np.asarray(self.counterfactual != self.query)
-        return changed if self.missing is None else changed & ~self.missing
+        return differs(self.counterfactual, self.query)
 
     @property
     def missing(self) -> BoolArray | None:
@@ -122,18 +137,42 @@ class Explanation:
 
     @property
     def valid(self) -> BoolArray:
-        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``."""
+        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``.
+
+        Of a regressor: whether its number lies within the target.
+        """
+        if self.numbers is not None:
+            return self.numbers.reached
         return is_reached(self.proba_after, self.target, self.confidence)
 
     @property
     def probability(self) -> FloatArray:
-        """Probability of the target after the change."""
+        """Probability of the target after the change; NaN for a regressor."""
+        if self.numbers is not None:
+            return np.full(len(self), np.nan)
         return np.asarray(self.proba_after[np.arange(len(self)), self.target])
 
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
+        if self.numbers is not None:
+            raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
         return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def prediction_before(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
+        return self.predicted if self.numbers is None else self.numbers.before
+
+    @property
+    def prediction(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
+        return self.proba_after.argmax(1) if self.numbers is None else self.numbers.after
+
+    @property
+    def target_names(self) -> StrArray:
+        """The target of each answer in words: the name of a class, or where the number has to lie."""
+        return self.target if self.numbers is not None else np.array(self.class_names)[self.target]
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -220,7 +259,8 @@ class Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
-        arrays |= {name: getattr(self, name)[rows] for name in IF_KNOWN if getattr(self, name) is not None}
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        arrays |= {name: getattr(self, name)[rows] for name in known}
         return replace(self, evidence=self.evidence[rows], **arrays)
 
     def __repr__(self) -> str:
@@ -270,6 +310,7 @@ class Explanation:
         arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
         arrays |= {name: getattr(self, name) for name in IF_KNOWN if getattr(self, name) is not None}
         arrays |= self.evidence.to_arrays()
+        arrays |= {} if self.numbers is None else self.numbers.to_arrays()
         header = {
             "schema": SCHEMA,
             "info": self.info.to_dict(),
@@ -283,25 +324,6 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
-
-
-def check_rows(rows: Any, n: int) -> Any:
-    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
-    if isinstance(rows, slice):
-        return rows
-    chosen = np.atleast_1d(rows)
-    if chosen.size == 0:
-        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
-        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {rows!r}.")
-    if chosen.dtype == bool:
-        if len(chosen) != n:
-            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
-        return chosen
-    bad = chosen[(chosen < -n) | (chosen >= n)]
-    if len(bad):
-        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
-    return chosen
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
@@ -338,8 +360,8 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         rest["confidence"] = header.get("confidence")  # not in files of earlier versions
-        rest |= {name: values for name, values in arrays.items() if not name.startswith(PREFIX)}
-        return Explanation(info=info, evidence=evidence, **rest)
+        rest |= {name: array for name, array in arrays.items() if not name.startswith((PREFIX, NUMBERS_PREFIX))}
+        return Explanation(info=info, evidence=evidence, numbers=Numbers.from_arrays(arrays), **rest)
     except FileFormatError:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
@@ -360,28 +382,5 @@ def join(parts: list[Explanation]) -> Explanation:
     known = (name for name in IF_KNOWN if getattr(first, name) is not None)
     arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
-    return replace(first, evidence=evidence, seconds=sum(p.seconds for p in parts), **arrays)
-
-
-def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
-    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
-
-    Parameters
-    ----------
-    proba
-        Probabilities (batch, classes).
-    target
-        Target classes (batch,).
-    confidence
-        The least probability that counts, or None.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
-    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
-    ([True, True, False], [False, True, False])
-    """
-    reached = proba.argmax(1) == target
-    if confidence is not None:
-        reached &= proba[np.arange(len(proba)), target] >= confidence
-    return np.asarray(reached)
+    numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
+    return replace(first, evidence=evidence, numbers=numbers, seconds=sum(p.seconds for p in parts), **arrays)

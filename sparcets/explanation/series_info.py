@@ -10,6 +10,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
+from sparcets.explanation.outcome import Outcome
 from sparcets.validation import default_feature_names, feature_index
 
 
@@ -37,6 +38,8 @@ class SeriesInfo:
         Per feature, whether its training values are 0 and 1.
     unequal
         Whether the training series have unequal lengths.
+    outcome
+        For a model that predicts numbers, what they are; None for classes.
     """
 
     feature_names: tuple[str, ...]
@@ -49,6 +52,7 @@ class SeriesInfo:
     span: FloatArray
     binary: BoolArray
     unequal: bool = False
+    outcome: Outcome | None = None
 
     @property
     def n_features(self) -> int:
@@ -66,6 +70,11 @@ class SeriesInfo:
         # Of such a feature the scale is 1; a standard deviation of 1 needs values that are 2 apart.
         return np.asarray((self.scaler.scale == 1) & (self.span < 2))
 
+    @property
+    def predicts(self) -> str:
+        """What models of these series predict, in words."""
+        return f"classes {', '.join(self.class_names)}" if self.outcome is None else self.outcome.summary()
+
     def feature_index(self, feature: int | str) -> int:
         """Return the index of a feature given by index or name."""
         return feature_index(feature, self.feature_names, self.n_features)
@@ -78,6 +87,7 @@ class SeriesInfo:
         *,
         lengths: IntArray | None = None,
         source: Dataset | None = None,
+        outcome: Outcome | None = None,
     ) -> SeriesInfo:
         """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
         # Without padding a view is enough; a mask would copy all series.
@@ -101,10 +111,12 @@ class SeriesInfo:
             span=span,
             binary=binary,
             unequal=lengths is not None,
+            outcome=outcome,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        numbers = {} if self.outcome is None else {"outcome": self.outcome.to_dict()}
         return {
             "feature_names": list(self.feature_names),
             "class_names": list(self.class_names),
@@ -116,6 +128,7 @@ class SeriesInfo:
             "span": self.span.tolist(),
             "binary": self.binary.tolist(),
             **({"unequal": True} if self.unequal else {}),
+            **numbers,
         }
 
     @classmethod
@@ -132,11 +145,14 @@ class SeriesInfo:
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
             unequal=bool(data.get("unequal", False)),
+            outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
         )
         F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
         numbers = (info.scaler.center, info.scaler.scale, info.span)
         checks = {
-            "names": F > 0 and info.n_classes > 0 and all(isinstance(name, str) for name in names),
+            "names": F > 0
+            and (info.n_classes > 0) != (info.outcome is not None)
+            and all(isinstance(name, str) for name in names),
             "units": info.units is None or (len(info.units) == F and all(isinstance(u, str) for u in info.units)),
             "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
             "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation, check_rows, join, load_explanation
+from sparcets.explanation.numbers import Numbers
+from sparcets.explanation.result import Explanation, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.npz import UNREADABLE
 from sparcets.storage import read_json, write_json
@@ -123,8 +124,8 @@ class ExplanationFolder(Explanation):
         return self._array("counterfactual")
 
     @cached_property
-    def target(self) -> IntArray:
-        """Target class of each answer."""
+    def target(self) -> np.ndarray[Any, Any]:
+        """Target class of each answer; for a regressor, the targets as text."""
         return self._array("target")
 
     @cached_property
@@ -171,6 +172,13 @@ class ExplanationFolder(Explanation):
     def evidence(self) -> Evidence:
         """What speaks for each answer besides the explained classifier."""
         return Evidence.join([shard.evidence for shard in self.shards()])
+
+    @cached_property
+    def numbers(self) -> Numbers | None:
+        """Predictions of a regressor and the bounds of the targets, or None."""
+        if self._shared.numbers is None:
+            return None
+        return Numbers.join([shard.numbers for shard in self.shards() if shard.numbers is not None])
 
     @property
     def share_changed(self) -> FloatArray:
@@ -265,7 +273,7 @@ class ShardWriter:
         return None
 
     def finished_shard(
-        self, number: int, X: FloatArray, target: IntArray | None, lengths: IntArray | None = None
+        self, number: int, X: FloatArray, target: IntArray | StrArray | None, lengths: IntArray | None = None
     ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 

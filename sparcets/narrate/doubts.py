@@ -25,7 +25,7 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
     measures
         The answer's measures from an evaluation, by name; may be empty.
     """
-    target = answer.class_names[int(answer.target[0])]
+    target = str(answer.target_names[0])
     doubts = []
     votes = find_votes(measures)
     agree = sum(votes.values())
@@ -78,7 +78,9 @@ def find_votes(measures: Mapping[str, float]) -> dict[str, bool]:
 
 
 def _lead(answer: Explanation) -> float:
-    """Return the target's probability minus that of the next class."""
+    """Return the target's probability minus that of the next class; of numbers, there is no doubt by it."""
+    if answer.numbers is not None:
+        return 1.0
     proba = answer.proba_after[0]
     others = np.delete(proba, int(answer.target[0]))
     return float(proba[int(answer.target[0])] - others.max()) if len(others) else 1.0

@@ -12,6 +12,7 @@ from sparcets.explanation.evidence import MAJORITY
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, Segment, find_changes, find_groups, short_name
 from sparcets.narrate.doubts import find_doubts, find_votes
+from sparcets.narrate.predictions import Predictions, predictions_of
 
 MAX_CHANGES = 5  # changes described one by one in the long form; the features of the others are listed
 MAX_CHANGES_BRIEF = 2  # in the short form
@@ -78,40 +79,34 @@ def narrate(answer: Explanation, *, short: bool = False, measures: Measures | No
 
 def build_narrative(answer: Explanation, *, measures: Measures | None = None) -> Narrative:
     """Return the description of one answer in parts; the parameters are those of :func:`narrate`."""
-    before = answer.class_names[int(answer.predicted[0])]
-    target = answer.class_names[int(answer.target[0])]
-    p = float(answer.probability[0])
+    said = predictions_of(answer)
     if answer.status[0] == "unchanged":
-        sentence = f"The model already says {target} (probability {p:.2f}); nothing has to change."
-        return Narrative(sentence, (), "", "", "", (), sentence)
+        return Narrative(said.already, (), "", "", "", (), said.already)
     if answer.status[0] == "not_found" or not answer.valid[0]:
-        return _not_found(answer, before, target)
+        return _not_found(answer, said)
     changes = find_changes(answer)
     long = tuple(_phrase(answer, change, peaks=True) for change in changes[:MAX_CHANGES])
     short = [_phrase(answer, change, peaks=False) for change in changes[:MAX_CHANGES_BRIEF]]
     doubts = tuple(find_doubts(answer, measures or {}))
-    p_before = float(answer.proba_before[0, int(answer.target[0])])
     n_more = len(changes) - MAX_CHANGES_BRIEF
     more = f"; and {count(n_more, 'smaller change')}" if n_more > 0 else ""
-    brief = f"{target} instead of {before} (probability {p_before:.2f} → {p:.2f}): {'; '.join(short)}{more}."
+    brief = f"{said.brief}: {'; '.join(short)}{more}."
     return Narrative(
-        opening=f"The model says {before}. For it to say {target}:",
+        opening=said.opening,
         changes=long,
         rest=_rest(answer, changes),
         unchanged=_unchanged(answer),
-        trust=_trust(answer, target, measures),
+        trust=_trust(answer, said, measures),
         doubts=doubts,
         brief=f"{brief} Careful: {doubts[0]}" if doubts else brief,
     )
 
 
-def _not_found(answer: Explanation, before: str, target: str) -> Narrative:
-    opening = f"No change was found that makes the model say {target} instead of {before}"
+def _not_found(answer: Explanation, said: Predictions) -> Narrative:
     reason = str(answer.reason[0]).rstrip(".")
-    p = float(answer.probability[0])
-    opening = f"{opening}: {reason}." if reason else f"{opening}; the best attempt reached a probability of {p:.2f}."
+    opening = f"{said.not_found}: {reason}." if reason else f"{said.not_found}; {said.attempt}."
     if reason.startswith("no change was found"):  # said once
-        opening = f"The model says {before}, and {reason}."
+        opening = f"{said.stands}, and {reason}."
     doubt = "this is no valid answer; the best attempt is shown, and the model does not predict the target for it."
     if answer.valid[0]:  # a missing answer may be filled with a copy of one that was found
         doubt = "this repeats another answer; fewer answers were found than requested."
@@ -191,17 +186,16 @@ def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...],
     return [f"Nothing changes {' or '.join(sides)}."] if sides else []
 
 
-def _trust(answer: Explanation, target: str, measures: Measures | None) -> str:
-    p, p_before = float(answer.probability[0]), float(answer.proba_before[0, int(answer.target[0])])
+def _trust(answer: Explanation, said: Predictions, measures: Measures | None) -> str:
     share = amount(100 * float(answer.share_changed[0]))
     sentences = [
         f"{share} % of the values that may change do.",
-        f"The model's probability of {target} goes from {p_before:.2f} to {p:.2f}.",
+        said.moves,
     ]
     if answer.families and not np.isnan(answer.support[0]).any():
         sentences.append(_support(answer))
     if votes := find_votes(measures or {}):
-        sentences.append(_votes(votes, target))
+        sentences.append(_votes(votes, said.target))
     oracle = (measures or {}).get("oracle", math.nan)
     if not math.isnan(oracle):
         sentences.append(f"The process that generated the data {'agrees' if oracle == 1 else 'does not agree'}.")

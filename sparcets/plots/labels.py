@@ -7,6 +7,7 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.errors import ShapeError
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.said import said_after, said_before, subject_of
 from sparcets.narrate.method import method_name
 from sparcets.narrate.names import has_name, query_name
 
@@ -51,12 +52,18 @@ def unit_of(answer: Explanation, feature: int) -> str:
 
 def title_of(answer: Explanation) -> str:
     """Return a title: the query if it has a name, classes and probabilities, the share of changes, and the method."""
-    before, target = answer.class_names[int(answer.predicted[0])], answer.class_names[int(answer.target[0])]
+    before, target = said_before(answer), str(answer.target_names[0])
     change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
-    p_before = float(answer.proba_before[0, int(answer.target[0])])
     verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
     name = f"{query_name(answer)}:   " if has_name(answer) else ""
     return (
-        f"{name}{change}{verdict}   p({target}) {p_before:.2f} → {float(answer.probability[0]):.2f}   "
+        f"{name}{change}{verdict}   {_moved(answer, target)}   "
         f"{100 * float(answer.share_changed[0]):.3g} % changed   ({method_name(answer)})"
     )
+
+
+def _moved(answer: Explanation, target: str) -> str:
+    """Return what changes in the model's prediction: the probability of the target, or its number."""
+    if answer.numbers is not None:
+        return f"{subject_of(answer)} {said_before(answer)} → {said_after(answer)}"
+    return f"p({target}) {float(answer.proba_before[0, int(answer.target[0])]):.2f} → {said_after(answer)}"

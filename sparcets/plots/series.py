@@ -8,6 +8,7 @@ import numpy as np
 
 from sparcets.errors import ShapeError
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.said import said_after, said_before
 from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
 from sparcets.plots.labels import (
@@ -111,7 +112,7 @@ def plot_answers(answers: Explanation) -> Figure:
         if handles:
             figure.legend(handles, labels, loc="outside lower center", ncols=2)
         all_axes[-1].set_xlabel(time_label(answers))
-        before, target = (answers.class_names[int(k[0])] for k in (answers.predicted, answers.target))
+        before, target = said_before(answers), str(answers.target_names[0])
         title = f"{before} → {target}: {len(found)} answer{'' if len(found) == 1 else 's'} to one query"
         figure.suptitle(style.escape_mathtext(title), x=0.01, ha="left", fontweight="bold")
     return figure
@@ -119,8 +120,9 @@ def plot_answers(answers: Explanation) -> Figure:
 
 def answer_label(answer: Explanation, number: int) -> str:
     """Return the legend entry of one of several answers."""
-    p, share = float(answer.probability[0]), 100 * float(answer.share_changed[0])
-    return f"answer {number + 1}: p {p:.2f}, {share:.2g} % changed, {answer.status[0]}"
+    reached = f"{'p ' if answer.numbers is None else ''}{said_after(answer)}"
+    share = 100 * float(answer.share_changed[0])
+    return f"answer {number + 1}: {reached}, {share:.2g} % changed, {answer.status[0]}"
 
 
 def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from sparcets.errors import DataError
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.said import said_after, said_before
 from sparcets.explanation.segments import find_segments
 from sparcets.narrate.doubts import find_votes
 from sparcets.narrate.names import query_name
@@ -127,7 +128,7 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
 
 
 def _title(e: Explanation) -> str:
-    targets = [e.class_names[k] for k in np.unique(e.target)]
+    targets = [str(name) for name in np.unique(e.target_names)]
     towards = f" towards {targets[0]}" if len(targets) == 1 else ""
     return f"{len(e)} explanation{'' if len(e) == 1 else 's'}{towards}"
 
@@ -146,7 +147,7 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
         ("predicted", 0),
         ("target", 0),
         ("status", 0),
-        ("probability", 1),
+        ("probability" if e.numbers is None else "reached", 1),
     ]
     heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("doubts", 1)]
     cells = "".join(
@@ -173,7 +174,7 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
     numbers = [
         (f'<a href="#answer-{i}">{i}</a>', i),
         (str(int(e.query_index[i])), int(e.query_index[i])),
-        (f"{float(e.probability[i]):.2f}", float(e.probability[i])),
+        (said_after(e, i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
         (f"{100 * float(e.share_changed[i]):.3g}", float(e.share_changed[i])),
         (str(n_segments), n_segments),
         *([agreement] if judged else []),
@@ -181,8 +182,8 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
     ]
     words = [
         *(str(names[i]) for names in _names(e).values()),
-        e.class_names[int(e.predicted[i])],
-        e.class_names[int(e.target[i])],
+        said_before(e, i),
+        str(e.target_names[i]),
         str(e.status[i]),
     ]
     cells = [f'<td class="number" data-value="{value}">{text}</td>' for text, value in numbers]
@@ -190,7 +191,7 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
 
 
 def _article(e: Explanation, i: int, narrative: Narrative) -> str:
-    before, target = e.class_names[int(e.predicted[i])], e.class_names[int(e.target[i])]
+    before, target = said_before(e, i), str(e.target_names[i])
     change = f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
     items = "".join(f"<li>{escape(change)}</li>" for change in narrative.changes)
     return "\n".join(

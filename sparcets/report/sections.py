@@ -67,7 +67,7 @@ def settings_section(e: Explanation) -> str:
         "seconds": f"{e.seconds:.3g}",
         "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
         "sampling rate": rate,
-        "classes": ", ".join(info.class_names),
+        **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),
         "features that may not change": ", ".join(locked) or "none",
         **{
             f"constraints ({when})": text for when, given in e.constraints.items() if (text := _constraints_text(given))
@@ -93,7 +93,9 @@ def _statuses(e: Explanation) -> str:
 
 
 def _classes(e: Explanation) -> str:
-    """Return a table of the numbers of answers and of valid ones by pair of classes."""
+    """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
+    if e.numbers is not None:
+        return ""
     pairs = sorted(set(zip(e.predicted.tolist(), e.target.tolist(), strict=True)))
     if len(pairs) < 2:
         return ""

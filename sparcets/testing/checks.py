@@ -29,6 +29,7 @@ from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load_as
 from sparcets.explanation.layout import STATUSES
 from sparcets.explanation.result import Explanation, load_explanation
+from sparcets.targets import AtLeast
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 
@@ -361,6 +362,26 @@ def _padded(X: FloatArray, lengths: IntArray, value: float) -> FloatArray:
     return np.where((np.arange(X.shape[1]) < lengths[:, None])[..., None], X, X.dtype.type(value))
 
 
+def check_numbers(s: Subject) -> None:
+    """A model that predicts numbers is explained, with its own number as the word, or refused before any work."""
+    X, regressor = s.data[0], wrap(s.module, task="regression")
+    y, explainer = regressor.predict(X), s.kind(regressor, s.build().config)
+    if not s.kind.supports_numbers:
+        assert "predicts numbers" in _raises(CapabilityError, lambda: explainer.fit(X, y))
+        return
+    wanted = float(np.quantile(y[:, 1], 0.8))
+    e = explainer.fit(X, y).explain(s.queries, target=AtLeast(wanted, output=1), constraints=Constraints(immutable=[3]))
+    after = regressor.predict(e.counterfactual)
+    assert np.allclose(e.prediction, after, atol=1e-4), "prediction is not the model's number"
+    assert np.array_equal(e.valid, e.prediction[:, 1] >= wanted), "valid is not the model's number within the target"
+    assert e.valid.any(), "no number was reached"
+    assert not e.changed[..., 3].any(), "an immutable feature was changed"
+    assert (e.status[e.prediction_before[:, 1] >= wanted] == "unchanged").all(), (
+        "a number within its target was changed"
+    )
+    _check_statuses(e)
+
+
 CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_answers_are_well_formed,
     check_negligible_changes_are_none,
@@ -379,4 +400,5 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_not_fitted,
     check_capabilities,
     check_unequal_lengths,
+    check_numbers,
 )

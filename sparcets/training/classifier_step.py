@@ -1,4 +1,4 @@
-"""One supervised step: cross-entropy of a network that returns logits."""
+"""One supervised step: cross-entropy of a network that returns logits, or the squared error of one of numbers."""
 
 from __future__ import annotations
 
@@ -62,6 +62,9 @@ class ClassifierStep:
         logits: Tensor = self.network(x, lengths)
         return logits
 
+    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(logits, y, label_smoothing=self.label_smoothing)
+
     def update(self, batch: Batch) -> Tensor:
         """Take one Adam step; return the loss (1,)."""
         rows = self.train_rows[batch["rows"].to(self.train_rows.device)]
@@ -71,7 +74,7 @@ class ClassifierStep:
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         logits = self._logits(rows, self.noise)
-        loss = F.cross_entropy(logits, self.y[rows], label_smoothing=self.label_smoothing)
+        loss = self._loss(logits, self.y[rows])
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         # Recurrent networks have exploding gradients now and then.
@@ -89,3 +92,17 @@ class ClassifierStep:
             "validation_loss": float(F.cross_entropy(logits, y)),
             "validation_error": float((logits.argmax(1) != (y if y.ndim == 1 else y.argmax(1))).float().mean()),
         }
+
+
+class RegressionStep(ClassifierStep):
+    """Trains a network on standardised series with numbers ``y`` (series, outputs) to be predicted."""
+
+    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        return F.mse_loss(logits, y)
+
+    @torch.no_grad()
+    def validate(self) -> Mapping[str, float]:
+        """Return the mean squared error on the validation rows."""
+        self.network.eval()
+        found = torch.cat([self._logits(rows) for rows in torch.split(self.validation_rows, 512)])
+        return {"validation_loss": float(F.mse_loss(found, self.y[self.validation_rows]))}

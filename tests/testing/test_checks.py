@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sparcets.classifiers.within import Goal
 from sparcets.errors import DataError
 from sparcets.explainers.nearest import Nearest
 from sparcets.testing import CHECKS, Subject, check_explainer
@@ -247,7 +248,15 @@ class CountsGaps(Changing):
         pass
 
 
+class PretendsToExplainNumbers(Nearest):
+    """Offers every series it knows, whatever its number."""
+
+    def _restrict(self, view, goal):
+        super()._restrict(view, Goal(np.broadcast_to([-np.inf, 1e-9], goal.bounds.shape), goal.names))
+
+
 BROKEN = [
+    ("numbers", PretendsToExplainNumbers, "no number was reached"),
     ("answers_are_well_formed", NotFinite, "an answer is not finite"),
     ("answers_are_well_formed", Unchanging, "no query was changed at all"),
     ("answers_are_well_formed", Modest, "an answer that convinces is called not_found"),

@@ -20,7 +20,7 @@ def adapt(model: Any) -> Adapted | None:
     name = type(model).__name__
     if callable(getattr(model, "predict_proba", None)):
         return Adapted(
-            call=model.predict_proba, name=name, kind="probabilities", kind_is_certain=True, layout=_layout(model)
+            call=model.predict_proba, name=name, kind="probabilities", kind_is_certain=True, layout=layout_of(model)
         )
     if not callable(getattr(model, "decision_function", None)):
         return None
@@ -34,7 +34,7 @@ def adapt(model: Any) -> Adapted | None:
         name=name,
         kind="logits",
         kind_is_certain=True,
-        layout=_layout(model),
+        layout=layout_of(model),
         note=NOTE,
     )
 
@@ -55,7 +55,8 @@ def decisions(model: Any, series: FloatArray) -> FloatArray:
     return exchanged
 
 
-def _layout(model: Any) -> Layout:
+def layout_of(model: Any) -> Layout:
+    """Return how an estimator wants its series, by the packages that it comes from."""
     packages = {package(part) for part in _parts(model)}
     if packages.intersection(CHANNELS_FIRST):
         return "bft"

@@ -12,15 +12,21 @@ import torch
 from sparcets.arrays import FloatArray, IntArray, differs
 from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
-from sparcets.explainers.request import Request
-from sparcets.explainers.sparcets.model import FittedModel
+from sparcets.classifiers.regressor import Regressor
+from sparcets.classifiers.within import WITHIN, Goal, as_classifier
+from sparcets.explainers.request import FitJob, Request
+from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel
+from sparcets.explainers.sparcets.number_model import NumberModel
 from sparcets.explainers.sparcets.operating_point import NO_POINT, OperatingPoint, average_points, measure_point
 from sparcets.explainers.sparcets.prune import keep_first, rank_changes
 from sparcets.explainers.sparcets.search import SEARCH_BATCH, Search
+from sparcets.explanation.numbers import is_within
 from sparcets.padding import rows_by_length
+from sparcets.training.threads import threads_for
 
 CAPS = (0.1, 0.2, 0.4, 1.0)  # largest shares of the entries at which the search is measured
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
+MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
 
 
 def measure_search(
@@ -61,6 +67,38 @@ def measure_search(
             )
         )
     return points
+
+
+def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regressor: Regressor) -> list[OperatingPoint]:
+    """Measure the search on held-out series of a regressor, from low first numbers to high ones.
+
+    Parameters
+    ----------
+    model, regressor
+        What was fitted, and the explained regressor.
+    job, held_out
+        The fit, and the rows of held-out series.
+    """
+    numbers, outcome = job.numbers, model.outcome
+    assert numbers is not None
+    bounds = np.broadcast_to([-np.inf, np.inf], (numbers.shape[1], 2)).copy()
+    bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
+    goal = Goal(bounds, ("a high number", "another number"))
+    low = numbers[held_out, 0] <= np.median(numbers[:, 0])
+    low &= ~is_within(regressor.predict_unchecked(job.X[held_out]), bounds)
+    queries = job.X[held_out[low][:MAX_SEARCHED]]
+    request = Request(
+        X=queries,
+        target=np.full(len(queries), WITHIN, dtype=np.int64),
+        lengths=None,
+        constraints=job.constraints,
+        at_most=None,
+        n=1,
+        info=replace(job.info, class_names=goal.names),
+    )
+    with threads_for(job.X[:CPU_BATCH].size):
+        classifier = as_classifier(regressor, goal, outcome.scale)
+        return measure_search(model.within(goal), classifier, request, int(job.constraints.mutable.sum()))
 
 
 def measure_curve(

@@ -27,6 +27,7 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob
 from sparcets.explainers.sparcets.families.classifier import BATCH as FAMILY_BATCH
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier, choose_series
+from sparcets.explainers.sparcets.families.regressor import FamilyWithin
 from sparcets.explainers.sparcets.selector import NEURAL, Belief, Selector
 from sparcets.explainers.sparcets.surrogate import distill
 from sparcets.networks.filling import fill_gaps
@@ -78,8 +79,8 @@ class Ensemble:
     """
 
     explained: DifferentiableClassifier
-    networks: Sequence[TorchClassifier]
-    families: Sequence[FamilyClassifier]
+    networks: Sequence[DifferentiableClassifier]
+    families: Sequence[FamilyClassifier | FamilyWithin]
     levels: Tensor
     explained_accuracy: float
     selector: Selector

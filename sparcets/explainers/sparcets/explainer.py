@@ -14,6 +14,8 @@ import torch
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
+from sparcets.classifiers.within import Goal
 from sparcets.config.explainers import ExplainerConfig
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
@@ -25,16 +27,19 @@ from sparcets.explainers.gan_training import (
     fit_with_restart,
     training_identity,
 )
+from sparcets.explainers.numbers import regressor_of
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.explainers.sparcets.coarse import answer_long, check_long_lengths, fit_averages, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
-from sparcets.explainers.sparcets.curve import measure_curve, measure_search
-from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble, weaker_than_families
+from sparcets.explainers.sparcets.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
+from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
 from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.grid import LONGEST
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
+from sparcets.explainers.sparcets.number_model import NumberModel, fit_number_model
+from sparcets.explainers.sparcets.number_state import number_model_from_arrays, number_model_to_arrays
 from sparcets.explainers.sparcets.operating_point import (
     ADVICE,
     ADVICE_GENERATOR,
@@ -43,6 +48,7 @@ from sparcets.explainers.sparcets.operating_point import (
     best_point,
     default_point,
     held_out_queries,
+    held_out_request,
     log_weight_grid,
     measure_trade_off,
     split_held_out,
@@ -55,6 +61,7 @@ from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explainers.sparcets.sizing import MIN_BATCHES, configured_sizes
 from sparcets.explainers.sparcets.state import model_from_arrays, model_to_arrays
 from sparcets.explainers.sparcets.step import ExplainerStep, Schedule
+from sparcets.explainers.sparcets.summary import describe_fit
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation, join
@@ -72,8 +79,6 @@ from sparcets.training.threads import threads_for
 log = logging.getLogger(__name__)
 GPU_FACTOR = 4  # queries explained at a time on a GPU, for each on a CPU
 MANY_SERIES = 8000  # with fewer, a search answers as well as a generator, without its training
-MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
-GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
 
 
@@ -87,7 +92,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     With many training series a generator proposes answers in one pass. Where it does not convince, and with fewer
     series altogether, each query is searched: for the pieces of the change to real series of the target class that
-    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason.
+    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason. For a regressor the
+    ensemble and the selector are regressors, and every query is searched.
 
     Parameters
     ----------
@@ -111,10 +117,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     config_class = ExplainerConfig
     supports_lengths = True
     supports_curve = True
+    supports_numbers = True
 
     def __init__(
         self,
-        classifier: Classifier,
+        classifier: Classifier | Regressor,
         config: ExplainerConfig | None = None,
         *,
         domain_losses: Mapping[str, LossTerm] | None = None,
@@ -124,6 +131,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         self.trade_off_: tuple[OperatingPoint, ...] = ()
         self.silent_features_: tuple[str, ...] = ()
         self._model: FittedModel | None = None
+        self._number_model: NumberModel | None = None  # instead of it, for a regressor
 
     @property
     def method(self) -> str:
@@ -133,13 +141,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Fit: an ensemble, for many series a generator, then the trade-off.
 
     def _fit(self, job: FitJob) -> None:
-        if job.info.n_steps > LONGEST and job.lengths is None:
+        self._model, self._number_model = None, None
+        if job.info.n_steps > LONGEST and job.lengths is None and job.numbers is None:
             inner, self._model = fit_averages(self, job)
             self.history_, self.trade_off_ = inner.history_, inner.trade_off_
             self.silent_features_ = inner.silent_features_
             return
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
+        if job.numbers is not None:
+            train = partial(self._train_numbers, job)
         if job.checkpoint is None:
             train()
         else:
@@ -169,21 +180,32 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
         )
-        n_mutable = int(job.constraints.mutable.sum())
+        n_mutable, steps = int(job.constraints.mutable.sum()), job.steps(queries)
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
-                request = _request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
+                request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
                 points = measure_search(model, self.classifier, request, n_mutable)
             else:
-                points = measure_trade_off(
-                    model, self.classifier, job.X[queries], target, n_mutable, job.steps(queries)
-                )
+                points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable, steps)
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
-        text = summarise(points, uses_generator=uses_generator)
+        self._report(uses_generator=uses_generator)
+
+    def _train_numbers(self, job: FitJob) -> None:
+        # Without a generator, whatever the settings say: what the search starts from depends on the target.
+        seed = spawn(self.config.seed, "attempt 0")
+        rows, held_out = split_held_out(job.y, spawn(seed, "held out"))
+        model = fit_number_model(job, rows, regressor_of(self), self.config, seed)
+        self._number_model, self.trade_off_ = model, tuple(measure_numbers(model, job, held_out, regressor_of(self)))
+        self.history_ = {**trade_off_history(self.trade_off_)}
+        self._report(uses_generator=False)
+
+    def _report(self, *, uses_generator: bool) -> None:
+        """Log how good answers are on held-out series, and warn if they are not."""
+        text = summarise(self.trade_off_, uses_generator=uses_generator)
         log.info(text)
-        if default_point(points, uses_generator=uses_generator).valid < FEW_VALID:
+        if default_point(self.trade_off_, uses_generator=uses_generator).valid < FEW_VALID:
             log.warning("%s %s", text, ADVICE_GENERATOR if uses_generator else ADVICE)
 
     def _train_generator(
@@ -341,50 +363,37 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
-        if self._model is None or self.info_ is None:
+        fitted = self._model or self._number_model
+        if fitted is None or self.info_ is None:
             return super().summary()
-        model, uses_generator = self._model, self._model.generator is not None
-        default = default_point(self.trade_off_, uses_generator=uses_generator)
-        families = model.ensemble.selector.families
-        how = "A search answers each query"
-        if uses_generator:
-            epochs = len(self.history_.get("generator", []))
-            how = f"A generator, trained for {epochs} epochs, answers; where its answer is not believed, a search does"
-        lines = [super().summary(), f"{how}.", summarise(self.trade_off_, uses_generator=uses_generator)]
-        if families:
-            lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
-        else:
-            lines.append(
-                "The classifier alone decides: answers may be adversarial, and show what flips it, not what is true."
-            )
-        lines += weaker_than_families(model.ensemble)
-        if model.long is not None:
-            lines.append(model.long.describe())
-        elif not isinstance(self.classifier, DifferentiableClassifier):
-            lines.append(
-                "The classifier is a black box: a surrogate, trained to predict as it does, shows where to change a "
-                "series; the black box itself decides what is valid."
-            )
-        if self.silent_features_:
-            lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
-        if default.score < GOOD_SHARE:
-            lines.append(ADVICE_GENERATOR if uses_generator else ADVICE)
-        return "\n".join(lines)
+        lines = describe_fit(
+            self.trade_off_,
+            fitted.family_names,
+            model=self._model,
+            epochs=len(self.history_.get("generator", [])),
+            black_box=not isinstance(self.classifier, (DifferentiableClassifier, DifferentiableRegressor)),
+            silent=self.silent_features_,
+        )
+        return "\n".join([super().summary(), *lines])
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:
             raise NotFittedError("this Explainer has no model yet. Call fit first.")
         return self._model
 
+    def _restrict(self, view: Explainer, goal: Goal) -> None:
+        assert self._number_model is not None
+        view._model, view.trade_off_ = self._number_model.within(goal), self.trade_off_
+
     def _state(self) -> dict[str, Any]:
+        if self._number_model is not None:
+            return number_model_to_arrays(self._number_model, regressor_of(self), self.trade_off_)
         return model_to_arrays(self._fitted_model(), self.classifier, self.trade_off_, self.silent_features_)
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        stored = model_from_arrays(state, self.classifier, info, self.config)
-        self._model, self.trade_off_, self.silent_features_ = stored
-
-
-def _request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
-    """Return the request of some training series, under the standing constraints."""
-    options = CallOptions(constraints=job.constraints, constraints_given={})
-    return options.request(job.X[rows], target, job.steps(rows), job.info)
+        if info.outcome is not None:
+            numbers = number_model_from_arrays(state, regressor_of(self), info, self.config)
+            self._number_model, self.trade_off_ = numbers
+        else:
+            stored = model_from_arrays(state, self.classifier, info, self.config)
+            self._model, self.trade_off_, self.silent_features_ = stored

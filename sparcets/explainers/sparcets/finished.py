@@ -41,7 +41,7 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
         Fits it.
     """
     assert job.checkpoint is not None
-    proba = explainer.classifier.proba_unchecked(*job.first(REFERENCE))
+    proba = explainer.classifier.outputs_unchecked(*job.first(REFERENCE))
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
         fit()

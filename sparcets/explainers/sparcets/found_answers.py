@@ -178,6 +178,8 @@ class FoundAnswers:
             limits.append(f"at most {int(request.at_most[row])} of {entries} entries changed")
         limits += request.constraints.active_kinds()
         within = f" within the constraints ({'; '.join(limits)})" if limits else ""
+        if request.info.outcome is not None:  # the number that was reached is told with all answers
+            return f"no change was found that brings the model to {name}{within}"
         reached = max(float(self.rank[row].max()) / 0.99, 0.0)
         return f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {reached:.2f}"
 

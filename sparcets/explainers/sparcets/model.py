@@ -61,6 +61,11 @@ class FittedModel:
         return self.ensemble.device
 
     @property
+    def family_names(self) -> tuple[str, ...]:
+        """Names of the families that answers are chosen by."""
+        return self.ensemble.selector.families
+
+    @property
     def n_steps(self) -> int:
         """Number of steps that the training series are padded to."""
         return self.reference.info.n_steps

@@ -14,7 +14,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.splits import stratified_split
-from sparcets.explainers.request import FitJob
+from sparcets.explainers.request import CallOptions, FitJob, Request
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.prune import drop_negligible
 from sparcets.padding import rows_by_length
@@ -209,6 +209,12 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
     # Queries that are predicted as their target already would count as answers that change nothing.
     there = classifier.predict_unchecked(job.X[rows], job.steps(rows)) == target
     return (rows, target) if there.all() else (rows[~there], target[~there])
+
+
+def held_out_request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
+    """Return the request of some training series, under the standing constraints."""
+    options = CallOptions(constraints=job.constraints, constraints_given={})
+    return options.request(job.X[rows], target, job.steps(rows), job.info)
 
 
 def default_point(points: Sequence[OperatingPoint], *, uses_generator: bool) -> OperatingPoint:

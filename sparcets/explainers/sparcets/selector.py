@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.classifiers.base import DifferentiableClassifier
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
+from sparcets.explainers.sparcets.families.regressor import FamilyWithin
 from sparcets.networks.filling import fill_gaps
 from sparcets.training.threads import one_thread_each
 
@@ -77,11 +78,14 @@ class Selector:
         Classifiers of the other families, those of one family next to each other.
     gaps
         Whether entries of the series may be missing (NaN).
+    larger_leads
+        Families whose lead has to be larger than usual, and how large.
     """
 
-    networks: Sequence[TorchClassifier]
-    judges: Sequence[FamilyClassifier]
+    networks: Sequence[DifferentiableClassifier]
+    judges: Sequence[FamilyClassifier | FamilyWithin]
     gaps: bool = False
+    larger_leads: Mapping[str, float] = field(default_factory=LEADS.copy)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -94,7 +98,7 @@ class Selector:
 
     def leads(self, x: Tensor) -> Tensor:
         """Return the margin that each family should have (families,), on the device of some series."""
-        return x.new_tensor([LEADS.get(name, LEAD) for name in self.families])
+        return x.new_tensor([self.larger_leads.get(name, LEAD) for name in self.families])
 
     def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
         """Return what all families say.
@@ -137,7 +141,7 @@ class Selector:
         return _agreement(torch.cat(votes, dim=1), target)
 
 
-def _proba(net: TorchClassifier, raw: Tensor, device: torch.device) -> Tensor:
+def _proba(net: DifferentiableClassifier, raw: Tensor, device: torch.device) -> Tensor:
     return net.log_proba(raw.to(net.device)).to(device).float().exp()
 
 

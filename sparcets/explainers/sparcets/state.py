@@ -36,9 +36,10 @@ def model_to_arrays(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return all that makes a fitted model except the user's own classifier."""
     ensemble, selector = model.ensemble, model.ensemble.selector
-    surrogate = [m for m in (ensemble.explained,) if m is not classifier and isinstance(m, TorchClassifier)]
-    networks = [*surrogate, *ensemble.networks, *selector.networks]
-    families = [*ensemble.families, *selector.judges]
+    own = [m for m in (ensemble.explained,) if m is not classifier]
+    surrogate = [m for m in own if isinstance(m, TorchClassifier)]
+    networks = [m for m in (*own, *ensemble.networks, *selector.networks) if isinstance(m, TorchClassifier)]
+    families = [m for m in (*ensemble.families, *selector.judges) if isinstance(m, FamilyClassifier)]
     header = {
         "generator": None if model.generator is None else [model.generator.hidden, model.generator.layers],
         "searches": model.searches,
@@ -62,9 +63,9 @@ def model_to_arrays(
     if model.long is not None:
         arrays |= {f"long/{name}": array for name, array in model.long.to_arrays().items()}
     if model.generator is not None:
-        arrays |= _to_arrays("generator", model.generator.state_dict())
+        arrays |= to_arrays("generator", model.generator.state_dict())
     for i, net in enumerate(networks):
-        arrays |= _to_arrays(f"network {i}", net.weights())
+        arrays |= to_arrays(f"network {i}", net.weights())
     for i, family in enumerate(families):
         arrays |= {f"family {i}/{name}": array for name, array in family.to_arrays().items()}
     return arrays
@@ -78,16 +79,16 @@ def model_from_arrays(
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
     networks = [
-        TorchClassifier.rebuild(part, _from_arrays(arrays, f"network {i}"), device=config.device)
+        TorchClassifier.rebuild(part, tensors_of(arrays, f"network {i}"), device=config.device)
         for i, part in enumerate(header["networks"])
     ]
     families = [
-        FamilyClassifier.from_arrays(name, _part(arrays, f"family {i}")).to(device)
+        FamilyClassifier.from_arrays(name, part_of(arrays, f"family {i}")).to(device)
         for i, name in enumerate(header["families"])
     ]
     n_surrogates, n_networks, n_families = header["counts"]
     surrogate, networks = networks[:n_surrogates], networks[n_surrogates:]
-    long = LongSeries.from_arrays(_part(arrays, "long"))
+    long = LongSeries.from_arrays(part_of(arrays, "long"))
     explained = (
         classifier if isinstance(classifier, DifferentiableClassifier) and long is None else next(iter(surrogate), None)
     )
@@ -113,7 +114,7 @@ def model_from_arrays(
             np.array(arrays["prototype_classes"]),
             np.array(arrays["prototype_lengths"]) if "prototype_lengths" in arrays else None,
         ),
-        reference=PlausibilityReference.from_arrays(_part(arrays, "reference"), info),
+        reference=PlausibilityReference.from_arrays(part_of(arrays, "reference"), info),
         generator=_generator(arrays, header["generator"], info, config, device),
         searches=bool(header["searches"]),
         log_sparsity_weights=tuple(header["log_sparsity_weights"]),
@@ -132,7 +133,7 @@ def _generator(
 ) -> GatedGenerator | None:
     if sizes is None:
         return None
-    weights = _from_arrays(arrays, "generator")
+    weights = tensors_of(arrays, "generator")
     mutable = weights["mutable"].nonzero()[:, 0].tolist()
     hidden, layers = int(sizes[0]), int(sizes[1])
     check_sizes(hidden, layers, [weight.shape for weight in weights.values()])
@@ -147,14 +148,17 @@ def _header(member: TorchClassifier) -> dict[str, Any]:
     return {**header, "config": {**header["config"], "device": "auto"}}
 
 
-def _to_arrays(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray[Any, Any]]:
+def to_arrays(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return tensors as arrays, by names with a prefix."""
     return {f"{prefix}/{name}": t.detach().cpu().contiguous().numpy() for name, t in state.items()}
 
 
-def _from_arrays(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, Tensor]:
-    return {name: torch.tensor(array) for name, array in _part(arrays, prefix).items()}
+def tensors_of(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, Tensor]:
+    """Return the arrays of a prefix as tensors, by their names without it."""
+    return {name: torch.tensor(array) for name, array in part_of(arrays, prefix).items()}
 
 
-def _part(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, np.ndarray[Any, Any]]:
+def part_of(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a prefix, by their names without it."""
     start = f"{prefix}/"
     return {name.removeprefix(start): np.array(a) for name, a in arrays.items() if name.startswith(start)}

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray, length_mask, missing_entries
-from sparcets.classifiers.base import PREDICT_BATCH, Classifier
+from sparcets.classifiers.base import PREDICT_BATCH, Classifier, Model
+from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.torch_classifier import TorchClassifier
+from sparcets.classifiers.torch_regressor import TorchRegressor
 from sparcets.config.models import ClassifierConfig
 from sparcets.gaps import fill_gaps
 from sparcets.padding import blank, resample
@@ -78,7 +80,8 @@ def distill(
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
     series = np.concatenate([X[rows], _perturb_measured(X, parents, rng, lengths)])
     of_series = None if lengths is None else lengths[np.concatenate([rows, parents])]
-    proba = _predict(classifier, series, of_series, progress)
+    proba = _predict(classifier, series, of_series, progress).clip(0.0, None)
+    proba = np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", classifier.name, ", ".join(never))
@@ -88,6 +91,21 @@ def distill(
     surrogate.fit_unchecked(series, proba, of_series, class_names, named=True, progress=progress)
     agreement = 1 - min(surrogate.history_["validation_error"])
     log.info("the surrogate agrees with %s on %.3f of the series that were held out", classifier.name, agreement)
+    return surrogate
+
+
+def distill_numbers(
+    regressor: Regressor, X: FloatArray, *, seed: int = 0, device: str = "auto", progress: bool | None = None
+) -> TorchRegressor:
+    """Train a differentiable surrogate on the numbers of a black box; see :func:`distill`."""
+    rng = generator(seed, SEED)
+    rows = rng.permutation(len(X))[: MAX_SERIES // 2]
+    parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
+    series = np.concatenate([X[rows], perturb(X, parents, rng)])
+    numbers = _predict(regressor, series, None, progress)
+    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
+    surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, progress=progress)
+    log.info("the surrogate is off by %.3f standard deviations from %s", surrogate.error_, regressor.name)
     return surrogate
 
 
@@ -150,13 +168,12 @@ def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator, lengths:
     return perturbed if lengths is None else blank(perturbed, own_steps)
 
 
-def _predict(classifier: Classifier, X: FloatArray, lengths: IntArray | None, progress: bool | None) -> FloatArray:
-    """Return the probabilities of the black box (batch, classes), float32; each row is at least 0 and sums to 1."""
+def _predict(model: Model, X: FloatArray, lengths: IntArray | None, progress: bool | None) -> FloatArray:
+    """Return what the black box predicts: probabilities (batch, classes) or numbers (batch, outputs)."""
     parts = []
-    with progress_bar(f"predicting with {classifier.name}", len(X), show=progress) as bar:
+    with progress_bar(f"predicting with {model.name}", len(X), show=progress) as bar:
         for start in range(0, len(X), PREDICT_BATCH):
             rows = slice(start, start + PREDICT_BATCH)
-            parts.append(classifier.proba_unchecked(X[rows], None if lengths is None else lengths[rows]))
+            parts.append(model.outputs_unchecked(X[rows], None if lengths is None else lengths[rows]))
             bar.advance(len(parts[-1]))
-    proba = np.concatenate(parts).clip(0.0, None)
-    return np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
+    return np.concatenate(parts)

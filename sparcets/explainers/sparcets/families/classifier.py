@@ -1,9 +1,9 @@
-"""FamilyClassifier: features of one family with heads on them, that an answer is optimised against or judged by."""
+"""Families: features of one kind with heads on them, that an answer is optimised against or judged by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,10 @@ from sparcets.explainers.sparcets.families.ridge import RidgeHead
 from sparcets.padding import rows_by_length
 from sparcets.seeding import generator, spawn
 
-MAX_SERIES = 2000  # series that a classifier of a family learns from; more gain little
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_SERIES = 2000  # series that a model of a family learns from; more gain little
 STUMPS = 1200  # random thresholds on the features, which let a linear head follow trees
 STUMP_WIDTH = 0.25  # of a smooth threshold, in standard deviations of its feature
 SOFT_TREES, SOFT_DEPTH = 30, 9  # trees that an answer is optimised against
@@ -60,7 +63,7 @@ class Stumps(nn.Module):
         return torch.sigmoid((features[:, self.feature] - self.threshold) / self.width)
 
 
-class FamilyClassifier(nn.Module):
+class Family(nn.Module):
     """Features of one family, computed once, with one or more heads on them.
 
     Parameters
@@ -75,7 +78,11 @@ class FamilyClassifier(nn.Module):
         Linear heads, with the inputs of each.
     forest
         Trees on the features, or None.
+    spread
+        Of a regressor: root mean square error of its predictions, by output (outputs,).
     """
+
+    spread: Tensor
 
     def __init__(
         self,
@@ -85,12 +92,62 @@ class FamilyClassifier(nn.Module):
         stumps: Stumps | None = None,
         ridges: list[tuple[Tensor, RidgeHead]] | None = None,
         forest: Forest | None = None,
+        spread: Tensor | None = None,
     ) -> None:
         super().__init__()
+        if spread is not None:
+            self.register_buffer("spread", spread)
         self.family, self.features, self.stumps, self.forest = family, features, stumps, forest
         self.ridges = nn.ModuleList(head for _, head in ridges or [])
         for i, (inputs, _) in enumerate(ridges or []):
             self.register_buffer(f"inputs_{i}", inputs)
+
+    @property
+    def accuracy(self) -> float:
+        """Of the best head on the training series, by leave-one-out or out of bag."""
+        return max(float(head.accuracy) for head in self._heads())
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads."""
+        return len(list(self._heads()))
+
+    def _linear(self, values: Tensor) -> Iterator[Tensor]:
+        inputs = values if self.stumps is None else self.stumps(values)
+        for i, ridge in enumerate(self.ridges):
+            yield ridge(inputs[:, self.get_buffer(f"inputs_{i}")])
+
+    def _heads(self) -> Iterator[RidgeHead | Forest]:
+        for head in (*self.ridges, self.forest):
+            if isinstance(head, (RidgeHead, Forest)):
+                yield head
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return all tensors by name; :meth:`from_arrays` restores the model."""
+        return {name: tensor.cpu().contiguous().numpy() for name, tensor in self.state_dict().items()}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Self:
+        """Return a model from the output of :meth:`to_arrays`."""
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, array in arrays.items():
+            part, _, rest = name.rpartition(".")
+            parts.setdefault(part, {})[rest] = torch.tensor(array)
+        own = parts.get("", {})
+        n_ridges = sum(name.startswith("inputs_") for name in own)
+        ridges = [(own[f"inputs_{i}"], RidgeHead(**parts[f"ridges.{i}"])) for i in range(n_ridges)]
+        return cls(
+            family,
+            FEATURES[family](**parts["features"]),
+            stumps=Stumps(**parts["stumps"]) if "stumps" in parts else None,
+            ridges=ridges,
+            forest=Forest(**parts["forest"]) if "forest" in parts else None,
+            spread=own.get("spread"),
+        )
+
+
+class FamilyClassifier(Family):
+    """A classifier of a family."""
 
     @classmethod
     def fit_member(
@@ -121,7 +178,7 @@ class FamilyClassifier(nn.Module):
         lengths
             True lengths of padded series, or None.
         """
-        features, values = _draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         stumps = Stumps.draw(values, seed)
@@ -142,7 +199,7 @@ class FamilyClassifier(nn.Module):
         lengths: IntArray | None = None,
     ) -> FamilyClassifier:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = _draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
         if family == "convolutions":
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         return cls(
@@ -164,16 +221,6 @@ class FamilyClassifier(nn.Module):
             forest=self.forest,
         )
 
-    @property
-    def accuracy(self) -> float:
-        """Of the best head on the training series, by leave-one-out or out of bag."""
-        return max(float(head.accuracy) for head in self._heads())
-
-    @property
-    def n_heads(self) -> int:
-        """Number of heads."""
-        return len(list(self._heads()))
-
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) of standardised series, bounded, with gradients."""
         values = self.features(x)
@@ -193,36 +240,11 @@ class FamilyClassifier(nn.Module):
             outputs += [part.mean(1) for part in torch.split(by_tree, size, dim=1)]  # five small forests
         return torch.stack(outputs)
 
-    def _linear(self, values: Tensor) -> Iterator[Tensor]:
-        inputs = values if self.stumps is None else self.stumps(values)
-        for i, ridge in enumerate(self.ridges):
-            yield ridge(inputs[:, self.get_buffer(f"inputs_{i}")])
 
-    def _heads(self) -> Iterator[RidgeHead | Forest]:
-        for head in (*self.ridges, self.forest):
-            if isinstance(head, (RidgeHead, Forest)):
-                yield head
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return all tensors by name; :meth:`from_arrays` restores the classifier."""
-        return {name: tensor.cpu().contiguous().numpy() for name, tensor in self.state_dict().items()}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FamilyClassifier:
-        """Return a classifier from the output of :meth:`to_arrays`."""
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, array in arrays.items():
-            part, _, rest = name.rpartition(".")
-            parts.setdefault(part, {})[rest] = torch.tensor(array)
-        own = parts.get("", {})
-        ridges = [(own[f"inputs_{i}"], RidgeHead(**parts[f"ridges.{i}"])) for i in range(len(own))]
-        return cls(
-            family,
-            FEATURES[family](**parts["features"]),
-            stumps=Stumps(**parts["stumps"]) if "stumps" in parts else None,
-            ridges=ridges,
-            forest=Forest(**parts["forest"]) if "forest" in parts else None,
-        )
+def _ridges(features: nn.Module, values: Tensor, y: IntArray, n_classes: int) -> list[tuple[Tensor, RidgeHead]]:
+    """Return a linear head for each set of convolutions, and the columns of the features that it sees."""
+    assert isinstance(features, RandomConvolutions)
+    return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]
 
 
 def choose_series(y: IntArray, seed: int) -> IntArray:
@@ -230,7 +252,7 @@ def choose_series(y: IntArray, seed: int) -> IntArray:
     return generator(seed, "series of a family").permutation(len(y))[:MAX_SERIES]
 
 
-def _draw_features(
+def draw_features(
     family: str, X: Tensor, seed: int, *, scale: FloatArray | None, sharp: bool, lengths: IntArray | None
 ) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
@@ -245,9 +267,3 @@ def _draw_features(
             parts += [features(part) for part in torch.split(series, BATCH)]
             order.append(rows)
         return drawn, torch.cat(parts)[torch.as_tensor(np.argsort(np.concatenate(order)), device=X.device)]
-
-
-def _ridges(features: nn.Module, values: Tensor, y: IntArray, n_classes: int) -> list[tuple[Tensor, RidgeHead]]:
-    """Return a linear head for each set of convolutions, and the columns of the features that it sees."""
-    assert isinstance(features, RandomConvolutions)
-    return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.arrays import IntArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.seeding import random_state_kept
 from sparcets.warning_filters import filters_kept
 
@@ -41,7 +41,7 @@ class Forest(nn.Module):
     feature, threshold, width
         Of every node (nodes,); meaningless for leaves.
     value
-        Class probabilities of every node (nodes, classes).
+        Class probabilities of every node (nodes, classes), or numbers (nodes, outputs).
     accuracy
         Out of bag, a tensor without dimensions; 1 where every tree has learnt from all series.
     """
@@ -126,34 +126,66 @@ class Forest(nn.Module):
         with random_state_kept():
             from sklearn.ensemble import ExtraTreesClassifier
 
-        leaf = 1 if max_depth is None else (5 if len(y) >= FEW_SERIES else 2)
         forest = ExtraTreesClassifier(
             n_trees,
             criterion="entropy",
-            max_features=MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
-            max_depth=max_depth,
-            min_samples_leaf=leaf,
             bootstrap=max_depth is not None,  # sharp trees learn from all series, and have no measure of their own
             oob_score=max_depth is not None,
-            random_state=seed % 2**32,
-            # One core is left for the networks, which are trained at the same time.
-            n_jobs=max(1, (os.cpu_count() or 2) - 1),
+            **_settings(inputs, max_depth, seed),
         )
         with filters_kept():
             grown = forest.fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])
-        value = np.zeros((len(columns["level"]), n_classes), dtype=np.float32)
-        value[:, grown.classes_] = columns.pop("value")
+        of_present = columns.pop("value")
+        value = np.zeros((len(of_present), n_classes), dtype=np.float32)
+        value[:, grown.classes_] = of_present / of_present.sum(1, keepdims=True)
+        return cls._of(columns, value, inputs, getattr(grown, "oob_score_", 1.0))
+
+    @classmethod
+    def fit_numbers(
+        cls, inputs: Tensor, y: FloatArray, *, n_trees: int, max_depth: int | None, seed: int
+    ) -> tuple[Forest, FloatArray]:
+        """Grow trees that predict numbers (batch, outputs); return the forest and its predictions out of bag.
+
+        The values of the nodes are numbers then, and the accuracy is the share of the variance that is explained.
+
+        Examples
+        --------
+        >>> inputs = torch.arange(40.0)[:, None]
+        >>> forest, left_out = Forest.fit_numbers(inputs, inputs.numpy(), n_trees=20, max_depth=None, seed=0)
+        >>> forest.mean(inputs[[5, 30]]).round().flatten().tolist(), left_out.shape
+        ([5.0, 30.0], (40, 1))
+        """
+        with random_state_kept():
+            from sklearn.ensemble import ExtraTreesRegressor
+
+        forest = ExtraTreesRegressor(n_trees, bootstrap=True, oob_score=True, **_settings(inputs, max_depth, seed))
+        with filters_kept(ignore=UserWarning):  # of few trees, some series may be in every bag
+            grown = forest.fit(inputs.cpu().numpy(), y)
+        columns = _level_order([one.tree_ for one in grown.estimators_])
+        value = columns.pop("value").astype(np.float32)
+        return cls._of(columns, value, inputs, grown.oob_score_), grown.oob_prediction_.reshape(y.shape)
+
+    @classmethod
+    def _of(cls, columns: dict[str, Any], value: FloatArray, inputs: Tensor, accuracy: float) -> Forest:
+        """Return the nodes of trees as a forest on the device of the inputs."""
         tensors = {name: torch.tensor(column, device=inputs.device) for name, column in columns.items()}
-        width = WIDTH * inputs.std(0)[tensors["feature"]] + 1e-6
-        accuracy = torch.tensor(getattr(grown, "oob_score_", 1.0), dtype=torch.float32, device=inputs.device)
-        return cls(**tensors, value=torch.tensor(value, device=inputs.device), width=width, accuracy=accuracy)
+        return cls(
+            **tensors,
+            value=torch.tensor(value, device=inputs.device),
+            width=WIDTH * inputs.std(0)[tensors["feature"]] + 1e-6,
+            accuracy=torch.tensor(accuracy, dtype=torch.float32, device=inputs.device),
+        )
 
     def log_proba(self, inputs: Tensor) -> Tensor:
         """Return log-probabilities (batch, classes), bounded, with gradients through smooth splits."""
+        return self.mean(inputs).clamp_min(FLOOR).log()
+
+    def mean(self, inputs: Tensor) -> Tensor:
+        """Return the mean of the trees (batch, classes or outputs), with gradients through smooth splits."""
         paths = self._all_paths(inputs)
         total = self._walk(inputs) if paths is None else _follow(inputs, *paths)
-        return (total / self.n_trees).clamp_min(FLOOR).log()
+        return total / self.n_trees
 
     def _walk(self, inputs: Tensor) -> Tensor:
         """Return the sum of what the trees give (batch, classes), level by level."""
@@ -215,6 +247,18 @@ class Forest(nn.Module):
         return self.value.index_select(0, node).reshape(len(inputs), self.n_trees, -1)
 
 
+def _settings(inputs: Tensor, max_depth: int | None, seed: int) -> dict[str, Any]:
+    """Return what the forests of classes and of numbers have in common."""
+    return {
+        "max_features": MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
+        "max_depth": max_depth,
+        "min_samples_leaf": 1 if max_depth is None else (5 if len(inputs) >= FEW_SERIES else 2),
+        "random_state": seed % 2**32,
+        # One core is left for the networks, which are trained at the same time.
+        "n_jobs": max(1, (os.cpu_count() or 2) - 1),
+    }
+
+
 def _follow(inputs: Tensor, feature: Tensor, threshold: Tensor, width: Tensor, leads: Tensor, value: Tensor) -> Tensor:
     """Return the sum of what the trees give (batch, classes), by the paths to their leaves; see ``Paths``."""
     goes = F.logsigmoid((_select(inputs, feature) - threshold) / width)
@@ -250,8 +294,8 @@ def _level_order(trees: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         np.concatenate([getattr(tree, name) for tree in trees])
         for name in ("children_left", "children_right", "feature", "threshold")
     )
-    value = np.concatenate([tree.value[:, 0] for tree in trees])
-    value = value / value.sum(1, keepdims=True)
+    # Of classes (nodes, 1, classes), of numbers (nodes, outputs, 1).
+    value = np.concatenate([tree.value.reshape(tree.node_count, -1) for tree in trees])
     while len(node):
         at = offsets[number] + node
         inner = left[at] >= 0

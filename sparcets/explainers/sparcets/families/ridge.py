@@ -1,8 +1,10 @@
-"""RidgeHead: a linear classifier fitted in closed form, calibrated by leave-one-out predictions."""
+"""RidgeHead: a linear model fitted in closed form; as a classifier, calibrated by leave-one-out predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,31 +62,70 @@ class RidgeHead(nn.Module):
         >>> head(inputs).argmax(1).tolist()
         [0, 0, 1, 1]
         """
-        shift, spread = inputs.mean(0), inputs.std(0)
-        scale = torch.where(spread > 1e-6, 1 / spread, 0.0) / inputs.shape[1] ** 0.5  # constant inputs are left out
-        Z = ((inputs - shift) * scale).double().cpu().numpy()
         Y = 2.0 * np.eye(n_classes)[y] - 1
-        values, U, to_weight = _decompose(Z)
-        mean = Y.mean(0)
-        rotated = U.T @ (Y - mean)  # (rank, classes)
-        penalty, left_out = min(
-            ((p, _leave_one_out(values, U, rotated, Y, p)) for p in PENALTIES),
-            key=lambda tried: float(((Y - tried[1]) ** 2).mean()),
-        )
-        temperature = min(TEMPERATURES, key=lambda factor: _log_loss(factor * left_out, y))
-        weight = temperature * to_weight(rotated / (values + penalty)[:, None])
-        accuracy = np.mean(left_out.argmax(1) == y)
+        solution = _solve(inputs, Y)
+        temperature = min(TEMPERATURES, key=lambda factor: _log_loss(factor * solution.left_out, y))
+        return cls._of(solution, float(temperature), np.mean(solution.left_out.argmax(1) == y))
+
+    @classmethod
+    def fit_numbers(cls, inputs: Tensor, y: FloatArray) -> tuple[RidgeHead, FloatArray]:
+        """Fit to numbers (batch, outputs); return the head and the leave-one-out predictions.
+
+        The accuracy is the share of the variance that these explain.
+
+        Examples
+        --------
+        >>> inputs = torch.tensor([[0.0], [1.0], [2.0], [4.0]])
+        >>> head, left_out = RidgeHead.fit_numbers(inputs, np.array([[0.0], [1.0], [2.0], [4.0]]))
+        >>> head(torch.tensor([[3.0]])).round(decimals=2).tolist(), left_out.shape
+        ([[3.0]], (4, 1))
+        """
+        solution = _solve(inputs, y)
+        left = ((y - solution.left_out) ** 2).sum() / max(((y - y.mean(0)) ** 2).sum(), 1e-12)
+        return cls._of(solution, 1.0, 1 - left), solution.left_out
+
+    @classmethod
+    def _of(cls, solution: _Solution, factor: float, accuracy: Any) -> RidgeHead:
+        """Return a solution, times a factor, as a head on the device of the inputs."""
+        shift = solution.shift
         return cls(
             shift=shift,
-            scale=scale,
-            weight=torch.as_tensor(weight, dtype=torch.float32, device=inputs.device),
-            bias=torch.as_tensor(temperature * mean, dtype=torch.float32, device=inputs.device),
-            accuracy=torch.as_tensor(accuracy, dtype=torch.float32, device=inputs.device),
+            scale=solution.scale,
+            weight=torch.as_tensor(factor * solution.weight, dtype=torch.float32, device=shift.device),
+            bias=torch.as_tensor(factor * solution.mean, dtype=torch.float32, device=shift.device),
+            accuracy=torch.as_tensor(accuracy, dtype=torch.float32, device=shift.device),
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return logits (batch, classes)."""
         return ((inputs - self.shift) * self.scale) @ self.weight + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """Shift and scale of the inputs, the linear map of them, and the leave-one-out predictions (batch, outputs)."""
+
+    shift: Tensor
+    scale: Tensor
+    weight: FloatArray
+    mean: FloatArray
+    left_out: FloatArray
+
+
+def _solve(inputs: Tensor, Y: FloatArray) -> _Solution:
+    """Return the ridge regression to numbers (batch, outputs) with the least leave-one-out error."""
+    shift, spread = inputs.mean(0), inputs.std(0)
+    scale = torch.where(spread > 1e-6, 1 / spread, 0.0) / inputs.shape[1] ** 0.5  # constant inputs are left out
+    Z = ((inputs - shift) * scale).double().cpu().numpy()
+    values, U, to_weight = _decompose(Z)
+    mean = Y.mean(0)
+    rotated = U.T @ (Y - mean)  # (rank, outputs)
+    penalty, left_out = min(
+        ((p, _leave_one_out(values, U, rotated, Y, p)) for p in PENALTIES),
+        key=lambda tried: float(((Y - tried[1]) ** 2).mean()),
+    )
+    weight = to_weight(rotated / (values + penalty)[:, None])
+    return _Solution(shift, scale, weight, mean, left_out)
 
 
 def _decompose(Z: FloatArray) -> tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:

@@ -1,0 +1,165 @@
+"""Models that predict numbers: the output of a network, an estimator's ``predict``, a booster, or a function."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.base import frozen
+from sparcets.classifiers.batching import Batch, call_in_batches
+from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
+from sparcets.classifiers.wrapped import keras, model_file, module, onnx, torch_export
+from sparcets.classifiers.wrapped.estimator import layout_of, package
+from sparcets.classifiers.wrapped.failures import model_failed
+from sparcets.classifiers.wrapped.interface import Adapted, Layout, Part
+from sparcets.classifiers.wrapped.module import arrange
+from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.digests import digest_of_json
+from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
+
+NUMBERS: Any = "numbers"  # what the entry of a dict with the numbers may be called
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberInterface:
+    """What a wrapped regressor takes and returns; see ``Interface``."""
+
+    layout: Layout
+    part: Part | None
+    batch: Batch | None
+
+    def describe(self) -> str:
+        """Return what is known, in words."""
+        part = "" if self.part is None else f", part {getattr(self.part, '__name__', repr(self.part))}"
+        batch = "" if self.batch is None else f", batches of {self.batch[0]} to {self.batch[1]}"
+        return f"regression{part}, layout {self.layout!r}{batch}"
+
+
+class _Wrapped(Regressor):
+    """What wrapped regressors have in common.
+
+    Parameters
+    ----------
+    adapted
+        How the model is called.
+    interface
+        What it takes and returns.
+    """
+
+    def __init__(self, adapted: Adapted, interface: NumberInterface) -> None:
+        self.adapted, self.interface = adapted, interface
+
+    @property
+    def name(self) -> str:
+        """The model's class or file, or the function's name."""
+        return self.adapted.name
+
+    @property
+    def description(self) -> str:
+        """The model's name, and what it was said or assumed to take and to return."""
+        return f"{self.name} ({self.interface.describe()})"
+
+    def digest(self) -> str | None:
+        """Return a digest of the model's file and of how it is used, or None where there is no file."""
+        part = self.interface.part
+        if self.adapted.digest is None or callable(part):
+            return None
+        return digest_of_json([self.adapted.digest, part, self.interface.layout])
+
+    def _ask(self, series: Any) -> Any:
+        """Return what the model returns for series in its layout, in batches that it accepts."""
+        batch = self.interface.batch
+        return self._call(series) if batch is None else call_in_batches(self._call, series, batch)
+
+    def _call(self, series: Any) -> Any:
+        try:
+            return pick(self.adapted.call(series), NUMBERS, self.interface.part, self.name)
+        except SparcetsError:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise model_failed(self.name, tuple(series.shape), self.interface.layout, error) from error
+
+
+class RegressionModule(_Wrapped, DifferentiableRegressor):
+    """A user's ``nn.Module`` that returns numbers (batch,) or (batch, outputs)."""
+
+    @property
+    def module(self) -> nn.Module:
+        """The user's module."""
+        found: nn.Module = self.adapted.call
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module's weights are; the CPU if it has none."""
+        first = next(chain(self.module.parameters(), self.module.buffers()), None)
+        return torch.device("cpu") if first is None else first.device
+
+    def numbers(self, x: Tensor) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
+        tensors = chain(self.module.parameters(), self.module.buffers())
+        own = next((p.dtype for p in tensors if p.is_floating_point()), x.dtype)
+        with frozen(self.module):
+            raw: Tensor = self._ask(arrange(x.to(own), self.interface.layout).contiguous())
+        return raw.to(torch.promote_types(raw.dtype, torch.float32))
+
+    def _call(self, series: Any) -> Tensor:
+        raw = super()._call(series)
+        if not isinstance(raw, Tensor) or not raw.is_floating_point():
+            kind = raw.dtype if isinstance(raw, Tensor) else type(raw).__name__
+            raise ModelOutputError(f"{self.name} returned {kind}; wrap a module that returns a tensor of numbers.")
+        if raw.ndim < 2:
+            raw = raw.reshape(1, -1) if len(series) == 1 else raw[:, None]
+        if raw.ndim != 2 or len(raw) != len(series):
+            raise ModelOutputError(
+                f"{self.name} must return (batch,) or (batch, outputs), got {tuple(raw.shape)} for {len(series)} "
+                "series."
+            )
+        return raw
+
+
+class RegressionBlackBox(_Wrapped):
+    """A model of numbers without gradients: an estimator, a file, a booster, or a function."""
+
+    def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        return self._ask(arrange(X, self.interface.layout))
+
+    def _call(self, series: Any) -> Any:
+        values = super()._call(np.array(series, order="C"))  # a copy: the model may write into it
+        return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def wrap_regressor(model: Any, *, part: Part | None, layout: Layout | None, batch: Batch | None) -> Regressor:
+    """Make a model that predicts numbers usable by explainers; see :func:`sparcets.wrap`."""
+    adapted = _adapt(model)
+    interface = NumberInterface(layout=layout or adapted.layout, part=part, batch=batch or adapted.batch)
+    kind = RegressionModule if isinstance(adapted.call, nn.Module) else RegressionBlackBox
+    return kind(adapted, interface)
+
+
+def _adapt(model: Any) -> Adapted:
+    if isinstance(model, (str, os.PathLike)):
+        return model_file.adapt(model)
+    for adapt in (keras.adapt, torch_export.adapt, module.adapt, onnx.adapt):
+        found = adapt(model)
+        if found is not None:
+            return found
+    name = getattr(model, "__name__", type(model).__name__)
+    if hasattr(model, "predict_proba") or hasattr(model, "classes_"):
+        raise CapabilityError(
+            f"{name} is a classifier; leave task='regression' out, or wrap a function that returns a number of it, "
+            "such as lambda X: model.predict_proba(X)[:, 1]."
+        )
+    if name == "Booster" and package(model) == "xgboost":
+        return Adapted(call=model.inplace_predict, name="xgboost.Booster", kind="logits", layout="flat")
+    call = getattr(model, "predict", model)
+    if not callable(call):
+        raise CapabilityError(f"{name} has no predict and is not callable, so it gives no numbers.")
+    return Adapted(call=call, name=name, kind="logits", layout=layout_of(model))

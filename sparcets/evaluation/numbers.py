@@ -1,0 +1,214 @@
+"""Evaluation of answers about numbers: judges are regressors of the same families, and agree where theirs do.
+
+A judge agrees if its own number lies within the target (*transfer*). It may be off by more than the target is narrow,
+so whether its number moves towards the target at all is measured, too (*direction*).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray
+from sparcets.classifiers.regressor import Regressor
+from sparcets.classifiers.torch_regressor import TorchRegressor
+from sparcets.config.models import ClassifierConfig
+from sparcets.datasets.base import Dataset
+from sparcets.datasets.scaling import Scaler
+from sparcets.errors import DataError
+from sparcets.evaluation.families import MAX_REFERENCES, SEED, choose_rows, judge_inputs, left_as_found
+from sparcets.explanation.numbers import is_within
+from sparcets.explanation.result import Explanation
+from sparcets.metrics.truth import Judge
+from sparcets.progress import progress_bar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_TEST = 500  # series that the judges are measured on
+ATOL = 1e-3  # of the spread of the labels: another device or batch size makes a smaller difference, a model a larger
+# The estimator of each family: module, class and settings; imported on use.
+_ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "convolutions": (
+        "aeon.regression.convolution_based",
+        "MiniRocketRegressor",
+        {"n_kernels": 2000, "random_state": SEED},
+    ),
+    "quantiles": ("aeon.regression.interval_based", "QUANTRegressor", {"random_state": SEED}),
+    "intervals": (
+        "aeon.regression.interval_based",
+        "TimeSeriesForestRegressor",
+        {"n_estimators": 100, "random_state": SEED},
+    ),
+    "distances": (
+        "aeon.regression.distance_based",
+        "KNeighborsTimeSeriesRegressor",
+        {"n_neighbors": 3, "distance": "dtw", "distance_params": {"window": 0.1}},
+    ),
+    "statistics": ("sklearn.ensemble", "ExtraTreesRegressor", {"n_estimators": 200, "random_state": SEED}),
+}
+
+
+class NumberJudge(Regressor):
+    """A regressor of one of the families of judges, except ``neural``.
+
+    Parameters
+    ----------
+    family
+        One of :data:`~sparcets.evaluation.families.FAMILIES`.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> X, _ = make_series(90)
+    >>> dataset = Dataset.from_arrays(X, X[:, :, 0].mean(1), task="regression")
+    >>> judge = NumberJudge("statistics").fit(dataset)
+    >>> bool(np.corrcoef(judge.predict(dataset.X_test)[:, 0], dataset.y_test)[0, 1] > 0.9)
+    True
+    """
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+
+    @property
+    def name(self) -> str:
+        """The family."""
+        return self.family
+
+    def fit(self, dataset: Dataset) -> Self:
+        """Learn from the training part; one estimator for each output."""
+        _, self.n_steps, self.n_features = dataset.X_train.shape
+        y = labels_of(dataset.y_train)
+        self._scaler = Scaler.fit(dataset.X_train, dataset.lengths_train)
+        rows = np.arange(len(y))
+        if self.family == "distances":
+            rows = choose_rows(np.zeros(len(y), dtype=np.int64), MAX_REFERENCES)
+        lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
+        inputs = judge_inputs(self.family, self._scaler, dataset.X_train[rows], lengths)
+        module, name, settings = _ESTIMATORS[self.family]
+        with left_as_found():
+            kind = getattr(importlib.import_module(module), name)
+            self._estimators = [kind(**settings).fit(inputs, column) for column in y[rows].T]
+        return self
+
+    def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        inputs = judge_inputs(self.family, self._scaler, X, lengths)
+        with left_as_found():
+            return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
+
+
+def labels_of(y: Any) -> FloatArray:
+    """Return the labels of a data set for regression as (batch, outputs)."""
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+
+def find_number_judges(
+    dataset: Dataset,
+    families: Sequence[str],
+    config: ClassifierConfig,
+    known: dict[tuple[str, str], Any],
+    digest: str,
+    *,
+    architecture: str,
+    device: str,
+    progress: bool | None,
+) -> dict[str, Any]:
+    """Return regressors of the families, newly trained or known already.
+
+    Parameters
+    ----------
+    dataset
+        The part that they learn from.
+    families
+        Names of families.
+    config, architecture, device
+        Of the network.
+    known, digest
+        Those of this process by digest of the data and family, and the digest of these data.
+    progress
+        Whether to draw a progress bar.
+    """
+    judges: dict[str, Any] = {}
+    with progress_bar("judges", len(families), show=progress) as bar:
+        for family in families:
+            bar.advance(0, family)
+            if (digest, family) not in known and family == "neural":
+                net = TorchRegressor(architecture, replace(config, device=device))
+                known[digest, family] = net.fit_unchecked(dataset.X_train, labels_of(dataset.y_train), progress=False)
+            elif (digest, family) not in known:
+                known[digest, family] = NumberJudge(family).fit(dataset)
+            judges[family] = known[digest, family]
+            bar.advance()
+    return judges
+
+
+def transfer_of_numbers(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
+    """Return whether judges predict numbers within the target, and whether theirs move towards it.
+
+    Returns
+    -------
+    dict
+        Under each judge's name, 1 where its number is within the target, else 0; their mean under ``"transfer"``; and
+        under ``"direction"`` the share of judges whose number is nearer to the target for the counterfactual than for
+        the query, or within it (answers,).
+    """
+    assert e.numbers is not None
+    agrees, moves = {}, []
+    for name, judge in judges.items():
+        before, after = (np.asarray(judge.predict(X, e.lengths), dtype=np.float64) for X in (e.query, e.counterfactual))
+        if after.shape != e.numbers.after.shape:
+            raise DataError(
+                f"the judge {name!r} gives numbers of shape {after.shape}, the explained model {e.numbers.after.shape}."
+            )
+        agrees[name] = is_within(after, e.numbers.bounds).astype(np.float64)
+        moves.append((_beyond(after, e) < _beyond(before, e)) | (agrees[name] == 1))
+    found = {"transfer": np.mean(list(agrees.values()), axis=0), "direction": np.mean(moves, axis=0)}
+    return {**agrees, **{name: np.asarray(values) for name, values in found.items()}}
+
+
+def _beyond(numbers: FloatArray, e: Explanation) -> FloatArray:
+    """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
+    assert e.numbers is not None
+    assert e.info.outcome is not None
+    low, high = e.numbers.bounds[..., 0], e.numbers.bounds[..., 1]
+    return np.asarray((np.maximum(np.maximum(low - numbers, numbers - high), 0) / e.info.outcome.scale).max(1))
+
+
+def explained_variance(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
+    """Return the share of the variance of test labels that each judge explains; NaN without test series."""
+    if len(dataset.X_test) < 2:
+        return dict.fromkeys(judges, math.nan)
+    rows = choose_rows(np.zeros(len(dataset.X_test), dtype=np.int64), MAX_TEST)
+    X, y = dataset.X_test[rows], labels_of(dataset.y_test)[rows]
+    lengths = None if dataset.lengths_test is None else dataset.lengths_test[rows]
+    total = max(float(((y - y.mean(0)) ** 2).sum()), 1e-12)
+    return {
+        name: float(1 - ((np.asarray(judge.predict(X, lengths)) - y) ** 2).sum() / total)
+        for name, judge in judges.items()
+    }
+
+
+def check_explained_numbers(regressor: Any, e: Explanation, rows: IntArray, predict: Callable[..., Any]) -> None:
+    """Raise an error if a regressor's numbers of some answers differ from those in the explanation."""
+    assert e.numbers is not None
+    assert e.info.outcome is not None
+    stored = e.numbers.after[rows]
+    found = np.asarray(predict(e.counterfactual[rows], None if e.lengths is None else e.lengths[rows]))
+    hint = "Pass the one the explainer was given, or leave classifier= out."
+    if found.shape != stored.shape:
+        raise DataError(
+            f"{regressor!r} is not the model that was explained: it predicts {found.shape[1]} numbers per series, the "
+            f"explanation has {stored.shape[1]}. {hint}"
+        )
+    off = np.abs(found - stored) / e.info.outcome.scale
+    i = int(off.max(1).argmax())
+    if off[i].max() > ATOL:
+        raise DataError(
+            f"{regressor!r} is not the model that was explained: for answer {rows[i]} it predicts "
+            f"{e.info.outcome.say(found[i])}, but the explanation has {e.info.outcome.say(stored[i])}. {hint}"
+        )

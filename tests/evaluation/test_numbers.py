@@ -1,0 +1,61 @@
+"""Judges of numbers: worked out by hand for two judges, and end to end with those that are trained."""
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.errors import DataError
+from sparcets.evaluation.numbers import transfer_of_numbers
+from sparcets.testing.data import make_series
+
+
+def level(X):
+    return np.asarray(X)[:, :, 0].mean(1)
+
+
+class Judge:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def predict(self, X, lengths=None):
+        return self.factor * level(X)[:, None]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    X, _ = make_series(120)
+    ds = sp.Dataset.from_arrays(X, level(X), task="regression")
+    model = sp.wrap(level, task="regression")
+    e = sp.Nearest(model).fit(ds).explain(ds.X_test, target=sp.AtLeast(0.6))
+    return ds, model, e
+
+
+def test_a_judge_agrees_within_the_target_and_moves_towards_it(answers):
+    _, _, e = answers
+    e = e[e.status != "unchanged"]
+    found = transfer_of_numbers(e, {"same": Judge(1.0), "half": Judge(0.5), "other way": Judge(-1.0)})
+    np.testing.assert_array_equal(found["same"], level(e.counterfactual) >= 0.6)
+    np.testing.assert_array_equal(found["half"], level(e.counterfactual) >= 1.2)
+    # Half of the number is nearer to the target than before; its negative is farther away.
+    np.testing.assert_allclose(found["direction"], 2 / 3)
+
+
+def test_evaluate_trains_regressors_as_judges(answers, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ds, model, e = answers
+    judges = sp.find_judges(ds, model, families=["neural", "statistics", "intervals"])
+    scores = sp.evaluate(e, ds, classifier=model, judges=judges)
+    assert scores.summary["valid"]["mean"] == 1.0
+    assert scores.summary["direction"]["mean"] > 0.9
+    assert scores.judges["statistics"] > 0.8
+    assert "probability" not in scores.summary
+    assert scores.per_query["target"][0] == "at least 0.6"
+    assert sp.find_judges(ds, model, families=["statistics"])["statistics"] is judges["statistics"]
+
+
+def test_another_model_is_recognised(answers):
+    ds, _, e = answers
+    with pytest.raises(DataError, match="is not the model that was explained: for answer"):
+        sp.evaluate(e, ds, classifier=sp.wrap(lambda X: level(X) + 1, task="regression"), judges={})
+    with pytest.raises(DataError, match="one predicts numbers, the other classes"):
+        sp.evaluate(e, ds, classifier=sp.wrap(lambda X: np.full((len(X), 2), 0.5)), judges={})
