@@ -42,6 +42,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     config_class = NearestConfig
     _numbers = np.zeros((2, 0, 0))  # of a regressor: labels and predictions (2, series, outputs)
+    _has_gaps = False  # whether its series have missing values
     supports_lengths = True
     supports_numbers = True
 

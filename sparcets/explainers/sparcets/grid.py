@@ -38,8 +38,8 @@ class Grid:
     >>> grid = Grid(n_steps=5, size=2)
     >>> grid.average(np.array([[[1.0], [3.0], [2.0], [2.0], [7.0]]])).ravel().tolist()
     [2.0, 2.0, 7.0]
-    >>> grid.interpolate(np.array([[[0.0], [4.0], [0.0]]])).ravel().tolist()
-    [0.0, 1.0, 3.0, 2.6666666666666665, 0.0]
+    >>> grid.interpolate(np.array([[[0.0], [4.0], [0.0]]])).ravel().round(2).tolist()
+    [0.0, 1.0, 3.0, 2.67, 0.0]
     """
 
     n_steps: int

@@ -115,7 +115,7 @@ def test_the_label_is_the_method_by_default() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"preset": "best"}, "'preset' must be one of default, paper, tiny, got 'best'"),
+        ({"preset": "best"}, "'preset' must be one of default, quick, paper, tiny, got 'best'"),
         ({"queries": 0}, "'queries' must be >= 1 or None, got 0"),
         ({"seconds_per_query": 0}, "'seconds_per_query' must be > 0"),
         ({"keep": -1}, "'keep' must be >= 0"),
