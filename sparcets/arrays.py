@@ -74,3 +74,12 @@ def check_rows(rows: Any, n: int) -> Any:
     if len(bad):
         raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
     return chosen
+
+
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")

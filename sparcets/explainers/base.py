@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, is_stream
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.within import Goal
@@ -38,12 +38,12 @@ from sparcets.explainers.request import (
     check_lengths_supported,
     check_targets,
 )
-from sparcets.explainers.streaming import QueryStream, explain_stream, is_stream
-from sparcets.explanation.evidence import Evidence
+from sparcets.explainers.streaming import QueryStream, explain_stream
+from sparcets.explanation.evidence import Evidence, is_reached
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
-from sparcets.targets import Not, NumberTarget, is_reached
+from sparcets.targets import Not, NumberTarget
 from sparcets.validation import check_target
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_mea
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
-from sparcets.explanation.evidence import Evidence
+from sparcets.explanation.evidence import Evidence, is_reached
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.padding import blank
-from sparcets.targets import NumberTarget, check_confidence, is_reached
+from sparcets.targets import NumberTarget, check_confidence
 from sparcets.validation import check_target
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, StrArray
+from sparcets.arrays import FloatArray, IntArray, StrArray, is_stream
 from sparcets.errors import DataError, ShapeError, StorageError, TargetError
 from sparcets.explainers.asked import target_words
 from sparcets.explainers.query_names import QueryNames
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
 Part = tuple[FloatArray, "IntArray | None"]  # series, and their true lengths or None
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
-
-
-def is_stream(X: Any) -> bool:
-    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
-
-    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
-    (True, False, False)
-    """
-    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
 
 
 class QueryStream:

@@ -25,7 +25,7 @@ from sparcets.arrays import (
 from sparcets.digests import add_digest, check_digest, digest_of_array
 from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.card import explanation_card
-from sparcets.explanation.evidence import PREFIX, Evidence
+from sparcets.explanation.evidence import PREFIX, Evidence, is_reached
 from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
@@ -34,7 +34,6 @@ from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
 from sparcets.storage import atomic_path
-from sparcets.targets import is_reached
 
 if TYPE_CHECKING:
     import pandas as pd
