@@ -22,6 +22,7 @@ from sparcets.errors import ConstraintError, TrainingError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explanation.result import STATUSES, Explanation
 from sparcets.explanation.segments import find_segments
+from sparcets.padding import blank
 from tests.campaigns.material import Material, draw_material
 from tests.campaigns.registry import OK, Trial, campaign
 from tests.campaigns.shapes import broken_shapes, draw_shapes
@@ -89,7 +90,7 @@ def _problems(
     rng = np.random.default_rng([material.seed, seed])
     call = draw_call(rng, material, explainer)
     given = [one for one in (standing, call.constraints) if one is not None]
-    before = call.X.copy()
+    before = blank(call.X, call.options.get("lengths")).copy()  # padding is returned as zeros
     try:
         e = explainer.explain(
             in_some_form(rng, call.X), call.target, constraints=call.constraints, progress=False, **call.options
