@@ -90,7 +90,7 @@ def _problems(
     rng = np.random.default_rng([material.seed, seed])
     call = draw_call(rng, material, explainer)
     given = [one for one in (standing, call.constraints) if one is not None]
-    before = blank(call.X, call.options.get("lengths")).copy()  # padding is returned as zeros
+    before = call.X.copy()
     try:
         e = explainer.explain(
             in_some_form(rng, call.X), call.target, constraints=call.constraints, progress=False, **call.options
@@ -98,7 +98,8 @@ def _problems(
     except ConstraintError as error:
         return [] if conflict(given, material) else [str(error)]
     n = call.options.get("n", 1)
-    if len(e) != n * len(call.X) or not same_bits(e.query, np.repeat(before, n, axis=0)):
+    queries = blank(before, call.options.get("lengths"))  # padding is returned as zeros
+    if len(e) != n * len(call.X) or not same_bits(e.query, np.repeat(queries, n, axis=0)):
         return [f"the queries of {len(e)} answers are not those passed, {n} times {len(before)}"]
     if not same_bits(call.X, before):
         return ["the queries were written to"]
