@@ -133,7 +133,7 @@ def _line(row: dict[str, Any]) -> str:
         failed = "" if row["result"].endswith("not installed here") else "**fails:** "
         text = row["result"].replace("|", "\\|").replace("<", "&lt;")
         return f"| {row['what']} | {code} | {failed}{text} | | |"
-    changed = "" if row["changed"] is None else f"{100 * row['changed']:.2g} %"
+    changed = "" if row["changed"] is None else f"{100 * row['changed']:.{1 if row['changed'] < 0.1 else 0}f} %"
     return f"| {row['what']} | {code} | {row['valid']} of {row['answers']} | {changed} | {row['seconds']:.1f} |"
 
 
