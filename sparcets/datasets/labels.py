@@ -32,7 +32,7 @@ def check_task_labels(
     y, X
         Labels that are not checked yet, and the series that they belong to.
     train
-        Rows of the training part, in which every class must be.
+        Rows of the training part, in which every class that any series is of must be.
     task
         ``"classification"`` or ``"regression"``.
     class_names
@@ -55,7 +55,7 @@ def check_task_labels(
     if names is not None or units is not None:
         raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
     labels, found = check_labels(y, n_samples=len(X), class_names=class_names)
-    absent = sorted(set(range(len(found))) - set(labels[train].tolist()))
+    absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
     if absent:
         raise LabelError(
             f"class {found[absent[0]]!r} has no sample in the training part. Choose another seed or split."

@@ -111,7 +111,6 @@ INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
     ({"y": Y[:5]}, LabelError, None),
     ({"y": np.zeros(20, int)}, LabelError, None),
     ({"y": Y * 2}, LabelError, None),
-    ({"class_names": ["a", "b", "c"]}, LabelError, None),
     ({"class_names": ["a", "a"]}, DataError, None),
     ({"class_names": "ab"}, DataError, None),
     ({"y": ["x"] + ["even", "odd"] * 9 + ["x"], "class_names": ["even", "odd"]}, UnknownNameError, None),

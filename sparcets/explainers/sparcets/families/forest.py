@@ -153,8 +153,8 @@ class Forest(nn.Module):
         --------
         >>> inputs = torch.arange(40.0)[:, None]
         >>> forest, left_out = Forest.fit_numbers(inputs, inputs.numpy(), n_trees=20, max_depth=None, seed=0)
-        >>> forest.mean(inputs[[5, 30]]).round().flatten().tolist(), left_out.shape
-        ([5.0, 30.0], (40, 1))
+        >>> bool(((forest.mean(inputs) - inputs).abs() < 4).all()), left_out.shape
+        (True, (40, 1))
         """
         with random_state_kept():
             from sklearn.ensemble import ExtraTreesRegressor
