@@ -184,7 +184,7 @@ def recordings(source: Path, activities: Collection[str] = tuple(TRIALS)) -> Ite
                 for member, recording in _sorted(archive.namelist(), activities):
                     yield recording._replace(raw=archive.read(member))
     # zipfile raises RuntimeError for encryption and for unknown compression methods.
-    except (BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError) as error:
         raise FileFormatError(
             f"{source} is not a complete zip archive ({error}). Delete it and {_FETCH} to fetch it again."
         ) from error

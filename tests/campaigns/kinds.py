@@ -254,7 +254,7 @@ def of_dataset(dataset: sp.Dataset) -> Any:
     repr(dataset)
     for part in (dataset.X_train, dataset.X_test):
         assert part.ndim == 3 and part.dtype in (np.float32, np.float64), part.dtype
-        assert np.isfinite(part).all()
+        assert not np.isinf(part).any()  # NaN is a missing value
     for labels in (dataset.y_train, dataset.y_test):
         assert labels.dtype == np.int64 and (len(labels) == 0 or labels.max() < len(dataset.class_names))
     return dataset.X_train.tobytes(), dataset.y_train.tobytes(), dataset.class_names, dataset.feature_names
