@@ -66,18 +66,8 @@ class Goal:
         return Goal(bounds, self.names)
 
 
-class Within(Classifier):
-    """A regressor as a classifier of two classes, within the bounds of a goal and beyond them.
-
-    Parameters
-    ----------
-    regressor
-        The model.
-    goal
-        The numbers that count.
-    spread
-        By how much the numbers of each output usually differ (outputs,).
-    """
+class _View(Classifier):
+    """What both kinds of views of a regressor have in common."""
 
     named = True
 
@@ -91,6 +81,20 @@ class Within(Classifier):
         """That of the regressor."""
         return self.regressor.name
 
+
+class Within(_View):
+    """A regressor as a classifier of two classes, within the bounds of a goal and beyond them.
+
+    Parameters
+    ----------
+    regressor
+        The model.
+    goal
+        The numbers that count.
+    spread
+        By how much the numbers of each output usually differ (outputs,).
+    """
+
     @torch.no_grad()
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         numbers = self.regressor.predict_unchecked(X, lengths)
@@ -98,20 +102,10 @@ class Within(Classifier):
         return proba
 
 
-class DifferentiableWithin(DifferentiableClassifier):
+class DifferentiableWithin(_View, DifferentiableClassifier):
     """A differentiable regressor as a classifier of two classes; see :class:`Within`."""
 
-    named = True
-
-    def __init__(self, regressor: DifferentiableRegressor, goal: Goal, spread: FloatArray) -> None:
-        self.regressor, self.goal, self.spread = regressor, goal, spread
-        self._class_names = goal.names
-        self.n_features, self.n_steps = regressor.n_features, regressor.n_steps
-
-    @property
-    def name(self) -> str:
-        """That of the regressor."""
-        return self.regressor.name
+    regressor: DifferentiableRegressor
 
     @property
     def device(self) -> torch.device:
