@@ -16,9 +16,12 @@ class Limits:
     body_bytes: int = 8 * MIB  # size of any other request
     rows: int = 64  # queries per request
     answers: int = 5  # counterfactuals per query
+    exported_rows: int = 500  # queries of one file; those that are not explained yet count as those of a request
     seconds: float = 30.0  # time limit of a request, except training
     queued_requests: int = 32  # queued requests
     queued_jobs: int = 8  # queued training jobs
     job_seconds: float = 4 * 3600.0  # time limit of one training job
     cached_models: int = 8  # LRU cache size for data sets, classifiers and explainers, each
-    cached_responses: int = 200  # LRU cache size for responses: a slider moves back and forth
+    answer_bytes: int = (
+        256 * MIB
+    )  # LRU cache size for answers: a slider moves back and forth, and files are made of them

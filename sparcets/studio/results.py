@@ -1,11 +1,8 @@
-"""Converts explanations, series and predictions to API responses and to exported files."""
+"""Converts explanations, series and predictions to API responses."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,26 +13,14 @@ from sparcets.studio.models import (
     Change,
     CounterfactualResult,
     ExplainResponse,
-    ExportRequest,
     QueryPage,
     QuerySummary,
     Series,
 )
-from sparcets.studio.snippet import python_code
 
 if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
     from sparcets.explanation.result import Explanation
-    from sparcets.studio.service import StudioService
-
-MEDIA_TYPES = {
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "pdf": "application/pdf",
-    "csv": "text/csv",
-    "npz": "application/octet-stream",
-    "py": "text/x-python",
-}
 
 
 def series(dataset: Dataset, row: int) -> Series:
@@ -130,23 +115,3 @@ def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:
 def _changes(e: Explanation, i: int) -> list[Change]:
     frame = e[i].to_frame()[["feature", "start", "end", "mean_change", "units"]]
     return [Change.model_validate(row) for row in frame.to_dict("records")]
-
-
-def export(service: StudioService, request: ExportRequest, kind: str) -> bytes:
-    """Return an explanation as the content of a file."""
-    if kind == "py":
-        return python_code(service.workspace, request).encode()
-    explanation = service.explain(request)
-    if request.shown >= len(explanation):
-        raise ApiError(422, "no_such_answer", f"no answer {request.shown}: there are {len(explanation)}.")
-    if kind == "csv":
-        frame = explanation.to_frame()
-        frame["query"] = np.array(request.rows)[frame["query"].to_numpy(dtype=np.int64)]
-        return str(frame.to_csv(index=False)).encode()
-    if kind == "npz":
-        with tempfile.TemporaryDirectory() as folder:
-            explanation.save(Path(folder, "run.npz"))
-            return Path(folder, "run.npz").read_bytes()
-    image = BytesIO()
-    explanation.plot(request.shown).savefig(image, format=kind)
-    return image.getvalue()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from sparcets import __version__
-from sparcets.studio import data, results
+from sparcets.studio import data, exports, results
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
     Catalog,
@@ -29,6 +31,7 @@ from sparcets.studio.models import (
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
+from sparcets.studio.snippet import python_code
 
 PREFIX = "/api/v1"
 OWN_MODEL = "your own model, as it is; nothing is trained"
@@ -209,22 +212,37 @@ def _add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> 
     @router.post("/explanations", tags=["explanations"])
     async def explain(request: ExplainRequest) -> ExplainResponse:
         """Return counterfactuals for one query or a batch."""
-        return await service.run(lambda: service.respond(request))
+        return await service.run(lambda: service.answers.respond(request))
 
     files: dict[int | str, dict[str, Any]] = {
         200: {
             "description": "The file.",
-            "content": {kind: {"schema": {"type": "string"}} for kind in results.MEDIA_TYPES.values()},
+            "content": {kind: {"schema": {"type": "string"}} for kind in exports.MEDIA_TYPES.values()},
         }
     }
 
     @router.post("/exports/{kind}", tags=["explanations"], response_class=Response, responses=files)
-    async def export(kind: Literal["png", "svg", "pdf", "csv", "npz", "py"], request: ExportRequest) -> Response:
-        """Return an explanation as a file: plot, table of changes, explanation file, or Python code."""
-        content = await service.run(lambda: results.export(service, request, kind))
+    async def export(
+        kind: Literal["png", "svg", "pdf", "csv", "npz", "html", "py"], request: ExportRequest
+    ) -> Response:
+        """Return answers as a file: figure, table of changes, explanation file, report, or Python code.
+
+        Answers that were requested before are not computed again.
+        """
+        content = await _file(service, request, kind)
         name = f"explanation.{kind}"
         return Response(
             content,
-            media_type=results.MEDIA_TYPES[kind],
+            media_type=exports.MEDIA_TYPES[kind],
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
+
+
+async def _file(service: StudioService, request: ExportRequest, kind: str) -> bytes:
+    if kind == "py":
+        return await service.render(lambda: python_code(service.workspace, request).encode())
+    explanation = service.answers.known(request)
+    if explanation is None:
+        explanation = await service.run(lambda: service.answers.explanation(request))
+    numbered = replace(explanation, query_index=np.array(request.rows)[explanation.query_index])
+    return await service.render(lambda: exports.render(numbered, kind, request.shown))

@@ -1,36 +1,36 @@
 """Loads models into memory and runs all requests that need them, one after the other in a single thread.
 
 A single thread, because ``explain`` changes the mode and gradients of the classifier and the random state for a while
-and restores them: two calls at once would interfere. Training jobs run in processes of their own.
+and restores them: two calls at once would interfere. Files of finished answers are made in a second thread, so that
+they do not wait behind a search. Training jobs run in processes of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from sparcets.arrays import FloatArray
-from sparcets.studio import results
+from sparcets.errors import SparcetsError
+from sparcets.studio import exports
+from sparcets.studio.answers import Answers
 from sparcets.studio.cache import LruCache
 from sparcets.studio.data import load
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainResponse
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier
-    from sparcets.constraints.spec import Constraints
     from sparcets.datasets.base import Dataset
     from sparcets.explainers.base import BaseExplainer
-    from sparcets.explanation.result import Explanation
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class StudioService:
@@ -49,23 +49,34 @@ class StudioService:
     def __init__(self, workspace: Workspace, limits: Limits, device: str = "auto") -> None:
         self.workspace, self.limits, self.device = workspace, limits, device
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="service")
+        self._renderer = ThreadPoolExecutor(1, thread_name_prefix="renderer")
         self._queued = 0
         self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
         self._classifiers: LruCache[Classifier] = LruCache(limits.cached_models)
         self._explainers: LruCache[BaseExplainer[Any]] = LruCache(limits.cached_models)
         self._proba: LruCache[FloatArray] = LruCache(limits.cached_models)
-        self._responses: LruCache[ExplainResponse] = LruCache(limits.cached_responses)
+        self.answers = Answers(self)
 
     def warm_up(self) -> None:
         """Start to import the heavy packages in the background."""
-        self._thread.submit(_import_heavy)
+        heavy = self._thread.submit(_import_heavy)
+        # After the others: the first answer needs those.
+        heavy.add_done_callback(lambda _: self._renderer.submit(_import_plots))
 
     def close(self) -> None:
         """Cancel queued requests and accept no more."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for thread in (self._thread, self._renderer):
+            thread.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function in the service's thread; raise a 4xx error if the queue is full or the time is up."""
+        return await self._run(self._thread, work)
+
+    async def render(self, work: Callable[[], T]) -> T:
+        """Run a function that needs no model in the renderer's thread, under the same limits."""
+        return await self._run(self._renderer, work)
+
+    async def _run(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._queued >= self.limits.queued_requests:
             raise ApiError(429, "busy", f"the queue is full ({self._queued} requests). Try again in a moment.")
         self._queued += 1
@@ -76,7 +87,7 @@ class StudioService:
                 raise too_slow(self.limits.seconds)
             return work()
 
-        future = asyncio.get_running_loop().run_in_executor(self._thread, run_in_time)
+        future = asyncio.get_running_loop().run_in_executor(thread, run_in_time)
         future.add_done_callback(self._dequeue)
         try:
             # Shielded: a running function cannot be interrupted, and the models it loads stay in the cache.
@@ -122,63 +133,6 @@ class StudioService:
 
         return self._proba.get(name, predict)
 
-    def respond(self, request: ExplainRequest) -> ExplainResponse:
-        """Return the response to a request; responses to single queries are cached."""
-        self.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
-
-        def compute() -> ExplainResponse:
-            return results.to_response(self.explain(request), request.rows)
-
-        # Batches are not cached: they may be large and are rarely repeated.
-        return compute() if len(request.rows) > 1 else self._responses.get(request.model_dump_json(), compute)
-
-    def explain(self, request: ExplainRequest) -> Explanation:
-        """Compute the explanation of a request."""
-        check_size(request, self.limits)
-        explainer = self.explainer(request.explainer)
-        dataset = self.dataset(self.workspace.explainer(request.explainer).dataset)
-        rows = np.array(request.rows)
-        if rows.max() >= len(dataset.X_test):
-            raise ApiError(
-                422, "no_such_row", f"no test series {rows.max()}: there are {len(dataset.X_test)}, numbered from 0."
-            )
-        return explainer.explain(
-            dataset.X_test[rows],
-            target=request.target,
-            constraints=to_constraints(request.constraints),
-            sparsity=request.sparsity,
-            n=request.answers,
-            lengths=None if dataset.lengths_test is None else dataset.lengths_test[rows],
-            ids=None if dataset.ids_test is None else dataset.ids_test[rows],
-            subjects=None if dataset.subjects_test is None else dataset.subjects_test[rows],
-            progress=False,
-        )
-
-
-def to_constraints(rules: ConstraintsRequest) -> Constraints:
-    """Return the constraints of a request as ``sp.Constraints``.
-
-    >>> to_constraints(ConstraintsRequest(ranges={"pulse": (40, None)})).ranges
-    {'pulse': (40.0, inf)}
-    """
-    from sparcets.constraints.spec import Constraints
-
-    ranges = {
-        f: (-np.inf if low is None else low, np.inf if high is None else high)
-        for f, (low, high) in rules.ranges.items()
-    }
-    return Constraints(**{**rules.model_dump(), "ranges": ranges})
-
-
-def check_size(request: ExplainRequest, limits: Limits) -> None:
-    """Raise an error for too many queries or too many counterfactuals per query."""
-    if len(request.rows) > limits.rows:
-        raise ApiError(
-            413, "too_many_rows", f"{len(request.rows)} queries in one request; at most {limits.rows}. Split them."
-        )
-    if request.answers > limits.answers:
-        raise ApiError(413, "too_many_answers", f"{request.answers} answers to one query; at most {limits.answers}.")
-
 
 def too_slow(seconds: float) -> ApiError:
     """Return the error for a request above the time limit."""
@@ -192,3 +146,10 @@ def _import_heavy() -> None:
 
     # Single queries through small networks: several threads would cost more than they save.
     torch.set_num_threads(1)
+
+
+def _import_plots() -> None:
+    try:
+        exports.warm_up()
+    except SparcetsError as error:  # without matplotlib, an export says so
+        log.info("no figures: %s", error)

@@ -120,7 +120,14 @@ def test_a_locked_feature_does_not_change(client: TestClient, sample: Sample) ->
 
 @pytest.mark.parametrize(
     ("kind", "opening"),
-    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("npz", b"PK"), ("csv", b"query,id,feature")],
+    [
+        ("png", b"\x89PNG"),
+        ("svg", b"<?xml"),
+        ("pdf", b"%PDF"),
+        ("npz", b"PK"),
+        ("csv", b"query,id,feature"),
+        ("html", b"<!doctype html>"),
+    ],
 )
 def test_export_formats(client: TestClient, sample: Sample, kind: str, opening: bytes) -> None:
     response = client.post(f"{API}/exports/{kind}", json={"explainer": sample.nearest, "rows": [7]})

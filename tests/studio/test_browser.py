@@ -19,6 +19,8 @@ from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WAIT = 120_000  # milliseconds; training takes a while on a busy machine
+OPENINGS = {"png": b"\x89PNG", "pdf": b"%PDF", "csv": b"query,id,feature", "npz": b"PK", "html": b"<!doctype html>",
+            "py": b"# Run this"}  # fmt: skip
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
@@ -153,11 +155,12 @@ def test_the_workflow_from_upload_to_export(visit: Visit, shared: Sample) -> Non
     assert page.locator("#answer-text .result").count() == 2
     assert page.locator(".key.other").is_visible()
 
-    for kind in ("png", "csv", "py"):
+    name = str(visit.answer()["id"]).replace(" ", "_")
+    for kind, opening in OPENINGS.items():
         with page.expect_download() as download:
             page.locator(f"#exports [data-kind={kind}]").click()
-        content = Path(download.value.path()).read_bytes()
-        assert content.startswith({"png": b"\x89PNG", "csv": b"query,id,feature", "py": b"# Run this"}[kind])
+        assert Path(download.value.path()).read_bytes().startswith(opening)
+        assert download.value.suggested_filename == f"recording-{name}.{kind}"
     page.get_by_text("Python code for this answer").click()
     page.locator("#code code").get_by_text("ex.explain").wait_for()
     assert f"target='{targets[1]}'" in page.locator("#code code").inner_text()

@@ -1,4 +1,4 @@
-"""The service: one request at a time, a time limit, a limited queue, and cached responses."""
+"""The service: one request at a time, a time limit, and a limited queue."""
 
 import asyncio
 import threading
@@ -9,11 +9,8 @@ import pytest
 
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
-
-from .conftest import Sample
 
 
 def make_service(tmp_path: Path, **limits: Any) -> StudioService:
@@ -63,34 +60,4 @@ def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> Non
 
     asyncio.run(run())
     assert calls == ["third"]
-    service.close()
-
-
-class CountingService(StudioService):
-    """Records the requests that were computed and not taken from the cache."""
-
-    computed: list[ExplainRequest]
-
-    def explain(self, request: ExplainRequest) -> Any:
-        self.computed.append(request)
-        return super().explain(request)
-
-
-def test_responses_are_cached(sample: Sample) -> None:
-    service = CountingService(Workspace(sample.folder), Limits(), "cpu")
-    service.computed = []
-    first = service.respond(ExplainRequest(explainer="nearest", rows=[0]))
-    assert service.respond(ExplainRequest(explainer="nearest", rows=[0])) is first
-    changes: list[dict[str, Any]] = [
-        {"sparsity": 0.5},
-        {"rows": [1]},
-        {"constraints": ConstraintsRequest(immutable=["left"])},
-        {"explainer": "ics"},
-    ]
-    for change in changes:
-        assert service.respond(ExplainRequest(**{"explainer": "nearest", "rows": [0], **change})) is not first
-    assert len(service.computed) == 5
-    service.workspace.remove("explainers", "nearest")
-    with pytest.raises(ApiError, match="no explainer 'nearest'"):
-        service.respond(ExplainRequest(explainer="nearest", rows=[0]))
     service.close()

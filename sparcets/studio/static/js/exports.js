@@ -1,13 +1,19 @@
-// Exports: figure, table of changes, explanation file, Python code.
+// Exports of the answer on the page: figure, table of changes, explanation file, report, Python code.
 
 import { file } from "./api.js";
 import { $, announce, el, notice } from "./dom.js";
-import { explainRequest, state } from "./state.js";
+import { explainRequest, known, state } from "./state.js";
 
 const FILES = [
-  ["png", "Figure (PNG)"], ["pdf", "Figure (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["py", "Python code (.py)"],
+  ["png", "Figure (PNG)"], ["pdf", "Figure (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["html", "Report (HTML)"], ["py", "Python code (.py)"],
 ];
 let codeKey = ""; // the request whose code is shown
+
+// Names the recording as the user's file does, as far as a file name can.
+function fileName(kind) {
+  const id = known.query?.id?.replace(/[^\p{L}\p{N}_-]+/gu, "_").slice(0, 60);
+  return `recording-${id || state.row}.${kind}`;
+}
 
 const exportRequest = () => ({ ...explainRequest(), shown: state.shown });
 
@@ -29,11 +35,13 @@ export function initExports() {
 
 async function download(kind, button) {
   button.disabled = true;
+  const started = performance.now();
   try {
     const blob = await file(`/exports/${kind}`, exportRequest());
-    const link = el("a", { href: URL.createObjectURL(blob), download: `recording-${state.row}.${kind}` });
+    const link = el("a", { href: URL.createObjectURL(blob), download: fileName(kind) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    performance.measure("export", { start: started, detail: kind });
     announce(`Saved ${link.download}.`);
   } catch (error) {
     notice(error.message);

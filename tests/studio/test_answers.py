@@ -1,0 +1,98 @@
+"""Answers: computed once per query, kept in memory, and told apart by everything that was asked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.studio.answers import Answers
+from sparcets.studio.errors import ApiError
+from sparcets.studio.limits import Limits
+from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExportRequest
+from sparcets.studio.service import StudioService
+from sparcets.studio.workspace import Workspace
+
+from .conftest import Sample
+
+
+class CountingAnswers(Answers):
+    """Records the rows that were computed and not found in memory."""
+
+    computed: list[int]
+
+    def explain(self, request: ExplainRequest) -> Any:
+        self.computed += request.rows
+        return super().explain(request)
+
+
+@pytest.fixture
+def answers(sample: Sample) -> Iterator[CountingAnswers]:
+    service = StudioService(Workspace(sample.folder), Limits(), "cpu")
+    counting = CountingAnswers(service)
+    counting.computed = []
+    yield counting
+    service.close()
+
+
+def ask(**options: Any) -> ExplainRequest:
+    return ExplainRequest(**{"explainer": "nearest", "rows": [0], **options})
+
+
+def test_an_answer_is_computed_once(answers: CountingAnswers) -> None:
+    first = answers.respond(ask())
+    assert answers.respond(ask()) is first
+    for change in ({"sparsity": 0.5}, {"rows": [1]}, {"constraints": {"immutable": ["left"]}}, {"explainer": "ics"}):
+        assert answers.respond(ask(**change)) is not first
+    assert answers.computed == [0, 0, 1, 0, 0]
+
+
+def test_the_runner_up_by_name_is_the_same_answer(answers: CountingAnswers) -> None:
+    first = answers.respond(ask())
+    assert answers.respond(ask(target=first.answers[0].target)) is first
+    other = ({"calm", "brisk", "wild"} - {first.answers[0].target, first.answers[0].predicted}).pop()
+    assert answers.respond(ask(target=other)) is not first
+    assert answers.computed == [0, 0]
+
+
+def test_a_file_is_made_of_the_answers_on_the_page(answers: CountingAnswers) -> None:
+    answers.respond(ask(rows=[3]))
+    request = ExportRequest(explainer="nearest", rows=[3, 5], shown=1)
+    assert answers.known(request) is None
+    e = answers.explanation(request)
+    assert answers.computed == [3, 5]  # the first was known
+    known = answers.known(request)
+    assert known is not None and np.array_equal(known.counterfactual, e.counterfactual)
+    assert e.query_index.tolist() == [0, 1] and answers.computed == [3, 5]
+
+
+def test_several_answers_to_several_queries_stay_together(answers: CountingAnswers) -> None:
+    whole = answers.explanation(ask(rows=[4, 2], answers=2))
+    again = answers.explanation(ask(rows=[2, 4], answers=2))
+    assert whole.query_index.tolist() == [0, 0, 1, 1] and answers.computed == [4, 2]
+    assert np.array_equal(whole.counterfactual[[2, 3, 0, 1]], again.counterfactual)
+
+
+def test_answers_of_a_removed_explainer_are_not_given(answers: CountingAnswers) -> None:
+    answers.respond(ask())
+    answers.service.workspace.remove("explainers", "nearest")
+    for method in (answers.respond, answers.known):
+        with pytest.raises(ApiError, match="no explainer 'nearest'"):
+            method(ask())
+
+
+def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
+    service = StudioService(Workspace(sample.folder), Limits(rows=2, exported_rows=4), "cpu")
+    for rows in ([0, 1], [2, 3]):
+        service.answers.respond(ask(rows=rows))
+    assert len(service.answers.explanation(ask(rows=[0, 1, 2, 3]))) == 4  # all are known
+    for rows, most in (([0, 1, 2, 3, 4], 4), ([0, 5, 6, 7], 2)):
+        with pytest.raises(ApiError, match=f"at most {most}"):
+            service.answers.explanation(ask(rows=rows))
+    service.close()
+
+
+def test_constraints_are_part_of_the_question(answers: CountingAnswers) -> None:
+    locked = answers.explanation(ask(constraints=ConstraintsRequest(immutable=["left"])))
+    free = answers.explanation(ask())
+    assert not locked.changed[..., 0].any() and free.changed[..., 0].any()
