@@ -59,8 +59,8 @@ def measure(workspace: Workspace) -> dict[str, float]:
         text=True,
     )
     try:
-        address = re.search(r"http://\S+", studio.stderr.readline())[0].rstrip("/")
-        urllib.request.urlopen(f"{address}/api/v1/status").read()
+        address = re.search(r"http://\S+", studio.stderr.readline())[0]  # with the token
+        urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address).read()
         start = time.perf_counter() - started
         return {"start_s": round(start, 2), **drive(address)}
     finally:
@@ -81,7 +81,7 @@ def drive(address: str) -> dict[str, float]:
         for row in RECORDINGS:
             state = {"dataset": "bars", "classifier": "bilstm", "explainer": "sparcets", "row": row}
             page.goto("about:blank")
-            page.goto(f"{address}/#{json.dumps(state)}")
+            page.goto(f"{address}#{json.dumps(state)}")
             page.wait_for_selector("body[data-drawn]")
             time.sleep(LOCK_PAUSE)
             page.evaluate("() => performance.clearMeasures('answer')")

@@ -43,7 +43,7 @@ def take(address: str, workspace: Workspace) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 1240})
-        page.goto(f"{address}/#{json.dumps(state)}")
+        page.goto(f"{address}#{json.dumps(state)}")
         page.wait_for_selector("body[data-drawn]")
         page.wait_for_timeout(500)
         page.screenshot(path=IMAGES / "studio.png")
@@ -60,7 +60,7 @@ def main() -> None:
         text=True,
     )
     try:
-        take(re.search(r"http://\S+", studio.stderr.readline())[0].rstrip("/"), workspace)
+        take(re.search(r"http://\S+", studio.stderr.readline())[0], workspace)
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()

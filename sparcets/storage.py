@@ -34,9 +34,18 @@ MALFORMED: tuple[type[Exception], ...] = (
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the same folder; rename it to ``path`` when the block ends without an exception.
 
+    Parameters
+    ----------
+    path
+        The file to be written.
+    private
+        Whether only its owner may read it, instead of the default permissions of a new file.
+
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     with atomic_path(f"{folder}/a.txt") as temporary:
@@ -56,10 +65,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         # Some file systems report a full disk only on fsync, so call it before the rename, while the old file exists.
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp creates files readable only by their owner; set the default permissions of a new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        if not private:  # as mkstemp creates them
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
         temporary.replace(final)
     except SparcetsError:
         raise  # raised by the caller's block
@@ -110,11 +119,11 @@ def remove_leftovers(folder: Path, pattern: str, remove: Callable[[Path], object
                 os.close(handle)
 
 
-def write_json(path: str | os.PathLike[str], data: Any) -> None:
+def write_json(path: str | os.PathLike[str], data: Any, *, private: bool = False) -> None:
     """Write ``data`` as JSON, atomically; a dict gets a digest, which :func:`read_json` checks and removes."""
     data = add_digest(data) if isinstance(data, dict) else data
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    with atomic_path(path) as temporary:
+    with atomic_path(path, private=private) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 

@@ -16,14 +16,15 @@ def studio(
         "sparcets-studio"
     ),
     host: Annotated[
-        str, typer.Option(help="Address to listen on; addresses other than localhost require the token.")
+        str, typer.Option(help="Address to listen on; by default that of this machine only.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8765,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="SPARCETS_STUDIO_TOKEN",
-            help="Secret that requests must contain; by default created and printed if others can reach the studio.",
+            help="Secret that requests must contain; by default the one of the workspace, created at the first start. "
+            "Other users of the machine can see options; use the variable for a token of your own.",
         ),
     ] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,

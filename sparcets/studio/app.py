@@ -8,14 +8,15 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Depends, FastAPI
-from fastapi.responses import FileResponse
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 
 from sparcets import __version__
 from sparcets.registry import require_extra
-from sparcets.studio.errors import add_error_handlers
+from sparcets.studio.access import Access
+from sparcets.studio.errors import ApiError, add_error_handlers
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.middleware import LOOPBACK, SecurityMiddleware
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel
 
 STATIC = Path(__file__).parent / "static"
+LOGIN = {
+    "token_needed": "This studio needs its token.",
+    "wrong_token": "This is not the token of this studio.",
+}
 
 
 def create_app(
     workspace: Path,
     *,
-    token: str | None = None,
+    token: str,
     hosts: tuple[str, ...] | None = LOOPBACK,
     api_only: bool = False,
     limits: Limits | None = None,
@@ -47,9 +52,9 @@ def create_app(
     workspace
         Folder of data sets, classifiers and explainers.
     token
-        Secret that API requests must contain, or None.
+        Secret that requests must contain.
     hosts
-        Accepted host names; None accepts any, which requires a token.
+        Accepted host names; None accepts any.
     api_only
         Whether to serve the API without the page.
     limits
@@ -60,7 +65,8 @@ def create_app(
         A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others.
     """
     limits = limits if limits is not None else Limits()
-    folder = Workspace(workspace)
+    folder, access = Workspace(workspace), Access(token)
+    folder.make_private()
     service = StudioService(folder, limits, device)
     jobs = Jobs(folder, limits, seed=seed, device=device, model=model)
 
@@ -81,21 +87,28 @@ def create_app(
         lifespan=lifespan,
     )
     # Documents the token in the OpenAPI description; the middleware checks it.
-    documented = [Depends(HTTPBearer(auto_error=False))] if token is not None else []
-    app.include_router(build_router(service, jobs), dependencies=documented)
+    app.include_router(build_router(service, jobs), dependencies=[Depends(HTTPBearer(auto_error=False))])
     if not api_only:
-        _add_page(app)
+        _add_page(app, access)
     add_error_handlers(app)
-    app.add_middleware(SecurityMiddleware, token=token, hosts=hosts, limits=limits)
+    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits)
     return app
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_page(app: FastAPI, access: Access) -> None:
     require_extra("plotly", "the studio's page", "studio")
     plotly: Any = resources.files("plotly") / "package_data" / "plotly.min.js"
 
     @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
+    def page(request: Request, token: str | None = None) -> Response:
+        if token is not None and access.knows(token):
+            response = RedirectResponse("/", 303)  # an address without the token, for the history of the browser
+            access.sign_in(request, response)
+            return response
+        try:
+            access.check(request.scope)
+        except ApiError as error:
+            return _login_page("wrong_token" if token is not None else error.code)
         return FileResponse(STATIC / "index.html")
 
     @app.get("/static/plotly.min.js", include_in_schema=False)
@@ -103,3 +116,8 @@ def _add_page(app: FastAPI) -> None:
         return FileResponse(str(plotly), media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+
+def _login_page(problem: str) -> HTMLResponse:
+    text = (STATIC / "login.html").read_text(encoding="utf-8")
+    return HTMLResponse(text.replace("<!-- problem -->", LOGIN[problem]), 401)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 from fastapi.datastructures import Headers
 from fastapi.responses import JSONResponse
 
+from sparcets.studio.access import Access, split_host
 from sparcets.studio.data import too_large
 from sparcets.studio.errors import ApiError, error_body
 from sparcets.studio.limits import Limits
@@ -21,6 +21,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 UPLOAD = "/api/v1/datasets/upload"
+STATIC_FILES = "/static/"
 HEADERS = {
     # Only local resources; plotly.js needs inline styles.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -37,8 +38,8 @@ class SecurityMiddleware:
     ----------
     app
         The wrapped ASGI app.
-    token
-        Secret that API requests must contain as ``Authorization: Bearer …``, or None.
+    access
+        Checks the token of all requests but those for the page, which asks for it, and its static files.
     hosts
         Accepted host names, or None for any. On loopback only its own names are accepted, which prevents DNS rebinding
         by other web pages.
@@ -46,8 +47,8 @@ class SecurityMiddleware:
         Maximum size of a request.
     """
 
-    def __init__(self, app: Any, *, token: str | None, hosts: tuple[str, ...] | None, limits: Limits) -> None:
-        self.app, self.token, self.hosts, self.limits = app, token, hosts, limits
+    def __init__(self, app: Any, *, access: Access, hosts: tuple[str, ...] | None, limits: Limits) -> None:
+        self.app, self.access, self.hosts, self.limits = app, access, hosts, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -55,7 +56,7 @@ class SecurityMiddleware:
             await self.app(scope, receive, send)
             return
 
-        added = HEADERS | ({"Cache-Control": "no-store"} if scope["path"].startswith("/api/") else {})
+        added = HEADERS | ({} if scope["path"].startswith(STATIC_FILES) else {"Cache-Control": "no-store"})
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -74,17 +75,15 @@ class SecurityMiddleware:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self.hosts is not None and urlsplit(f"//{host}").hostname not in self.hosts:
+        name, _ = split_host(host)
+        if self.hosts is not None and name not in self.hosts:
             raise ApiError(403, "foreign_host", f"host {host!r} is not allowed.")
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        # To browsers, another port of the same host is the "same site", but not the same origin.
+        site = headers.get("sec-fetch-site", "same-origin") if scope["path"].startswith("/api/") else "none"
+        if not _same_origin(headers.get("origin"), host) or site not in ("same-origin", "none"):
             raise ApiError(403, "foreign_origin", "requests from other origins are not allowed.")
-        if self.token is not None and scope["path"].startswith("/api/"):
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            matches = secrets.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
-            if scheme.lower() != "bearer" or not matches:
-                message = "a valid token is required: Authorization: Bearer <token>. The studio printed it at startup."
-                raise ApiError(401, "token_needed", message, headers={"WWW-Authenticate": "Bearer"})
+        if scope["path"] != "/" and not scope["path"].startswith(STATIC_FILES):
+            self.access.check(scope)
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > self._max_size(scope):
             raise too_large(self._max_size(scope))
@@ -105,3 +104,10 @@ class SecurityMiddleware:
             return message
 
         return limited
+
+
+def _same_origin(origin: str | None, host: str) -> bool:
+    try:
+        return origin is None or urlsplit(origin).netloc == host
+    except ValueError:  # malformed
+        return False

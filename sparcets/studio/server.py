@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import ipaddress
-import secrets
 import socket
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sparcets.errors import ConfigError
 from sparcets.registry import require_extra
+from sparcets.storage import atomic_path
 
 if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel
 
-MIN_TOKEN_LENGTH = 8
+OPEN = "open.html"
 
 
 def is_loopback(host: str) -> bool:
@@ -70,7 +72,7 @@ def serve(
     host, port
         Address to listen on.
     token
-        Secret that API requests must contain; None generates one unless ``host`` is a loopback address.
+        Secret that requests must contain; None uses that of the workspace, which is created at the first start.
     api_only
         Whether to serve the API without the page.
     seed, device
@@ -84,20 +86,18 @@ def serve(
     """
     require_extra("fastapi", "the studio", "studio")
     uvicorn = require_extra("uvicorn", "the studio", "studio")
+    from sparcets.studio.access import find_token
     from sparcets.studio.app import create_app
     from sparcets.studio.middleware import LOOPBACK
+    from sparcets.studio.workspace import Workspace
 
-    if token is not None and len(token) < MIN_TOKEN_LENGTH:
-        raise ConfigError(
-            f"a token needs at least {MIN_TOKEN_LENGTH} characters, got {len(token)}. Omit it to generate one."
-        )
-    local = is_loopback(host)
-    if token is None and not local:
-        token = secrets.token_urlsafe(24)
+    folder = Workspace(workspace)
+    folder.make_private()
+    token = find_token(folder.folder, token)
     app = create_app(
         workspace,
         token=token,
-        hosts=(*LOOPBACK, host) if local else None,
+        hosts=(*LOOPBACK, host) if is_loopback(host) else None,
         api_only=api_only,
         seed=seed,
         device=device,
@@ -106,13 +106,20 @@ def serve(
     with bind(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{opened.getsockname()[1]}"
-        page = f"{address}/#token={token}" if token is not None else f"{address}/"
+        page = f"{address}/?token={quote(token, safe='')}"
         say(f"{'API' if api_only else 'studio'}: {f'{address}/api/v1' if api_only else page}")
-        say(f"workspace: {workspace.resolve()}")
-        if token is not None:
-            say(f"token: {token}")
+        say(f"workspace: {folder.folder}")
+        say(f"token: {token}")
         say("Stop it with Ctrl-C.")
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
         if open_page and not api_only:
-            webbrowser.open(page)
+            webbrowser.open(_opening_file(folder.folder, page).as_uri())
         server.run(sockets=[opened])
+
+
+def _opening_file(folder: Path, page: str) -> Path:
+    """Write a file that leads to the page: all users of the machine can see the arguments of the browser's command."""
+    file = folder / OPEN
+    with atomic_path(file, private=True) as temporary:
+        temporary.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(page)}">\n')
+    return file

@@ -200,10 +200,10 @@ def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
         """Often wait for the studio, upload data, and mostly have it train a classifier on them."""
         if rng.random() < 0.3:
             return
-        address = _address(process)
-        sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", here.data.read_bytes())
+        address, token = _address(process)
+        sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", here.data.read_bytes(), token)
         if rng.random() < 0.8:
-            _post(f"{address}/api/v1/classifiers", {"dataset": sent["id"], "architecture": "bilstm"})
+            _post(f"{address}/api/v1/classifiers", {"dataset": sent["id"], "architecture": "bilstm"}, token)
 
     def check(own: Path) -> str:
         if not (own / "w").exists():
@@ -219,16 +219,19 @@ def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
     yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=1.5, ends=False, begin=begin)
 
 
-def _address(process: Process) -> str:
+def _address(process: Process) -> tuple[str, str]:
+    """Return the address and the token of a studio."""
     end = time.monotonic() + 60
     while "Ctrl-C" not in (text := process.err()):
         assert time.monotonic() < end and process.running(), text
         time.sleep(0.02)
-    return text.split("studio: ")[1].split("/\n")[0]
+    address, _, token = text.split("studio: ")[1].split("\n")[0].partition("/?token=")
+    return address, token
 
 
-def _post(url: str, body: bytes | dict[str, Any]) -> Any:
+def _post(url: str, body: bytes | dict[str, Any], token: str) -> Any:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
-    with urllib.request.urlopen(urllib.request.Request(url, content, {"Content-Type": kind}), timeout=60) as response:
+    headers = {"Content-Type": kind, "Authorization": f"Bearer {token}"}
+    with urllib.request.urlopen(urllib.request.Request(url, content, headers), timeout=60) as response:
         return json.loads(response.read())

@@ -27,6 +27,8 @@ API = "/api/v1"
 HOST = "http://127.0.0.1"
 NAMES = ["left", "right", "top", "idle"]
 N_TEST = 18
+TOKEN = "a-token-of-tests"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 def npz_bytes(n: int = 90) -> bytes:
@@ -74,8 +76,9 @@ def start(sample: Sample) -> Iterator[Callable[..., TestClient]]:
     """Return a function that starts the studio on the workspace, with the given options."""
     clients: list[TestClient] = []
 
-    def start_client(**options: Any) -> TestClient:
-        client = TestClient(create_app(sample.folder, device="cpu", **options), base_url=HOST)
+    def start_client(headers: dict[str, str] = BEARER, **options: Any) -> TestClient:
+        app = create_app(sample.folder, token=TOKEN, device="cpu", **options)
+        client = TestClient(app, base_url=HOST, headers=headers)
         client.__enter__()
         clients.append(client)
         return client

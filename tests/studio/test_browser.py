@@ -34,7 +34,7 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 @pytest.fixture(scope="module")
 def studio(shared: Sample) -> Iterator[str]:
-    """Start the studio with its command and yield its address."""
+    """Start the studio with its command and yield the address that it prints, which holds the token."""
     process = subprocess.Popen(
         [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(shared.folder)],
         stderr=subprocess.PIPE,
@@ -43,7 +43,7 @@ def studio(shared: Sample) -> Iterator[str]:
     assert process.stderr is not None
     found = re.search(r"http://\S+", process.stderr.readline())
     assert found
-    yield found[0].rstrip("/")
+    yield found[0]
     process.send_signal(signal.SIGINT)
     process.wait(120)
     process.stderr.close()
@@ -65,7 +65,8 @@ class Visit:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
-        self.address = address
+        self.address = address.partition("/?")[0]
+        self.context.request.get(address)  # for the cookie
 
     def open(self, **state: Any) -> Any:
         self.page.goto(f"{self.address}/#{json.dumps(state)}" if state else self.address)
@@ -386,23 +387,29 @@ def test_two_pages_are_independent(browser: Any, studio: str, shared: Sample) ->
         visit.context.close()
 
 
-def test_the_page_requests_the_token(browser: Any, shared: Sample) -> None:
-    command = [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(shared.folder)]
-    process = subprocess.Popen([*command, "--token", "s3cret-word"], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    found = re.search(r"(http://\S+)/#token=s3cret-word", process.stderr.readline())
-    assert found
-    visit = Visit(browser, found[1])
-    visit.page.goto(found[1])
-    visit.page.get_by_label("Token", exact=True).fill("s3cret-word")
-    visit.page.get_by_role("button", name="Enter").click()
-    visit.page.wait_for_selector("body[data-ready]")
+def test_the_page_requests_the_token(browser: Any, studio: str, shared: Sample) -> None:
+    address, _, token = studio.partition("/?token=")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{address}/#{json.dumps(state_of(shared))}")
+    assert page.get_by_text("This studio needs its token.").is_visible()
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Enter").click()
+    page.get_by_text("This is not the token of this studio.").wait_for()
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Enter").click()
+    page.wait_for_selector("body[data-drawn]")  # with the state of the first address
+    assert "token" not in page.url and page.evaluate("document.cookie") == ""  # HttpOnly
+    context.clear_cookies()
+    page.locator("#sparsity").fill("9")  # any request: the page asks again
+    page.get_by_text("This studio needs its token.").wait_for()
+    context.close()
+
+
+def test_a_link_on_another_site_opens_the_page(browser: Any, studio: str, shared: Sample, tmp_path: Path) -> None:
+    visit = Visit(browser, studio)
+    (tmp_path / "other.html").write_text(f"<a href='{visit.address}/#{json.dumps(state_of(shared))}'>link</a>")
+    visit.page.goto((tmp_path / "other.html").as_uri())
+    visit.page.get_by_text("link").click()
+    visit.page.wait_for_selector("body[data-drawn]")
     visit.context.close()
-    visit = Visit(browser, found[1])
-    visit.page.goto(found[0])
-    visit.page.wait_for_selector("body[data-ready]")
-    assert "token" not in visit.page.url and visit.errors == []
-    visit.context.close()
-    process.send_signal(signal.SIGINT)
-    process.wait(120)
-    process.stderr.close()

@@ -20,7 +20,7 @@ from sparcets.studio.app import create_app  # noqa: E402
 from sparcets.studio.jobs import Jobs  # noqa: E402
 from sparcets.studio.limits import Limits  # noqa: E402
 
-from .conftest import API, N_TEST, Sample  # noqa: E402
+from .conftest import API, BEARER, N_TEST, TOKEN, Sample  # noqa: E402
 
 # The description does not contain which rows and classes exist: valid requests may get a 422 response.
 SKIPPED_CHECKS = {"positive_data_acceptance"}
@@ -42,12 +42,12 @@ def app(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Any:
     # The worker exits at once: training would take seconds per request and is tested elsewhere.
     worker = [sys.executable, "-S", "-c", "input()"]
     monkeypatch.setattr("sparcets.studio.app.Jobs", partial(Jobs, worker=worker))
-    return create_app(sample.folder, device="cpu", limits=Limits(queued_jobs=10_000))
+    return create_app(sample.folder, token=TOKEN, device="cpu", limits=Limits(queued_jobs=10_000))
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
 def test_every_operation_conforms_to_its_description(app: Any, sample: Sample, mode: Any) -> None:
-    schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", app, headers={"Host": "127.0.0.1"})
+    schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", app, headers={"Host": "127.0.0.1", **BEARER})
     checks = [check for check in CHECKS.get_all() if check.__name__ not in SKIPPED_CHECKS]
     statuses = {}
     for result in schema.get_all_operations():
@@ -79,7 +79,7 @@ def call(operation: Any, mode: Any, checks: list[Any], sample: Sample) -> set[in
     def check(case: Any, existing: bool) -> None:
         if existing and mode == GenerationMode.POSITIVE and case.method != "DELETE":
             use_existing_items(case, sample)
-        response = case.call(headers={"Host": "127.0.0.1"})
+        response = case.call(headers={"Host": "127.0.0.1", **BEARER})
         seen.add(response.status_code)
         case.validate_response(response, checks=checks)
 

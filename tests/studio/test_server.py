@@ -16,7 +16,7 @@ import pytest
 
 from sparcets.__main__ import main
 from sparcets.errors import ConfigError
-from sparcets.studio.server import bind
+from sparcets.studio.server import _opening_file, bind
 
 
 @contextmanager
@@ -51,22 +51,30 @@ def get(url: str, token: str | None = None) -> tuple[int, bytes]:
             return error.code, error.read()
 
 
-def test_loopback_needs_no_token(tmp_path: Path) -> None:
+def test_the_token_is_printed_and_asked_for_on_loopback(tmp_path: Path) -> None:
     with running("--workspace", str(tmp_path / "w")) as message:
-        address = message["studio"].rstrip("/")
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address) and "token" not in message
-        status, body = get(f"{address}/api/v1/status")
+        address, _, token = message["studio"].partition("/?token=")
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address) and len(token) >= 24
+        assert token == message["token"] == (tmp_path / "w" / "token").read_text().strip()
+        assert get(f"{address}/api/v1/status")[0] == get(f"{address}/api/v1/status", "guess")[0] == 401
+        status, body = get(f"{address}/api/v1/status", token)
         assert status == 200 and json.loads(body)["workspace"] == "w"
-        assert b"<title>sparcets studio" in get(address)[1]
+        assert b"needs its token" in get(address)[1]
 
 
-def test_other_hosts_get_a_generated_token(tmp_path: Path) -> None:
+def test_other_hosts_without_the_page(tmp_path: Path) -> None:
     with running("--workspace", str(tmp_path / "w"), "--host", "0.0.0.0", "--api-only") as message:
         token, port = message["token"], re.search(r":(\d+)/", message["API"])
-        assert len(token) >= 24 and port is not None
+        assert port is not None
         url = f"http://127.0.0.1:{port[1]}/api/v1/status"
-        assert get(url)[0] == 401 and get(url, "guess")[0] == 401 and get(url, token)[0] == 200
+        assert get(url)[0] == 401 and get(url, token)[0] == 200
         assert get(f"http://127.0.0.1:{port[1]}/")[0] == 404
+
+
+def test_the_browser_is_not_given_the_token_as_an_argument(tmp_path: Path) -> None:
+    page = "http://127.0.0.1:8765/?token=s3cret-word"
+    file = _opening_file(tmp_path, page)
+    assert page in file.read_text() and "s3cret" not in file.as_uri() and file.stat().st_mode & 0o077 == 0
 
 
 def test_a_port_in_use_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +92,6 @@ def test_an_address_of_another_machine() -> None:
         bind("192.0.2.1", 0)
 
 
-@pytest.mark.parametrize("token", ["", "short"])
-def test_a_short_token_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
-    assert main(["studio", "--host", "0.0.0.0", "--token", token, "--workspace", str(tmp_path / "w")]) == 2
+def test_a_short_token_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["studio", "--token", "short", "--workspace", str(tmp_path / "w")]) == 2
     assert "at least 8 characters" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 // Entry point of the page: decides which part is shown and connects the modules.
 
-import { get, takeToken } from "./api.js";
+import { get } from "./api.js";
 import { $, el, notice } from "./dom.js";
 import { draw, explain, initExplanation, openRecording } from "./explanation.js";
 import { initExports } from "./exports.js";
@@ -46,7 +46,6 @@ async function withNotice(work) {
 }
 
 async function init() {
-  takeToken();
   readUrl();
   [known.status, known.catalog] = await Promise.all([get("/status"), get("/catalog")]);
   initExplanation();
