@@ -20,6 +20,7 @@ def info(
     json: Json = False,
 ) -> None:
     """Load a data set and describe it."""
+    from sparcets.datasets.card import label_table
     from sparcets.datasets.load import DATASETS, load_dataset, loader_options
 
     dataset = load_dataset(name, **{"seed": seed, **parse_options(option)})
@@ -32,7 +33,7 @@ def info(
     typer.echo(repr(dataset))
     if dataset.description:
         typer.echo(dataset.description)
-    print_table(["class", "training", "test"], [(k, *v) for k, v in facts["classes"].items()])
+    print_table(*label_table(dataset))
     mutable = facts["mutable"]
     named = facts["features"]
     typer.echo("features: " + ", ".join(n if m else f"{n} (immutable)" for n, m in zip(named, mutable, strict=True)))
@@ -52,13 +53,11 @@ def _facts(dataset: Any) -> dict[str, Any]:
 
     from sparcets.validation import default_feature_names
 
-    train = np.bincount(dataset.y_train, minlength=dataset.n_classes).tolist()
-    test = np.bincount(dataset.y_test, minlength=dataset.n_classes).tolist()
     return {
         "name": dataset.name,
         "description": dataset.description,
         "steps": dataset.n_steps,
-        "classes": {name: [a, b] for name, a, b in zip(dataset.class_names, train, test, strict=True)},
+        **_labels(dataset),
         "features": list(dataset.feature_names or default_feature_names(dataset.n_features)),
         "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
         "units": None if dataset.units is None else list(dataset.units),
@@ -66,6 +65,15 @@ def _facts(dataset: Any) -> dict[str, Any]:
         "lengths": None if dataset.lengths_train is None else [int(f(dataset.lengths_train)) for f in (np.min, np.max)],
         "split": dataset.split,
     }
+
+
+def _labels(dataset: Any) -> dict[str, Any]:
+    from sparcets.datasets.card import label_table
+
+    _, rows = label_table(dataset)
+    if dataset.task == "classification":
+        return {"classes": {name: list(counts) for name, *counts in rows}}
+    return {"numbers": {name: dict(zip(("unit", "training", "test"), known, strict=True)) for name, *known in rows}}
 
 
 @app.command("fetch")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, missing_entries
-from sparcets.datasets.labels import Task, check_numbers, check_task_labels
+from sparcets.datasets.labels import Task, check_numbers, check_task, check_task_labels
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
@@ -216,7 +216,7 @@ class Dataset:
         *,
         series: str = "series",
         time: str = "time",
-        label: str = "label",
+        label: str | Sequence[str] = "label",
         subject: str = "subject",
         split: str = "split",
         feature: str = "feature",
@@ -234,13 +234,14 @@ class Dataset:
             or per series, with columns ``<feature>_<step>`` (wide). Named levels of the index count as columns, and two
             levels of column names as ``<feature>_<step>``.
         series, time, label, subject, split, feature, value
-            Names of the columns with that meaning; ``subject`` and ``split`` are optional. Every other column is a
-            feature.
+            Names of the columns with that meaning; ``subject`` and ``split`` are optional, ``label`` may be several if
+            they are numbers. Every other column is a feature.
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split, if there is no column ``split``.
         **known
             Further metadata, as in :meth:`from_rows`: ``units``, ``sampling_rate``, ``mutable``, ``name``,
-            ``description``. The sampling rate is found by itself if ``time`` is in seconds or a date.
+            ``description``; ``task="regression"`` if the labels are numbers. The sampling rate is found by itself if
+            ``time`` is in seconds or a date.
 
         Examples
         --------
@@ -252,11 +253,13 @@ class Dataset:
         (Dataset('frame': 8 training + 2 test series, 2 steps, 1 features, 2 classes), 2.0, ['6', '1'])
         """
         from sparcets.datasets.files import dataset_of_sheet
-        from sparcets.datasets.sheets import sheet_of_frame
+        from sparcets.datasets.sheets import column_roles, sheet_of_frame
 
-        roles = {"series": series, "time": time, "label": label, "subject": subject, "split": split}
-        roles |= {"feature": feature, "value": value}
-        sheet = sheet_of_frame(frame, roles, source="the frame")
+        columns: dict[str, Any] = {"series": series, "time": time, "subject": subject, "split": split}
+        columns |= {"feature": feature, "value": value, "label": label}
+        if "task" in known:
+            check_task(known["task"])
+        sheet = sheet_of_frame(frame, column_roles(columns, task=known.get("task")), source="the frame")
         return dataset_of_sheet(sheet, test_size=test_size, seed=seed, **{"name": "frame", **known})
 
     @classmethod

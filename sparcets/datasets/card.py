@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparcets.datasets.labels import default_output_names
 from sparcets.notebooks import html_card
 
 if TYPE_CHECKING:
@@ -38,13 +39,38 @@ def dataset_card(ds: Dataset) -> str:
     if ds.subjects_train is not None and ds.subjects_test is not None:
         people = [len(np.unique(part)) for part in (ds.subjects_train, ds.subjects_test)]
         lines.append(f"subjects: {people[0]} in training, {people[1]} in test")
-    counts = [np.bincount(y, minlength=ds.n_classes).tolist() for y in (ds.y_train, ds.y_test)]
-    rows = list(zip(ds.class_names, *counts, strict=True))
+    heads, rows = label_table(ds)
     if len(rows) > MAX_NAMES:
         rest = rows[MAX_NAMES:]
-        more = (f"… and {len(rest)} more", sum(row[1] for row in rest), sum(row[2] for row in rest))
+        more: tuple[Any, ...] = (f"… and {len(rest)} more", *("" for _ in heads[1:]))
+        if ds.task == "classification":
+            more = (more[0], *(sum(row[k] for row in rest) for k in (1, 2)))
         rows = [*rows[:MAX_NAMES], more]
-    return html_card(f"Dataset {ds.name}", lines, heads=("class", "training", "test"), rows=rows)
+    return html_card(f"Dataset {ds.name}", lines, heads=heads, rows=rows)
+
+
+def label_table(ds: Dataset) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return names of columns and rows: the numbers of series by class, or the range of the numbers by output.
+
+    >>> from sparcets.datasets.base import Dataset
+    >>> X, y = np.zeros((6, 2, 1)), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> ds = Dataset.from_rows(X, y, train=np.arange(4), test=np.arange(4, 6), task="regression", output_units="mmHg")
+    >>> label_table(ds)
+    (('number', 'unit', 'training', 'test'), [('number', 'mmHg', '1 to 4, mean 2.5', '5 to 6, mean 5.5')])
+    """
+    parts = (ds.y_train, ds.y_test)
+    if ds.task == "classification":
+        counts = [np.bincount(y, minlength=ds.n_classes).tolist() for y in parts]
+        return ("class", "training", "test"), list(zip(ds.class_names, *counts, strict=True))
+    names = ds.output_names or default_output_names(ds.y_train.reshape(len(ds.y_train), -1).shape[1])
+    units = ds.output_units or ("",) * len(names)
+
+    def spread(y: Any, k: int) -> str:
+        column = y.reshape(len(y), -1)[:, k]
+        return f"{column.min():.4g} to {column.max():.4g}, mean {column.mean():.4g}" if len(y) else ""
+
+    rows = [(name, units[k], *(spread(y, k) for y in parts)) for k, name in enumerate(names)]
+    return ("number", "unit", "training", "test"), rows
 
 
 def _first(names: list[str]) -> str:

@@ -3,8 +3,8 @@
 **.npz**, plain arrays: ``X`` (batch, time, features) and ``y`` (batch,), which are split on loading, by subject if
 ``subjects`` is given; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. Optional: ``feature_names``,
 ``class_names``, ``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``;
-and per series ``ids``, ``subjects``, ``lengths``, ``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as
-:func:`save_dataset` writes them.
+for numbers as labels ``task``, ``output_names``, ``output_units``; and per series ``ids``, ``subjects``, ``lengths``,
+``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as :func:`save_dataset` writes them.
 
 **.csv** and **.parquet**, tables in one of three forms, recognised by their columns; long, a row per series and step::
 
@@ -36,6 +36,11 @@ test part, and the data set is called ``NAME``. Labels are in lower case.
 Labels are names of classes, sorted. Whole numbers are sorted numerically: 0..K-1 are thus the class indices themselves,
 while 1..K become the classes named "1", "2", …, with the indices 0..K-1.
 
+Numbers that a model predicts are labels by ``load_dataset("mine.csv", task="regression", label="pressure")``, several
+by ``label=["systolic", "diastolic"]``, with ``output_units="mmHg"`` if wanted; on the command line ``-o
+task=regression -o label=systolic,diastolic``. In a .npz file ``y`` is (batch,) or (batch, outputs); a .ts file says
+``@targetLabel true`` itself.
+
 An entry that nothing was measured for is missing, NaN: in a .csv or .parquet file an empty cell of a feature, in a .ts
 file ``?``, in arrays NaN. ``sp.wrap(model, missing=…)`` and ``sp.ClassifierConfig(missing=…)`` say what a model gets
 there: ``"refuse"`` (the default: missing values are an error), ``"keep"`` (NaN; wrapped models only), ``"forward"``
@@ -53,19 +58,20 @@ and columns of a .parquet file become float32 if that changes no number.
 from __future__ import annotations
 
 import os
-import re
 import zipfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, StrArray
 from sparcets.datasets.base import Dataset
-from sparcets.datasets.precision import LARGEST, as_written
-from sparcets.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError
+from sparcets.datasets.labels import Task, check_task, class_names_of
+from sparcets.datasets.ts import load_ts
+from sparcets.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, ShapeError
 from sparcets.npz import write_npz
-from sparcets.registry import did_you_mean, require_extra
+from sparcets.registry import did_you_mean
 from sparcets.storage import atomic_path, naming
 from sparcets.validation import check_series
 
@@ -76,8 +82,8 @@ TABLES = (".csv", ".parquet")
 SUFFIXES = {".npz", ".ts", *TABLES}
 
 PER_SERIES = ("X", "y", "ids", "subjects", "lengths", "salient")
-ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split")
-WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
+OUTPUTS = ("task", "output_names", "output_units")
+ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split", *OUTPUTS)
 
 
 def load_file(
@@ -87,9 +93,12 @@ def load_file(
     seed: int = 0,
     series: str | None = None,
     time: str | None = None,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     subject: str | None = None,
     split: str | None = None,
+    task: Task | None = None,
+    output_names: str | Sequence[str] | None = None,
+    output_units: str | Sequence[str] | None = None,
 ) -> Dataset:
     r"""Read a file of series; the forms are described in :mod:`sparcets.datasets.files`.
 
@@ -100,7 +109,13 @@ def load_file(
     test_size, seed
         Share held out (of the subjects, if known) and the seed of the split, if the file does not define a split.
     series, time, label, subject, split
-        Names of those columns of a .csv or .parquet file, where they are called otherwise.
+        Names of those columns of a .csv or .parquet file, where they are called otherwise; ``label`` may be several if
+        they are numbers.
+    task
+        ``"regression"`` if the labels are numbers to predict, ``"classification"`` if they are classes; None is what a
+        .npz or .ts file says itself, otherwise classification.
+    output_names, output_units
+        Names and units of the numbers; by themselves, the names are those of the columns.
 
     Examples
     --------
@@ -114,8 +129,12 @@ def load_file(
     """
     file = Path(path)
     suffix = file.suffix.lower()
-    roles = {"series": series, "time": time, "label": label, "subject": subject, "split": split}
+    roles = {"series": series, "time": time, "subject": subject, "split": split, "label": label}
     columns = {role: name for role, name in roles.items() if name is not None}
+    outputs = {"output_names": output_names, "output_units": output_units}
+    known = {name: value for name, value in outputs.items() if value is not None}
+    if task is not None:
+        check_task(task)
     if suffix not in SUFFIXES:
         raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
     if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
@@ -124,9 +143,10 @@ def load_file(
         raise ConfigError(f"{', '.join(columns)}: names of columns are for {' and '.join(TABLES)} files, got {file}.")
     try:
         with naming(file):
+            load = _load_npz if suffix == ".npz" else load_ts
             if suffix in TABLES:
-                return _load_table(file, columns, test_size=test_size, seed=seed)
-            return (_load_npz if suffix == ".npz" else _load_ts)(file, test_size=test_size, seed=seed)
+                load = partial(_load_table, columns=columns)
+            return load(file, test_size=test_size, seed=seed, task=task, **known)
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
 
@@ -148,6 +168,8 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
         raise FileFormatError(f"a data set is saved as .npz, got {file}. Choose {file.with_suffix('.npz')}.")
     names = [*ABOUT, *(f"{key}_{part}" for key in PER_SERIES for part in ("train", "test"))]
     known = {name: getattr(dataset, name) for name in names}
+    if dataset.task == "regression":
+        del known["class_names"]
     arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
     for name, array in arrays.items():
         if array.dtype == object:
@@ -159,21 +181,30 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     return file
 
 
-def _load_table(path: Path, columns: dict[str, str], *, test_size: float, seed: int) -> Dataset:
-    from sparcets.datasets.sheets import read_sheet  # imports pandas
+def _load_table(path: Path, *, columns: dict[str, Any], test_size: float, seed: int, **known: Any) -> Dataset:
+    from sparcets.datasets.sheets import column_roles, read_sheet  # imports pandas
 
-    return dataset_of_sheet(read_sheet(path, columns), test_size=test_size, seed=seed, name=path.stem)
+    roles = column_roles(columns, task=known["task"])
+    sheet = read_sheet(path, roles, number_labels=known["task"] == "regression")
+    return dataset_of_sheet(sheet, test_size=test_size, seed=seed, name=path.stem, **known)
 
 
-def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, **known: Any) -> Dataset:
+def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, task: Task | None = None, **known: Any) -> Dataset:
     """Convert a sheet, split by its column ``split`` if there is one; ``known`` is further metadata."""
     from sparcets.datasets.tables import to_table
 
-    table = to_table(sheet)
-    labels, class_names = _class_names(table.labels)
+    table = to_table(sheet, number_labels=task == "regression")
+    labels: Any = table.labels
+    about: dict[str, Any] = {"task": task or "classification"}
+    if task == "regression":
+        labels = labels[:, 0] if labels.shape[1] == 1 else labels
+        if sheet.labels != ["label"] or "label" in sheet.columns:  # a column that is called otherwise names its numbers
+            about["output_names"] = [sheet.name(column) for column in sheet.labels]
+    else:
+        labels, about["class_names"] = class_names_of(labels)
     found: dict[str, Any] = {
+        **about,
         "feature_names": table.feature_names,
-        "class_names": class_names,
         "ids": table.ids,
         "subjects": table.subjects,
         "lengths": table.lengths,
@@ -186,21 +217,7 @@ def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, **known: Any)
     return Dataset.from_rows(table.X, labels, train=train, test=test, **found)
 
 
-def _class_names(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
-    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
-
-    >>> _class_names(np.array(["10.0", "9.0"]))[1], _class_names(np.array(["b", "10", "9"]))[1]
-    (('9', '10'), ('10', '9', 'b'))
-    """
-    names, codes = np.unique(labels, return_inverse=True)
-    numbers = [WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
-    plain = [str(int(number[1])) for number in numbers if number]
-    if len(plain) < len(names):
-        return labels, tuple(names.tolist())
-    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))
-
-
-def _load_npz(path: Path, *, test_size: float, seed: int) -> Dataset:
+def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **known: Any) -> Dataset:
     arrays = _read_npz(path)
     parts = ("_train", "_test") if "X_train" in arrays else ("",)
     _check_keys(path, list(arrays), parts)
@@ -210,8 +227,14 @@ def _load_npz(path: Path, *, test_size: float, seed: int) -> Dataset:
     rows = {key: _joined(key, [arrays[key + part] for part in parts]) for key in present}
     X, y = rows.pop("X"), rows.pop("y")
     about = {"name": path.stem, **{key: _about(path, key, arrays[key], X.shape[2]) for key in ABOUT if key in arrays}}
-    if "class_names" not in about and y.dtype.kind in "iubfU" and (y.dtype.kind != "f" or (y == np.round(y)).all()):
-        y, about["class_names"] = _class_names((y.astype(int) if y.dtype.kind == "b" else y).astype(str))
+    about |= known | ({} if task is None else {"task": task})
+    if (
+        about.get("task") != "regression"
+        and "class_names" not in about
+        and y.dtype.kind in "iubfU"
+        and (y.dtype.kind != "f" or (y == np.round(y)).all())
+    ):
+        y, about["class_names"] = class_names_of((y.astype(int) if y.dtype.kind == "b" else y).astype(str))
     if parts == ("",):
         return Dataset.from_arrays(X, y, test_size=test_size, seed=seed, **rows, **about)
     train, test = np.split(np.arange(len(X)), [len(arrays["X_train"])])
@@ -255,6 +278,8 @@ def _check_part(arrays: dict[str, Any], part: str) -> None:
     for key in PER_SERIES[1:]:
         expected = shape if key == "salient" else shape[:1]
         got = arrays[key + part].shape if key + part in arrays else expected
+        if key == "y" and len(got) == 2:  # several numbers per series; whether they may be, is checked with the labels
+            got = got[:1]
         if got != expected:
             raise ShapeError(f"{key}{part} must be of shape {expected}, as X{part} is {shape}, got {got}.")
 
@@ -280,56 +305,6 @@ def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
         if array.size == 1 and array.dtype.kind in "iuf":
             return array.item()
         raise FileFormatError(f"{path}: sampling_rate must be one number of Hz, got {array}.")
-    if key in ("name", "description", "split"):
+    if key in ("name", "description", "split", "task"):
         return str(array)
     return str(array) if array.ndim == 0 else [str(value) for value in array.ravel()]
-
-
-def _load_ts(path: Path, *, test_size: float, seed: int) -> Dataset:
-    base = path.stem.removesuffix("_TRAIN")
-    test_path = path.with_name(f"{base}_TEST{path.suffix}")
-    paths = [path, test_path] if base != path.stem and test_path.is_file() else [path]
-    parts = [_read_ts(p) for p in paths]
-    cases = [case for part, _ in parts for case in part]
-    labels, class_names = _class_names(np.concatenate([part for _, part in parts]))
-    lengths = np.array([case.shape[1] for case in cases])
-    X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]))
-    for row, case in zip(X, cases, strict=True):
-        if len(case) != X.shape[2]:
-            raise FileFormatError(f"{test_path} has {len(case)} features, {path} has {X.shape[2]}.")
-        row[: case.shape[1]] = case.T  # aeon's (channels, time) to (time, features)
-    known: dict[str, Any] = {
-        "class_names": class_names,
-        "lengths": lengths if (lengths != lengths[0]).any() else None,
-    }
-    if len(parts) == 1:
-        return Dataset.from_arrays(as_written(X), labels, test_size=test_size, seed=seed, name=path.stem, **known)
-    train, test = np.split(np.arange(len(X)), [len(parts[0][0])])
-    return Dataset.from_rows(as_written(X), labels, train=train, test=test, name=base, **known)
-
-
-def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray]:
-    """Return the series of a .ts file, each (channels, time), and their labels."""
-    aeon = require_extra("aeon.datasets", "a .ts file", "uea")
-    try:
-        cases, labels, header = aeon.load_from_ts_file(str(path), return_meta_data=True)
-    except Exception as error:  # aeon's parser raises various errors on malformed lines
-        raise FileFormatError(f"{path} is not a valid .ts file: {' '.join(str(error).split())}") from error
-    if not len(cases):
-        raise FileFormatError(f"{path} holds no series; they follow the line @data, one per line.")
-    if header["timestamps"]:  # aeon's parser for them drops the sign of the values
-        raise FileFormatError(
-            f"{path} has time stamps (@timeStamps true), which are not supported. Write the values only."
-        )
-    if not header["classlabel"]:
-        raise FileFormatError(f"{path} has no class labels (@classLabel true and their names).")
-    # Lower case, because aeon replaces every "nan" of a line by "NaN", also within a label.
-    names = np.array([str(label).strip().lower() for label in labels])
-    declared = header["class_values"]
-    unknown = sorted(set(names.tolist()) - set(declared)) if declared else []
-    if unknown:
-        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
-    for index, case in enumerate(cases):
-        if (np.abs(case) > LARGEST).any():
-            raise NonFiniteError(f"{path.name} has a number beyond ±{LARGEST:.2g} in series {index}. Use larger units.")
-    return list(cases), names

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.errors import ConfigError, LabelError, ShapeError
 from sparcets.validation import as_array, check_labels, check_names
 
 Task = Literal["classification", "regression"]
 Names = tuple[str, ...]
+FRACTION = re.compile(r"-?\d*\.\d*[1-9]\d*")
+WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
 
 
 def check_task_labels(
@@ -50,8 +53,7 @@ def check_task_labels(
         if given is not None and len(given) != n:
             raise ShapeError(f"output_units must be one for all or {n}, one per output, got {len(given)}.")
         return numbers.reshape(np.shape(y)), (), outputs, given
-    if task != "classification":
-        raise ConfigError(f"task must be 'classification' or 'regression', got {task!r}.")
+    check_task(task)
     if names is not None or units is not None:
         raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
     labels, found = check_labels(y, n_samples=len(X), class_names=class_names)
@@ -61,6 +63,21 @@ def check_task_labels(
             f"class {found[absent[0]]!r} has no sample in the training part. Choose another seed or split."
         )
     return labels, found, None, None
+
+
+def default_output_names(n_outputs: int) -> Names:
+    """Return names for the numbers that a model predicts, where none are known.
+
+    >>> default_output_names(1), default_output_names(2)
+    (('number',), ('output 0', 'output 1'))
+    """
+    return ("number",) if n_outputs == 1 else tuple(f"output {k}" for k in range(n_outputs))
+
+
+def check_task(task: Any) -> None:
+    """Raise unless it is the name of a task."""
+    if task not in get_args(Task):
+        raise ConfigError(f"task must be 'classification' or 'regression', got {task!r}.")
 
 
 def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
@@ -84,3 +101,23 @@ def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
     if not np.isfinite(numbers).all():
         raise LabelError("y holds NaN or infinity. Leave those series out.")
     return numbers
+
+
+def class_names_of(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
+    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
+
+    >>> class_names_of(np.array(["10.0", "9.0"]))[1], class_names_of(np.array(["b", "10", "9"]))[1]
+    (('9', '10'), ('10', '9', 'b'))
+    """
+    names, codes = np.unique(labels, return_inverse=True)
+    numbers = [WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
+    fractions = [name for name in names.tolist() if FRACTION.fullmatch(name)]
+    if fractions and len(fractions) + sum(map(bool, numbers)) == len(names) > len(labels) / 2:
+        raise LabelError(
+            f"the labels of {len(labels)} series are {len(names)} different numbers, such as {fractions[0]}. For "
+            "numbers that a model predicts, say task='regression'."
+        )
+    plain = [str(int(number[1])) for number in numbers if number]
+    if len(plain) < len(names):
+        return labels, tuple(names.tolist())
+    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sparcets.errors import FileFormatError
+from sparcets.errors import ConfigError, FileFormatError
 from sparcets.registry import did_you_mean, require_extra
 
 SERIES_COLUMNS = ("series", "label", "subject", "split")
@@ -22,9 +22,7 @@ FORMS = (
     "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
     "wide (label, columns <feature>_<step>), each optionally with subject and split."
 )
-
-
-ROLES = (*SERIES_COLUMNS, "time", "feature", "value")  # what a column can be, other than a feature
+LABEL = "label"
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
@@ -48,6 +46,16 @@ class Sheet(NamedTuple):
     columns: Mapping[str, str]
     is_text: bool
 
+    @property
+    def labels(self) -> list[str]:
+        """The columns of labels; several, if they are numbers."""
+        return [LABEL, *(role for role in self.columns if role.startswith(f"{LABEL} "))]
+
+    @property
+    def series_columns(self) -> tuple[str, ...]:
+        """The columns that a series has one value of."""
+        return (*SERIES_COLUMNS, *self.labels[1:])
+
     def name(self, column: str) -> str:
         """Return a column's name in the source."""
         return self.columns.get(column, column)
@@ -65,12 +73,39 @@ class Sheet(NamedTuple):
         return FileFormatError(f"{self.source}, {self.line(row)}, column {self.name(column)!r}: {problem}")
 
 
-def read_sheet(path: Path, columns: Mapping[str, str]) -> Sheet:
-    """Read a .csv or .parquet file; ``columns`` gives the names of columns that are not called by their role."""
-    return (read_parquet if path.suffix.lower() == ".parquet" else read_csv)(path, columns)
+def column_roles(columns: Mapping[str, Any], *, task: str | None) -> dict[str, str]:
+    """Return the names of columns by role, where several columns may hold labels of a regressor.
+
+    >>> column_roles({"series": "id", "label": ["low", "high"]}, task="regression")
+    {'series': 'id', 'label': 'low', 'label 1': 'high'}
+    """
+    roles = {role: str(name) for role, name in columns.items() if role != LABEL}
+    names = columns.get(LABEL, LABEL)
+    if isinstance(names, str):
+        return {**roles, LABEL: names} if LABEL in columns else roles
+    if task != "regression" or not names:
+        raise ConfigError(f"label must be one column, got {names!r}. Several hold numbers: task='regression'.")
+    return {**roles, **{f"{LABEL} {k}" if k else LABEL: str(name) for k, name in enumerate(names)}}
 
 
-def read_csv(path: Path, columns: Mapping[str, str]) -> Sheet:
+def read_sheet(path: Path, columns: Mapping[str, str], *, number_labels: bool = False) -> Sheet:
+    """Read a .csv or .parquet file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Names of columns that are not called by their role.
+    number_labels
+        Whether labels are numbers instead of names.
+    """
+    if path.suffix.lower() == ".parquet":
+        return read_parquet(path, columns)
+    return read_csv(path, columns, number_labels=number_labels)
+
+
+def read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool = False) -> Sheet:
     """Read a .csv file, UTF-8 with a header line; separated by commas, or by semicolons or tabs if the header is."""
     try:
         # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
@@ -80,7 +115,7 @@ def read_csv(path: Path, columns: Mapping[str, str]) -> Sheet:
             reader = csv.reader(_text_lines(path, file), skipinitialspace=True, delimiter=separator)
             header, lines, commas = _check_lines(path, reader)
         own = dict(columns)
-        as_text = {own.get(role, role) for role in (*SERIES_COLUMNS, "feature")}
+        as_text = {own.get(r, r) for r in (*SERIES_COLUMNS, "feature") if r != LABEL or not number_labels}
         with path.open(encoding="utf-8-sig") as file:
             frame = pd.read_csv(
                 file,

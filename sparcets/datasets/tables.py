@@ -13,7 +13,7 @@ import pandas as pd
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.datasets.precision import LARGEST, as_stored, as_written
-from sparcets.datasets.sheets import FORMS, SERIES_COLUMNS, Sheet
+from sparcets.datasets.sheets import FORMS, LABEL, Sheet
 from sparcets.errors import FileFormatError
 from sparcets.registry import did_you_mean
 
@@ -22,36 +22,39 @@ STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
 class Table(NamedTuple):
-    """Series (batch, time, features), padded with zeros if ``lengths`` is given, and their metadata."""
+    """Series (batch, time, features), padded with zeros if ``lengths`` is given, and their metadata.
+
+    Labels are names (batch,), or numbers (batch, outputs).
+    """
 
     X: FloatArray
     feature_names: tuple[str, ...]
     lengths: IntArray | None
-    labels: StrArray
+    labels: StrArray | FloatArray
     ids: StrArray | None
     subjects: StrArray | None
     split: StrArray | None
     sampling_rate: float | None = None
 
 
-def to_table(sheet: Sheet) -> Table:
-    """Convert a sheet; its columns determine the form."""
+def to_table(sheet: Sheet, *, number_labels: bool = False) -> Table:
+    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``."""
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.source} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
-        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", "label"))
-        return _long(sheet, tidy=True)
+        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", LABEL))
+        return _long(sheet, tidy=True, number_labels=number_labels)
     if "time" in sheet.frame:
-        _check_columns(sheet, "long", ("series", "time", "label"))
-        return _long(sheet, tidy=False)
-    _check_columns(sheet, "wide", ("label",))
-    return _wide(sheet)
+        _check_columns(sheet, "long", ("series", "time", LABEL))
+        return _long(sheet, tidy=False, number_labels=number_labels)
+    _check_columns(sheet, "wide", (LABEL,))
+    return _wide(sheet, number_labels=number_labels)
 
 
 def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
     names = list(sheet.frame.columns)
     missing = [sheet.name(name) for name in needed if name not in names]
-    others = [name for name in names if name not in (*needed, *SERIES_COLUMNS)]
+    others = [name for name in names if name not in (*needed, *sheet.series_columns)]
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     if missing:
         one = len(names) == 1 and sheet.is_text
@@ -65,12 +68,12 @@ def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
         raise FileFormatError(f"{sheet.source}: no column holds a feature; there are: {shown}. {FORMS}")
 
 
-def _long(sheet: Sheet, *, tidy: bool) -> Table:
+def _long(sheet: Sheet, *, tidy: bool, number_labels: bool) -> Table:
     """Read one row per series and step, or in the tidy form per series, step and feature."""
     ranks, seconds = _times(sheet)
     keys = {"series": _factorize(sheet, "series")[0], "time": ranks}
-    metadata = _series_metadata(sheet, keys["series"])
-    columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*SERIES_COLUMNS, "time")]
+    metadata = _series_metadata(sheet, keys["series"], number_labels=number_labels)
+    columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*sheet.series_columns, "time")]
     features = tuple(columns)
     if tidy:
         keys["feature"], names = _factorize(sheet, "feature")
@@ -89,11 +92,11 @@ def _long(sheet: Sheet, *, tidy: bool) -> Table:
     return Table(X, features, lengths if (lengths != lengths[0]).any() else None, **metadata, sampling_rate=rate)
 
 
-def _wide(sheet: Sheet) -> Table:
+def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
     """Read one row per series, with a column for each feature and step."""
     columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
-        if column in SERIES_COLUMNS:
+        if column in sheet.series_columns:
             continue
         match = STEP_COLUMN.fullmatch(column)
         if match is None:
@@ -114,23 +117,37 @@ def _wide(sheet: Sheet) -> Table:
     n_series = len(sheet.frame)
     values = _numbers(sheet, [steps[step] for step in span for steps in columns.values()])
     X = values.reshape(n_series, len(span), len(columns))
-    return Table(X, tuple(columns), None, **_series_metadata(sheet, np.arange(n_series)))
+    metadata = _series_metadata(sheet, np.arange(n_series), number_labels=number_labels)
+    return Table(X, tuple(columns), None, **metadata)
 
 
-def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
+def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> dict[str, Any]:
     """Return labels, ids, subjects and split, one entry per series."""
     first = np.unique(series, return_index=True)[1]
+
+    def check_one(same: BoolArray, column: str) -> None:
+        if (row := _first(~same)) is not None:
+            earlier = int(first[series[row]])
+            here, there = sheet.cell(row, column), f"{sheet.cell(earlier, column)} in {sheet.line(earlier)}"
+            name = f"series {sheet.cell(row, 'series')}"
+            raise sheet.error(row, column, f"{name} has {here}, but {there}. A series has one {sheet.name(column)}.")
 
     def one_each(column: str) -> StrArray | None:
         if column not in sheet.frame:
             return None
         codes, names = _factorize(sheet, column)
-        if (row := _first(codes != codes[first][series])) is not None:
-            earlier = int(first[series[row]])
-            here, there = sheet.cell(row, column), f"{sheet.cell(earlier, column)} in {sheet.line(earlier)}"
-            name = f"series {sheet.cell(row, 'series')}"
-            raise sheet.error(row, column, f"{name} has {here}, but {there}. A series has one {column}.")
+        check_one(codes == codes[first][series], column)
         return np.asarray(names[codes[first]])
+
+    def numbers_of_each() -> FloatArray:
+        columns = []
+        for column in sheet.labels:
+            values = _floats(sheet, column)
+            if (row := _first(np.isnan(values))) is not None:
+                raise sheet.error(row, column, "the cell is empty. A series without its number cannot be used.")
+            check_one(values == values[first][series], column)
+            columns.append(values[first])
+        return np.stack(columns, axis=1)
 
     split = one_each("split")
     if split is not None:
@@ -141,7 +158,8 @@ def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
             needed = "Mark training and test rows, or drop the column for an automatic split"
             raise FileFormatError(f"{sheet.source}: every row has the split {str(split[0])!r}. {needed}.")
     ids = one_each("series")
-    return {"labels": one_each("label"), "ids": ids, "subjects": one_each("subject"), "split": split}
+    labels = numbers_of_each() if number_labels else one_each(LABEL)
+    return {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
 
 
 def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:
@@ -192,14 +210,20 @@ def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
     """Return columns of numbers (rows, columns), as float32 if that loses nothing; NaN where a cell is empty."""
     result = np.empty((len(sheet.frame), len(columns)))
     for index, column in enumerate(columns):
-        cells = sheet.frame[column]
-        if cells.dtype.kind in "mM":
-            cells = cells.astype(str)  # dates are not numbers, although pandas would convert them to nanoseconds
-        result[:, index] = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        unreadable = ~(np.abs(result[:, index]) <= LARGEST) & ~cells.isna().to_numpy()  # an empty cell is missing
-        if (row := _first(unreadable)) is not None:
-            raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a number within ±{LARGEST:.2g}.")
+        result[:, index] = _floats(sheet, column)
     return as_written(result) if sheet.is_text else as_stored(result)
+
+
+def _floats(sheet: Sheet, column: str) -> FloatArray:
+    """Return a column of numbers (rows,) as float64; NaN where a cell is empty."""
+    cells = sheet.frame[column]
+    if cells.dtype.kind in "mM":
+        cells = cells.astype(str)  # dates are not numbers, although pandas would convert them to nanoseconds
+    numbers: FloatArray = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    unreadable = ~(np.abs(numbers) <= LARGEST) & ~cells.isna().to_numpy()  # an empty cell is missing
+    if (row := _first(unreadable)) is not None:
+        raise sheet.error(row, column, f"{sheet.cell(row, column)} is not a number within ±{LARGEST:.2g}.")
+    return numbers
 
 
 def _sorted_distinct(sheet: Sheet, keys: dict[str, IntArray]) -> IntArray:

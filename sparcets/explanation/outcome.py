@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
+from sparcets.datasets.labels import default_output_names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,8 +41,8 @@ class Outcome:
         {'names': ['output 0', 'output 1'], 'units': ['m', 's'], 'center': [1.0, 1.0], 'scale': [1.0, 1.0]}
         """
         spread = y.std(0)
-        default = ("number",) if y.shape[1] == 1 else tuple(f"output {k}" for k in range(y.shape[1]))
-        return cls(names=names or default, units=units, center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
+        names = names or default_output_names(y.shape[1])
+        return cls(names=names, units=units, center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
 
     @property
     def n_outputs(self) -> int:

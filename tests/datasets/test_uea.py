@@ -88,10 +88,11 @@ def test_ts_uses_the_test_file_in_the_same_folder(write: Write) -> None:
         (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
         (TS.replace("-5", "1e39"), "mine.ts has a number beyond ±3.4e.38 in series 1"),
         (
-            TS.replace("@classLabel true Sick finance", "@targetLabel true")
-            .replace("Sick", "1")
-            .replace("finance", "2"),
-            "no class labels",
+            TS.replace("@classLabel true Sick finance", "@classLabel false")
+            .replace(": Sick", "")
+            .replace(":Sick", "")
+            .replace(":finance", ""),
+            "has no labels: neither classes",
         ),
     ],
 )
@@ -273,9 +274,9 @@ def test_unknown_names() -> None:
         load_uea(name="Cofee")
 
 
-def test_regression_sets_are_rejected() -> None:
-    with pytest.raises(FileFormatError):
-        load_uea(name="Covid3Month")
+def test_a_set_for_regression_has_numbers() -> None:
+    ds = load_uea(name="Covid3Month")
+    assert ds.task == "regression" and ds.y_train.shape == (140,) and ds.y_train.dtype == np.float64
 
 
 def test_without_aeon(monkeypatch: pytest.MonkeyPatch) -> None:
