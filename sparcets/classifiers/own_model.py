@@ -22,6 +22,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.torch_classifier import load_classifier
 from sparcets.classifiers.wrap import wrap
 from sparcets.classifiers.wrapped import onnx
@@ -34,7 +35,8 @@ from sparcets.storage import MALFORMED, read_json, reason, write_json
 log = logging.getLogger(__name__)
 HEADER = "model.json"
 FORMAT = 1  # raised whenever the layout of the folder changes
-CLOSE = 1e-3  # difference of probabilities that other versions of packages may make
+CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
+ROUNDING = 1e-5  # relative difference of numbers by rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class OwnModel:
     output
         What the model returns, as text: a kind (``"logits"``), a part (``"scores"``, ``"1"``), or both
         (``"logits:scores"``).
-    layout, class_names
+    layout, class_names, task
         As in :func:`sparcets.wrap`.
     """
 
@@ -57,6 +59,7 @@ class OwnModel:
     output: str | None = None
     layout: str | None = None
     class_names: tuple[str, ...] | None = None
+    task: str = "classification"
 
     def __post_init__(self) -> None:
         file = self.file  # raises if it is not a model's
@@ -95,6 +98,7 @@ class OwnModel:
             output=data["output"],
             layout=data["layout"],
             class_names=None if names is None else tuple(map(str, names)),
+            task=str(data.get("task", "classification")),
         )
 
     def check_outside(self, folder: Path) -> None:
@@ -110,18 +114,19 @@ class OwnModel:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of :func:`sparcets.wrap` that were given."""
         given = {"output": parse_output_text(self.output), "layout": self.layout, "class_names": self.class_names}
+        given["task"] = self.task if self.task != "classification" else None
         return {name: value for name, value in given.items() if value is not None}
 
-    def load(self) -> Classifier:
+    def load(self) -> Classifier | Regressor:
         """Return the model, wrapped; a Python file is run."""
         model = self.file if self.function is None else _call(self.file, self.function)
         try:
-            wrapped: Classifier = wrap(model, **self.arguments())
+            wrapped: Classifier | Regressor = wrap(model, **self.arguments())
             return wrapped
         except SparcetsError as error:
             raise type(error)(f"{self.name}: {error}") from error
 
-    def save(self, folder: Path, model: Classifier, X: FloatArray) -> None:
+    def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray) -> None:
         """Write what is needed to find the model again.
 
         Parameters
@@ -160,7 +165,7 @@ class OwnModel:
         return digest_of_bytes(self.file.read_bytes())
 
 
-def load_any_classifier(folder: Path, *, device: str) -> Classifier:
+def load_any_model(folder: Path, *, device: str) -> Classifier | Regressor:
     """Read a classifier of ours, or find a model of the user again and verify it."""
     return load_own_model(folder) if is_own_model(folder) else load_classifier(folder, device=device)
 
@@ -200,22 +205,23 @@ def read_own_model(folder: Path) -> OwnModel:
     return model
 
 
-def load_own_model(folder: Path) -> Classifier:
+def load_own_model(folder: Path) -> Classifier | Regressor:
     """Return the model that a folder names; raise unless it is there and answers as it did."""
     own = read_own_model(folder)
     model = own.load()
     check = read_json(folder / HEADER, "a folder of a model")["check"]
     try:
-        before, now = np.array(check["proba"]), model.predict_proba(_random_series(check))
-        difference = np.abs(before - now).max() if before.shape == now.shape else np.inf
+        before, now = np.array(check["proba"]), _predictions(model, check)
+        same = before.shape == now.shape and bool((np.abs(before - now) <= _tolerance(model, before)).all())
     except MALFORMED as error:
         if isinstance(error, SparcetsError):
             raise
         raise FileFormatError(f"{folder / HEADER} is damaged: {type(error).__name__}: {error}.") from error
-    if not difference <= CLOSE:
+    if not same:
+        what = "numbers" if isinstance(model, Regressor) else "probabilities"
         raise FileFormatError(
-            f"{own.name} is not the model of the fit: its probabilities for the same series differ by up to "
-            f"{difference:.2g}. Restore what it loads, or fit again."
+            f"{own.name} is not the model of the fit: its {what} for the same series are others. Restore what it "
+            "loads, or fit again."
         )
     return model
 
@@ -238,15 +244,28 @@ def _part(text: str) -> str | int:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-def _check_of(model: Classifier, X: FloatArray) -> dict[str, Any]:
-    """Return the scale of a few random series, and the model's probabilities for them."""
+def _check_of(model: Classifier | Regressor, X: FloatArray) -> dict[str, Any]:
+    """Return the scale of a few random series, and the model's probabilities, or numbers, for them."""
     check = {
         "n_steps": int(X.shape[1]),
         "mean": np.nanmean(X, axis=(0, 1), dtype=np.float64).tolist(),
         "std": np.nanstd(X, axis=(0, 1), dtype=np.float64).tolist(),
         "dtype": X.dtype.name,
     }
-    return {**check, "proba": model.predict_proba(_random_series(check)).tolist()}
+    return {**check, "proba": _predictions(model, check).tolist()}
+
+
+def _predictions(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray:
+    series = _random_series(check)
+    return model.predict(series) if isinstance(model, Regressor) else model.predict_proba(series)
+
+
+def _tolerance(model: Classifier | Regressor, before: FloatArray) -> FloatArray | float:
+    """Return by how much the predictions of the same model may differ."""
+    if not isinstance(model, Regressor):
+        return CLOSE
+    tolerance: FloatArray = CLOSE * before.std(0) + ROUNDING * np.abs(before).max(0)
+    return tolerance
 
 
 def _random_series(check: dict[str, Any]) -> FloatArray:

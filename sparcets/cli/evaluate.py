@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sparcets.cli.fit_folder import load_fitted_classifier
+from sparcets.cli.fit_folder import data_of, load_fitted_model
 from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
 from sparcets.errors import ConfigError
 
@@ -27,7 +27,7 @@ def evaluate(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Evaluate an explanation: the paper's measures, agreement of other classifiers, plausibility."""
+    """Evaluate an explanation: the paper's measures, agreement of other models, plausibility."""
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
     from sparcets.evaluation.scores import better, number
@@ -36,8 +36,8 @@ def evaluate(
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
     e = load_explanation(explanation)
-    run, classifier = (None, None) if model is None else load_fitted_classifier(model, device=device)
-    name, options = _data_of(run, dataset, seed)
+    run, classifier = (None, None) if model is None else load_fitted_model(model, device=device)
+    name, options = data_of(run, dataset, seed)
     data = None if name is None else load_dataset(name, **{**options, **parse_options(option)})
     scores = measure(e, data, classifier=classifier, device=device, seed=seed)
     if out is not None:
@@ -54,14 +54,3 @@ def evaluate(
         typer.echo(remark)
     if out is not None:
         typer.echo(f"saved to {out}")
-
-
-def _data_of(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
-    """Return name and options of the data set: those the model was fitted with, unless another one is given."""
-    if run is None:
-        return dataset, {"seed": seed}
-    own, options = run["dataset"], run["dataset_options"]
-    if dataset is None:
-        return own, options
-    same = dataset == own or Path(dataset).resolve() == Path(own).resolve()
-    return dataset, options if same else {"seed": seed}

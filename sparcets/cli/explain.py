@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparcets.cli.constraint_options import Many, parse_constraints
-from sparcets.cli.fit_folder import load_fit
-from sparcets.cli.options import Device, Json, print_json, print_table
+from sparcets.cli.fit_folder import data_of, load_fit
+from sparcets.cli.options import DataOptions, Device, Json, parse_options, print_json, print_table
+from sparcets.cli.target_options import AtLeast, AtMost, Between, Change, Confidence, Excluded, Of, Target, parse_target
 from sparcets.errors import ConfigError, FeatureMismatchError
 
 if TYPE_CHECKING:
@@ -22,17 +23,19 @@ def explain(
     model: Annotated[
         Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
     ],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
-    ] = None,
-    excluded: Annotated[str | None, typer.Option("--not", help="Instead of a target: any class but this one.")] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="Least probability of the target that counts as reached.")
-    ] = None,
+    target: Target = None,
+    excluded: Excluded = None,
+    confidence: Confidence = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    between: Between = None,
+    change: Change = None,
+    of: Of = None,
     rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = "0:10",
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Data set or file; default: the one it was fitted on.")
     ] = None,
+    option: DataOptions = None,
     out: Annotated[Path | None, typer.Option("--out", help="File for the explanation (.npz).")] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a figure of each answer.")] = None,
     sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
@@ -69,15 +72,14 @@ def explain(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Explain test series: what would have to change for the classifier to predict another class?"""
+    """Explain test series: what would have to change for the model to predict another class, or another number?"""
     import numpy as np
 
     from sparcets.datasets.load import load_dataset
     from sparcets.narrate.names import has_name, query_name
-    from sparcets.targets import Not
 
-    if excluded is not None and target is not None:
-        raise ConfigError("give --target or --not, not both.")
+    if option and dataset is None:
+        raise ConfigError("--option belongs to a data set: give --dataset too.")
     constraints = parse_constraints(
         immutable=immutable,
         frozen=frozen,
@@ -91,16 +93,28 @@ def explain(
         fixed_sum=fixed_sum,
     )
     run, explainer = load_fit(model, device=device)
-    name, options = (dataset, {}) if dataset else (run["dataset"], run["dataset_options"])
+    info = explainer.info_
+    assert info is not None  # of every explainer that was loaded
+    requested = parse_target(
+        target=target,
+        excluded=excluded,
+        at_least=at_least,
+        at_most=at_most,
+        between=between,
+        change=change,
+        of=of,
+        class_names=info.class_names,
+        outcome=info.outcome,
+    )
+    name, options = data_of(run, dataset, seed=0)
     if seed is not None:
         explainer.config = explainer.config.override(f"seed={seed}")
-    data = load_dataset(name, **options)
+    data = load_dataset(name or run["dataset"], **{**options, **parse_options(option)})
     columns = _columns(data.feature_names, explainer.feature_names)
     chosen = _rows(rows, len(data.X_test))
     lengths = None if data.lengths_test is None else data.lengths_test[chosen]
-    if lengths is None and explainer.info_ is not None and explainer.info_.unequal:  # these are all equally long
+    if lengths is None and info.unequal:  # these are all equally long
         lengths = np.full(len(chosen), data.n_steps)
-    requested: Any = _class(target, data) if excluded is None else Not(_class(excluded, data))
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
         requested,
@@ -179,11 +193,19 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         "valid": bool(answer.valid[i]),
         "believed": bool(answer.believed[i]),
         "verdict": str(answer.verdict[i]),
-        "probability": float(answer.probability[i]),
+        **_reached(answer, i),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),
         "text": answer.text(i),
     }
+
+
+def _reached(answer: Explanation, i: int) -> dict[str, Any]:
+    outcome = answer.info.outcome
+    if answer.numbers is None or outcome is None:
+        return {"probability": float(answer.probability[i])}
+    tables = {"prediction_before": answer.prediction_before[i], "prediction": answer.prediction[i]}
+    return {key: dict(zip(outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
 
 
 def _rows(text: str, n: int) -> list[int]:
@@ -198,11 +220,6 @@ def _rows(text: str, n: int) -> list[int]:
     if not rows or min(rows) < 0 or max(rows) >= n:
         raise ConfigError(f"--rows must be within the {n} test series, 0 to {n - 1}, got {text}.")
     return rows
-
-
-def _class(text: str | None, data: Any) -> Any:
-    """Return the name of a class, or its index if no class is named like that."""
-    return int(text) if text is not None and text.isdigit() and text not in data.class_names else text
 
 
 def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,12 @@ from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_op
 from sparcets.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.own_model import OwnModel
+    from sparcets.datasets.base import Dataset
+
+MODEL_OF_NUMBERS = (
+    "A model that predicts numbers is your own: give --model model.onnx, or --model FILE.py:FUNCTION for a function "
+    "that returns it."
+)
 
 
 def fit(
@@ -28,6 +35,13 @@ def fit(
     output: Output = None,
     layout: Layout = None,
     classes: Classes = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            help="regression, if your own model and the labels are numbers; the same as --option task=regression.",
+        ),
+    ] = None,
     preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
@@ -53,7 +67,7 @@ def fit(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Train a classifier, or take your own, fit an explainer to it, and save both."""
+    """Train a classifier, or take your own model, fit an explainer to it, and save both."""
     from sparcets import __version__
     from sparcets.config.presets import from_preset
     from sparcets.datasets.load import load_dataset
@@ -72,21 +86,28 @@ def fit(
             "give --model for your own model, or --classifier for one to train, not both (--missing is of the latter)."
         )
     settings = [*(classifier_setting or []), *([] if missing is None else [f"missing={missing}"])]
-    build = _classifier_builder(classifier, settings, preset, seed, device, own)
-    options = {"seed": seed, **parse_options(option)}
+    options = {"seed": seed, **parse_options(option), **({} if task is None else {"task": task})}
+    if own is None and options.get("task") == "regression":
+        raise ConfigError(MODEL_OF_NUMBERS)
+    if own is None:
+        build = _classifier_builder(classifier, settings, preset, seed, device)
     place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
+    if own is not None:
+        own = replace(own, task=data.task)
+    elif data.task == "regression":
+        raise ConfigError(f"the labels of {data.name!r} are numbers. {MODEL_OF_NUMBERS}")
     with place as folder:  # a path that cannot be written shows before any training
-        explained = build(data)
-        correct = explained.predict(data.X_test, data.lengths_test) == data.y_test
+        explained: Any = build(data) if own is None else own.load()
         explainer = kind(explained, config).fit(data, checkpoint=checkpoint)
+        quality = _quality(explained, data)
         run = {
             "dataset": dataset,
             "dataset_options": options,
             "dataset_name": data.name,
             "split": data.split,
             "classifier": explained.architecture if own is None else own.name,
-            "test_accuracy": float(correct.mean()),
+            **quality,
             "method": method,
             "config": config.to_dict(),
             "version": __version__,
@@ -97,22 +118,38 @@ def fit(
         print_json({**run, "folder": str(out)})
         return
     typer.echo(f"{data!r}, split: {data.split}")
-    typer.echo(f"{run['classifier']}: test accuracy {correct.mean():.3f}")
+    measure, value = next(iter(quality.items()))
+    typer.echo(f"{run['classifier']}: {measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}")
     typer.echo(explainer.summary())
-    example = target if target is not None else data.class_names[0]
-    typer.echo(f"saved to {out}; next: sparcets explain {out} --target {example!r} --out run.npz")
+    typer.echo(f"saved to {out}; next: sparcets explain {out} {_example(data, target)} --out run.npz")
 
 
-def _classifier_builder(
-    name: str, settings: list[str], preset: str, seed: int, device: str, own: OwnModel | None
-) -> Any:
+def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
+    """Return how good the model is on test series: the share of right classes, or of the variance of the numbers."""
+    if data.task == "classification":
+        correct = model.predict(data.X_test, data.lengths_test) == data.y_test
+        return {"test_accuracy": float(correct.mean())}
+    from sparcets.evaluation.numbers import explained_variance
+
+    share = explained_variance({"model": model}, data)["model"]
+    return {"explained_test_variance": None if isnan(share) else share}
+
+
+def _example(data: Dataset, target: str | None) -> str:
+    """Return a question to ask next, as options."""
+    if data.task == "classification":
+        return f"--target {target if target is not None else data.class_names[0]!r}"
+    y = data.y_train.reshape(len(data.y_train), -1)
+    of = f" --of {(data.output_names or ['0'])[0]!r}" if y.shape[1] > 1 else ""
+    ranked = sorted(y[:, 0].tolist())
+    return f"--at-least {ranked[3 * len(ranked) // 4]:.3g}{of}"
+
+
+def _classifier_builder(name: str, settings: list[str], preset: str, seed: int, device: str) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
     from sparcets.config.models import ClassifierConfig
 
-    if own is not None:
-        loaded = own.load()
-        return lambda data: loaded
     if Path(name).is_dir():
         if settings:
             raise ConfigError(

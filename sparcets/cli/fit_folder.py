@@ -11,6 +11,7 @@ from sparcets.errors import FileFormatError, StorageError
 
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier
+    from sparcets.classifiers.regressor import Regressor
     from sparcets.explainers.base import BaseExplainer
 
 T = TypeVar("T")
@@ -46,19 +47,37 @@ def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExpla
 
 def load_fit(folder: Path, *, device: str) -> tuple[dict[str, Any], BaseExplainer[Any]]:
     """Return ``run.json`` and the explainer with its classifier, all of the same fit."""
-    from sparcets.classifiers.own_model import load_any_classifier
+    from sparcets.classifiers.own_model import load_any_model
     from sparcets.explainers.files import load
 
     return _of_one_fit(
-        folder, lambda: load(folder / EXPLAINER, classifier=load_any_classifier(folder / CLASSIFIER, device=device))
+        folder, lambda: load(folder / EXPLAINER, classifier=load_any_model(folder / CLASSIFIER, device=device))
     )
 
 
-def load_fitted_classifier(folder: Path, *, device: str) -> tuple[dict[str, Any], Classifier]:
-    """Return ``run.json`` and the classifier of the same fit."""
-    from sparcets.classifiers.own_model import load_any_classifier
+def load_fitted_model(folder: Path, *, device: str) -> tuple[dict[str, Any], Classifier | Regressor]:
+    """Return ``run.json`` and the explained model of the same fit."""
+    from sparcets.classifiers.own_model import load_any_model
 
-    return _of_one_fit(folder, lambda: load_any_classifier(folder / CLASSIFIER, device=device))
+    return _of_one_fit(folder, lambda: load_any_model(folder / CLASSIFIER, device=device))
+
+
+def data_of(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
+    """Return name and options of the data set: those of the fit, unless another one is given.
+
+    Parameters
+    ----------
+    run
+        ``run.json`` of the fit, or None.
+    dataset, seed
+        Data set that was asked for, or None, and the seed of its split.
+    """
+    if run is None:
+        return dataset, {"seed": seed}
+    own, options = run["dataset"], run["dataset_options"]
+    if dataset is None or dataset == own or Path(dataset).resolve() == Path(own).resolve():
+        return dataset or own, options
+    return dataset, {"seed": seed, **{name: options[name] for name in ("task",) if name in options}}
 
 
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:

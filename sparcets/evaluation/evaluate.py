@@ -16,7 +16,7 @@ from sparcets.errors import DataError
 from sparcets.evaluation.families import AEON, EXTRA, missing_families
 from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
 from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
-from sparcets.evaluation.numbers import transfer_of_numbers
+from sparcets.evaluation.numbers import DIRECTION, transfer_of_numbers
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.scores import Scores, summarise
 from sparcets.explanation.result import Explanation
@@ -128,16 +128,14 @@ def evaluate(
     rows = find_rows(e, digests, dataset, rows, notes)
     measured = e.status != "unchanged"
     if not measured.all():
-        notes.append(
-            f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target class already."
-        )
+        notes.append(f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target already.")
     if dataset is None:
         notes.append("measures that need a data set are left out (trained judges, oracle, saliency, plausibility).")
     else:
         if judges is None:
             judges = find_judges(dataset, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
-                notes.append("the explained classifier's architecture is not known; a judge may have the same one.")
+                notes.append("the explained model's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
         if e.numbers is None:
             plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
@@ -148,7 +146,7 @@ def evaluate(
     shared = [name for name in judges or {} if name in e.families]
     if shared:
         notes.append(
-            f"the method used other classifiers of the families {', '.join(shared)} to choose its answers; "
+            f"the method used other models of the families {', '.join(shared)} to choose its answers; "
             "transfer_unseen is the mean over the other judges."
         )
 
@@ -216,13 +214,20 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
         if name in judges:
             raise DataError(f"no judge can be named {name!r}: transfer_{name} is the mean over {meaning}. Rename it.")
     found = (transfer if e.numbers is None else transfer_of_numbers)(e, skip_checks(judges, e))
-    unseen = [found[name] for name in judges if name not in e.families]
-    return {
-        "transfer": found["transfer"],
-        "transfer_unseen": np.mean(unseen, axis=0) if unseen else np.full(len(e), np.nan),
-        **{f"transfer_{name}": found[name] for name in judges},
-        **({} if e.numbers is None else {"direction": found["direction"]}),
-    }
+    unseen = [name for name in judges if name not in e.families]
+
+    def by_judge(measure: str, names: Mapping[str, str]) -> Columns:
+        others = [found[names[name]] for name in unseen]
+        return {
+            measure: found[measure],
+            f"{measure}_unseen": np.mean(others, axis=0) if others else np.full(len(e), np.nan),
+            **{f"{measure}_{name}": found[column] for name, column in names.items()},
+        }
+
+    columns = by_judge("transfer", {name: name for name in judges})
+    if e.numbers is not None:
+        columns |= by_judge(DIRECTION, {name: f"{DIRECTION}_{name}" for name in judges})
+    return columns
 
 
 def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str, tuple[float, int]]:

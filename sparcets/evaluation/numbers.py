@@ -30,6 +30,7 @@ from sparcets.progress import progress_bar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+DIRECTION = "direction"  # name of the measure
 MAX_TEST = 500  # series that the judges are measured on
 ATOL = 1e-3  # of the spread of the labels: another device or batch size makes a smaller difference, a model a larger
 # The estimator of each family: module, class and settings; imported on use.
@@ -153,12 +154,12 @@ def transfer_of_numbers(e: Explanation, judges: Mapping[str, Judge]) -> dict[str
     Returns
     -------
     dict
-        Under each judge's name, 1 where its number is within the target, else 0; their mean under ``"transfer"``; and
-        under ``"direction"`` the share of judges whose number is nearer to the target for the counterfactual than for
-        the query, or within it (answers,).
+        Under each judge's name, 1 where its number is within the target, else 0, and under ``"direction_<name>"``, 1
+        where it is nearer to the target for the counterfactual than for the query, or within it, else 0 (answers,); the
+        means over judges under ``"transfer"`` and ``"direction"``.
     """
     assert e.numbers is not None
-    agrees, moves = {}, []
+    agrees, moves = {}, {}
     for name, judge in judges.items():
         before, after = (np.asarray(judge.predict(X, e.lengths), dtype=np.float64) for X in (e.query, e.counterfactual))
         if after.shape != e.numbers.after.shape:
@@ -166,9 +167,10 @@ def transfer_of_numbers(e: Explanation, judges: Mapping[str, Judge]) -> dict[str
                 f"the judge {name!r} gives numbers of shape {after.shape}, the explained model {e.numbers.after.shape}."
             )
         agrees[name] = is_within(after, e.numbers.bounds).astype(np.float64)
-        moves.append((_beyond(after, e) < _beyond(before, e)) | (agrees[name] == 1))
-    found = {"transfer": np.mean(list(agrees.values()), axis=0), "direction": np.mean(moves, axis=0)}
-    return {**agrees, **{name: np.asarray(values) for name, values in found.items()}}
+        moved = (_beyond(after, e) < _beyond(before, e)) | (agrees[name] == 1)
+        moves[f"{DIRECTION}_{name}"] = moved.astype(np.float64)
+    means = {"transfer": agrees, DIRECTION: moves}
+    return {**agrees, **moves, **{name: np.mean(list(of.values()), axis=0) for name, of in means.items()}}
 
 
 def _beyond(numbers: FloatArray, e: Explanation) -> FloatArray:

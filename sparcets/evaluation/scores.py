@@ -45,7 +45,17 @@ SHAPE = (
 )
 TRUTH = ("transfer", "oracle")  # over all answers, and over valid ones under the name with suffix "_valid"
 HIGHER = ("valid", "coverage", "probability", "saliency_auc", "saliency_auc_pooled", "diversity", "place_diversity")
-HEADLINE = ("valid", "precision", "transfer", "oracle", "similarity", "sparsity", "smoothness", "universality")
+HEADLINE = (
+    "valid",
+    "precision",
+    "transfer",
+    "direction",
+    "oracle",
+    "similarity",
+    "sparsity",
+    "smoothness",
+    "universality",
+)
 LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are not measures
 SUMMARY = ("mean", "std", "low", "high", "n")  # of every measure
 WARNING = "warning: "  # prefix of notes that are also shown in repr
@@ -69,7 +79,7 @@ class Scores:
         interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as ``mean``
         and NaN for the rest.
     judges
-        Test accuracy of each judge, where known.
+        Test accuracy of each judge, where known; of a regressor, the share of the variance that it explains.
     notes
         What was left out, and why. The first note is about queries that are not in the test part; it is a warning if
         none is.
@@ -119,7 +129,10 @@ class Scores:
     def remarks(self) -> list[str]:
         """Return the judges' accuracies and the notes as sentences, to print below a table of the means."""
         accuracies = ", ".join(f"{name} {number(accuracy) or 'not known'}" for name, accuracy in self.judges.items())
-        judges = [f"judges and their test accuracy: {accuracies}."] if accuracies else []
+        what = (
+            "their test accuracy" if "direction" not in self.summary else "the share of the variance that they explain"
+        )
+        judges = [f"judges and {what}: {accuracies}."] if accuracies else []
         return judges + [note if note.startswith(WARNING) else f"note: {note}" for note in self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,7 +191,7 @@ def better(name: str) -> Better:
     ('higher', 'lower', '')
     """
     base = name.removesuffix("_all").removesuffix("_valid")
-    if base in HIGHER or base.startswith(TRUTH):
+    if base in HIGHER or base.startswith((*TRUTH, "direction")):
         return "higher"
     return "" if base == "segment_length" else "lower"
 

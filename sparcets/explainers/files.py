@@ -12,6 +12,7 @@ import safetensors.numpy
 import torch
 
 from sparcets.classifiers.base import Classifier
+from sparcets.classifiers.regressor import Regressor
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
@@ -48,7 +49,7 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path) -> None:
     FILES.save(folder, header, safetensors.numpy.save(arrays))
 
 
-def load(folder: str | os.PathLike[str], classifier: Classifier) -> BaseExplainer[Any]:
+def load(folder: str | os.PathLike[str], classifier: Classifier | Regressor) -> BaseExplainer[Any]:
     """Read a fitted explainer that ``explainer.save(folder)`` wrote.
 
     Parameters
@@ -63,7 +64,7 @@ def load(folder: str | os.PathLike[str], classifier: Classifier) -> BaseExplaine
 
 @torch.inference_mode(mode=False)  # tensors that were made in inference mode could not be used for gradients
 def load_as(
-    kind: type[BaseExplainer[Any]] | None, folder: str | os.PathLike[str], classifier: Classifier
+    kind: type[BaseExplainer[Any]] | None, folder: str | os.PathLike[str], classifier: Classifier | Regressor
 ) -> BaseExplainer[Any]:
     """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = Path(folder)
@@ -108,7 +109,7 @@ def _check_format(header: Any, path: Path) -> None:
         )
 
 
-def _check_digest(expected: str | None, classifier: Classifier, path: Path) -> None:
+def _check_digest(expected: str | None, classifier: Classifier | Regressor, path: Path) -> None:
     found = classifier.digest()
     if expected is not None and found is not None and expected != found:
         raise FileFormatError(

@@ -34,7 +34,7 @@ def explanation_card(e: Explanation) -> str:
         for i, one in enumerate(shown)
     ]
     needed = e.status != "unchanged"
-    already = f", {int((~needed).sum())} are in the target class already" if not needed.all() else ""
+    already = f", {int((~needed).sum())} are in the target already" if not needed.all() else ""
     lines = [
         f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid{already}; "
         f"by {e.method or 'an unknown method'}",

@@ -71,7 +71,7 @@ def quality_findings(summary: Mapping[str, Mapping[str, float]]) -> list[Finding
     --------
     >>> found = quality_findings({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
     >>> found[0].verdict, found[0].sentence
-    ('poor', '50 % of the 20 answers make the model predict the target class (95 % interval: 40 to 60 %).')
+    ('poor', '50 % of the 20 answers make the model predict the target (95 % interval: 40 to 60 %).')
     """
     known = {name: line for name, line in summary.items() if not math.isnan(line["mean"])}
     return [describe(known) for name, describe in FINDINGS.items() if name in known]
@@ -98,7 +98,7 @@ def _grade(value: float, good: float, fair: float) -> Verdict:
 
 def _valid(known: Mapping[str, Mapping[str, float]]) -> Finding:
     line = known["valid"]
-    text = f"{_percent(line)} of the {int(line['n'])} answers make the model predict the target class{_interval(line)}."
+    text = f"{_percent(line)} of the {int(line['n'])} answers make the model predict the target{_interval(line)}."
     return Finding("Validity", _grade(line["mean"], 0.95, 0.8), text)
 
 
@@ -112,6 +112,12 @@ def _transfer(known: Mapping[str, Mapping[str, float]]) -> Finding:
     if verdict == "poor":
         text += " Many may fool the model rather than explain it."
     return Finding("Transfer", verdict, text)
+
+
+def _direction(known: Mapping[str, Mapping[str, float]]) -> Finding:
+    line = known["direction"]
+    text = f"The numbers of the judges move towards the target, or are within it, in {_percent(line)} of the cases"
+    return Finding("Direction", _grade(line["mean"], 0.9, 0.7), f"{text}{_interval(line)}.")
 
 
 def _oracle(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -161,6 +167,7 @@ def _seconds(known: Mapping[str, Mapping[str, float]]) -> Finding:
 FINDINGS: Mapping[str, Callable[[Mapping[str, Mapping[str, float]]], Finding]] = {
     "valid": _valid,
     "transfer": _transfer,
+    "direction": _direction,
     "oracle": _oracle,
     "sparsity": _sparsity,
     "knn_ratio": _plausibility,

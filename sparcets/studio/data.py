@@ -113,7 +113,13 @@ def parse(file: Path, limits: Limits, seed: int) -> Dataset:
         if sum(member.file_size for member in packed.infolist()) > limits.unpacked_bytes:
             raise too_large(limits.unpacked_bytes)
     try:
-        return load_file(file, seed=seed)
+        dataset = load_file(file, seed=seed)
+        if dataset.task == "regression":
+            raise DataError(
+                f"{file.name} holds numbers to predict; the studio explains classifiers only. Use sparcets fit --task "
+                "regression and sparcets explain, or Python."
+            )
+        return dataset
     except SparcetsError as error:
         raise type(error)(str(error).replace(f"{file.parent}/", "").replace(str(file.parent), "")) from error
     except MemoryError:

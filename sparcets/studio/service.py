@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.arrays import FloatArray
 from sparcets.errors import SparcetsError
@@ -111,10 +111,11 @@ class StudioService:
 
     def classifier(self, name: str) -> Classifier:
         """Return a classifier of the workspace."""
-        from sparcets.classifiers.own_model import load_any_classifier
+        from sparcets.classifiers.own_model import load_any_model
 
         path = self.workspace.path("classifiers", name)
-        return self._classifiers.get(name, lambda: load_any_classifier(path, device=self.device))
+        # Of a model of the user's own, a worker has made sure that it is a classifier.
+        return self._classifiers.get(name, lambda: cast("Classifier", load_any_model(path, device=self.device)))
 
     def explainer(self, name: str) -> BaseExplainer[Any]:
         """Return an explainer of the workspace."""

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sparcets.errors import SparcetsError
+from sparcets.errors import CapabilityError, SparcetsError
 from sparcets.progress import report_progress_to
 from sparcets.studio.data import load
 from sparcets.studio.errors import code_of
@@ -41,6 +41,7 @@ def train_classifier(
 ) -> None:
     """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
     from sparcets.classifiers.own_model import OwnModel
+    from sparcets.classifiers.regressor import Regressor
     from sparcets.classifiers.torch_classifier import TorchClassifier
     from sparcets.config.models import ClassifierConfig
     from sparcets.explainers.compatibility import agree_on_class_names
@@ -56,7 +57,13 @@ def train_classifier(
         model, save = cast("Classifier", trained), trained.save
     else:
         source = OwnModel.from_dict(own)
-        model = source.load()
+        loaded = source.load()
+        if isinstance(loaded, Regressor):
+            raise CapabilityError(
+                f"{source.name} predicts numbers; the studio explains classifiers only. Use sparcets fit --task "
+                "regression and sparcets explain, or Python."
+            )
+        model = loaded
         agree_on_class_names(model, dataset.X_train, dataset.lengths_train, dataset.y_train, dataset)
         save = partial(source.save, model=model, X=dataset.X_train)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
@@ -74,7 +81,7 @@ def train_classifier(
 
 def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: int, device: str) -> None:
     """Fit an explainer and save it in the workspace."""
-    from sparcets.classifiers.own_model import load_any_classifier
+    from sparcets.classifiers.own_model import load_any_model
     from sparcets.config.presets import from_preset
     from sparcets.explainers import EXPLAINERS
 
@@ -82,7 +89,7 @@ def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: 
     method = EXPLAINERS.load(request.method)
     config = from_preset(method.config_class, request.preset).override(f"seed={seed}", f"device={device}")
     classifier = workspace.classifier(request.classifier)
-    model = load_any_classifier(workspace.path("classifiers", classifier.id), device=device)
+    model = load_any_model(workspace.path("classifiers", classifier.id), device=device)
     explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
     with workspace.create("explainers", name) as folder:
         explainer.save(folder)

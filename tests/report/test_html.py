@@ -107,7 +107,7 @@ def test_scores_in_words(explanation: Explanation, tmp_path: Path) -> None:
     assert "Quality" not in without and "No independent judges were used" in without
     plain = evaluate(explanation, progress=False)
     measured = words(made(explanation, tmp_path, scores=plain))
-    assert "80 % of the 5 answers make the model predict the target class" in measured
+    assert "80 % of the 5 answers make the model predict the target" in measured
     assert "No independent judges were used" in measured, "there are no judges without transfer"
     frame = plain.per_query.assign(transfer=1.0, transfer_fcn=[1.0, 1, 0, 0, np.nan, 1], transfer_tcn=0.0)
     judged = replace(plain, per_query=frame, summary={**plain.summary, "transfer": plain.summary["valid"]})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.errors import FileFormatError
+from sparcets.errors import DataError, FileFormatError
 from sparcets.studio.data import parse, safe_name
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
@@ -66,6 +66,12 @@ def test_parse_keeps_the_type_of_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("series\n")
     with pytest.raises(FileFormatError, match=r"^a\.csv"):
         parse(tmp_path / "a.csv", Limits(), 0)
+
+
+def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    np.savez(file := tmp_path / "a.npz", X=np.zeros((4, 3, 2)), y=np.array([0.5, 1, 0, 1]), task="regression")
+    with pytest.raises(DataError, match=r"^a\.npz holds numbers to predict; .* sparcets fit --task regression"):
+        parse(file, Limits(), seed=0)
 
 
 def test_a_zip_with_a_damaged_directory(tmp_path: Path) -> None:

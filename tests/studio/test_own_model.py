@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sparcets.classifiers.own_model import OwnModel
-from sparcets.errors import LabelError
+from sparcets.errors import CapabilityError, LabelError
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
@@ -105,3 +106,13 @@ def test_a_model_of_other_classes_is_an_error_of_the_job(sample: Sample, own: Ow
     request = TrainClassifier(dataset="own", architecture=own.name)
     with pytest.raises(LabelError, match="tells 2 classes apart"):
         train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
+
+
+def test_a_model_of_numbers_is_refused_with_what_to_do(sample: Sample, own: OwnModel) -> None:
+    own.file.write_text(
+        "import sparcets as sp\n\ndef load():\n    return sp.wrap(lambda X: X.mean((1, 2)), task='regression')\n"
+    )
+    request = TrainClassifier(dataset="own", architecture=own.name)
+    plain = replace(own, output=None).to_dict()
+    with pytest.raises(CapabilityError, match=r"studio_model.py:load predicts numbers; .* fit --task regression"):
+        train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", plain)

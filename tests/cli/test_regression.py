@@ -1,0 +1,201 @@
+"""A model that predicts numbers on the command line: from a table to a report, and the mistakes one can make."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.testing.data import make_series
+
+MODEL = """
+import numpy as np
+
+FACTOR = np.array([10.0, 8.0])
+
+
+def load():
+    return lambda X: 100 + FACTOR * X[:, :, :2].mean(1)
+
+
+def one():
+    return lambda X: 100 + FACTOR[0] * X[:, :, 0].mean(1)
+
+
+def classes():
+    return lambda X: np.full((len(X), 2), 0.5)
+"""
+TABLE = (
+    "-d",
+    "own.csv",
+    "-o",
+    "series=id",
+    "-o",
+    "time=t",
+    "-o",
+    "label=systolic,diastolic",
+    "-o",
+    "output_units=mmHg",
+)
+FIT = ("fit", *TABLE, "--task", "regression", "-m", "nearest", "--out", "fitted")
+OWN = ("--model", "pressure.py:load")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a folder with a table of two numbers per series, and a fit of a model of them."""
+    folder = tmp_path_factory.mktemp("regression")
+    X, _ = make_series(60, n_steps=8)
+    numbers = (100 + np.array([10.0, 8.0]) * X[:, :, :2].mean(1)).round(2)
+    rows = [(f"p{i}", t, *numbers[i], *X[i, t]) for i in range(60) for t in range(8)]
+    columns = ["id", "t", "systolic", "diastolic", "left", "right", "top", "idle"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "own.csv", index=False)
+    (folder / "pressure.py").write_text(MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main([*FIT, *OWN]) == 0
+    yield folder
+    sys.modules.pop("pressure", None)
+
+
+@pytest.fixture(autouse=True)
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main(list(arguments)) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.strip().splitlines()) == 1, err
+    return err
+
+
+def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, *FIT, *OWN, "--force")
+    assert "pressure.py:load: explained test variance 1.000" in said
+    assert "numbers systolic (mmHg), diastolic (mmHg)" in said
+    assert "next: sparcets explain fitted --at-least 1" in said and "--of 'systolic'" in said
+    result = json.loads(run(capsys, *FIT, *OWN, "--force", "--json"))
+    assert result["explained_test_variance"] > 0.999 and "test_accuracy" not in result
+
+
+def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    name, *options = TABLE[1:]
+    assert "diastolic\tmmHg\t" in run(capsys, "data", "info", name, *options, "-o", "task=regression")
+    told = json.loads(run(capsys, "data", "info", name, *options, "-o", "task=regression", "--json"))
+    assert told["numbers"]["systolic"]["unit"] == "mmHg"
+
+
+@pytest.mark.parametrize(
+    ("options", "target"),
+    [
+        (("--at-least", "102", "--of", "systolic"), sp.AtLeast(102, output="systolic")),
+        (("--at-most", "101.5", "--of", "1"), sp.AtMost(101.5, output=1)),
+        (("--between", "100:104"), sp.Between(100, 104)),
+        (("--change", "-2", "--of", "systolic"), sp.Change(-2, output=0)),
+    ],
+)
+def test_every_question_is_that_of_python(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], target: sp.AtLeast
+) -> None:
+    told = json.loads(run(capsys, "explain", "fitted", *options, "--rows", "0:4", "--out", "run.npz", "--json"))
+    e = sp.load_explanation("run.npz")
+    bounds = target.bounds(e.prediction_before, ("systolic", "diastolic"))
+    np.testing.assert_array_equal(e.numbers.bounds, bounds)  # type: ignore[union-attr]
+    assert [one["valid"] for one in told] == e.valid.tolist() and e.valid.any()
+    assert told[0]["prediction"] == {"systolic": e.prediction[0, 0], "diastolic": e.prediction[0, 1]}
+    assert "probability" not in told[0] and told[0]["target"] == e.target[0]
+
+
+def test_tables_scores_and_reports_speak_of_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sparcets.evaluation.evaluate as evaluation
+
+    judge = sp.wrap(lambda X: 100 + 9 * X[:, :, :2].mean(1), task="regression")
+    monkeypatch.setattr(evaluation, "find_judges", lambda *_, **__: {"statistics": judge})
+    said = run(capsys, "explain", "fitted", "--at-least", "105", "--of", "0", "--rows", "0:2", "--out", "run.npz")
+    assert "\treached\t" in said and "systolic at least 105 mmHg" in said
+    assert "The model's prediction of systolic goes from " in said
+    scores = run(capsys, "evaluate", "run.npz", "--model", "fitted", "--out", "scores.json")
+    line = next(line for line in scores.splitlines() if line.startswith("direction_statistics"))
+    assert line.endswith("higher") and "judges and the share of the variance that they explain" in scores
+    run(capsys, "report", "run.npz", "--scores", "scores.json", "--out", "report.html")
+    page = Path("report.html").read_text()
+    assert "The numbers of the judges move towards the target" in page and "numbers systolic (mmHg)" in page
+
+
+def test_another_file_has_numbers_too(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.read_csv("own.csv").drop(columns="diastolic").rename(columns={"systolic": "label"})
+    frame.rename(columns={"id": "series", "t": "time"}).to_csv("other.csv", index=False)
+    question = ("explain", "fitted", "--at-least", "102", "--of", "0", "--rows", "0:2")
+    assert "p" in run(capsys, *question, "-d", "other.csv")
+    named = ("-o", "series=id", "-o", "time=t", "-o", "label=systolic,diastolic")
+    Path("again.csv").write_text(Path("own.csv").read_text())
+    assert run(capsys, *question, "-d", "again.csv", *named) == run(capsys, *question)
+
+
+def test_a_model_that_changed_is_refused(tmp_path: Path) -> None:
+    from sparcets.classifiers.own_model import HEADER, load_own_model
+    from sparcets.storage import read_json, write_json
+
+    folder = tmp_path / "a" / "b"  # away from the Python file
+    header = read_json(Path("fitted/classifier", HEADER), "")
+    assert header["task"] == "regression"
+    before = header["check"]["proba"]
+    for off in (1e-6, 0.1):  # in mmHg; the spread of the model's numbers is a few
+        header["check"]["proba"] = [[number + off for number in row] for row in before]
+        write_json(folder / HEADER, header)
+        if off < 1e-3:
+            load_own_model(folder)
+    with pytest.raises(sp.SparcetsError, match="is not the model of the fit: its numbers for the same series"):
+        load_own_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("explain", "fitted"), "the model predicts numbers systolic (mmHg), diastolic (mmHg): say where they have to"),
+        (("explain", "fitted", "-t", "1"), "it has no classes for --target. Give --at-least 30"),
+        (("explain", "fitted", "--not", "1"), "it has no classes for --not"),
+        (("explain", "fitted", "--at-least", "3", "--change", "4"), "give --at-least or --change, not both"),
+        (("explain", "fitted", "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
+        (("explain", "fitted", "--between", "4:3"), "holds no number; write Between(3, 4)"),
+        (("explain", "fitted", "--at-least", "3", "--of", "sistolic"), "no output 'sistolic'. Did you mean 'systolic'"),
+        (("explain", "fitted", "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
+        (("fit", *TABLE, "--task", "regression", "--out", "no"), "A model that predicts numbers is your own"),
+        (("fit", *TABLE, "--task", "regresion", *OWN, "--out", "no"), "task must be 'classification' or 'regression'"),
+        (("fit", *TABLE, *OWN, "--out", "no"), "label must be one column"),
+        ((*FIT[:-1], "no", "--model", "pressure.py:one"), "predicts 1 numbers per series, y holds 2"),
+        ((*FIT[:-1], "no", *OWN, "--classes", "a,b"), "are for classes; a regressor has none"),
+        ((*FIT[:-1], "no", *OWN, "-t", "a"), "a regressor has none"),
+        (("export", "fitted", "--out", "no.onnx"), "for which every query is searched: there is no generator"),
+    ],
+)
+def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in user_error(capsys, *arguments)
+    assert not Path("no").exists()
+
+
+def test_questions_about_numbers_are_none_for_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = make_series(30, n_steps=8)
+    np.savez("classes.npz", X=X, y=y % 2)
+    run(capsys, "fit", "-d", "classes.npz", "-m", "nearest", "--model", "pressure.py:classes", "--out", "classes")
+    for option in ("--at-least", "--of"):
+        assert f"{option} is for a model that predicts numbers; this one predicts the classes 0, 1" in user_error(
+            capsys, "explain", "classes", option, "1"
+        )
