@@ -16,6 +16,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.catching_oracle import CatchingOracle
 from sparcets.datasets.catching_simulator import (
     CLASS_NAMES,
     N_STEPS,
@@ -84,6 +85,7 @@ def _simulated(test_size: float, seed: int) -> Dataset:
         units="m",
         sampling_rate=SAMPLING_RATE,
         subjects=np.array(names)[trials.person],
+        oracle=CatchingOracle(COUNTS, seed, test),
         name="catching (simulated)",
         description="Simulated two-handed ball catching, seen from the side: a model, no patient was measured.",
         split="random",

@@ -15,6 +15,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.load import load_dataset
 from sparcets.errors import ConfigError, DataNotFoundError
 from sparcets.experiments.benchmark.published import DATASETS
+from sparcets.experiments.reproduce.code import code_digest
 from sparcets.experiments.reproduce.figures import draw_figures
 from sparcets.experiments.reproduce.measured import Row
 from sparcets.experiments.reproduce.page import RUN, make_page, read_run
@@ -72,12 +73,14 @@ def reproduce(
 ) -> Reproduction:
     """Run the paper's experiments, or a part of them, and compare the results with the paper's.
 
-    Results in the folder are not computed again: a second call runs what is missing and what failed.
+    Results in the folder are not computed again: a second call runs what is missing, what failed, and what other code
+    computed (see :mod:`~.code`).
 
     Parameters
     ----------
     part
-        ``"table1"``, ``"targets"``, ``"ablation"``, ``"figures"``, ``"timing"`` or ``"all"``.
+        ``"table1"``, ``"targets"``, ``"ablation"``, ``"figures"``, ``"timing"``, ``"probes"`` (runs that change one
+        setting each, at the full scale only) or ``"all"``.
     scale
         ``"small"`` (a quarter of an hour on two cores) or ``"full"`` (the paper's settings, for a GPU).
     repetitions
@@ -112,10 +115,11 @@ def reproduce(
 
     from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan  # imports torch
 
-    pending = pending_cells(planned, folder)
-    run_plan(planned, folder, workers=workers, device=device, progress=progress, on_row=on_row)
-    # The page covers all parts in the folder, including those of earlier calls.
-    rows = collect(plan("all", scale, run["repetitions"], **chosen), folder)
+    code = code_digest()
+    pending = pending_cells(planned, folder, code=code)
+    run_plan(planned, folder, workers=workers, device=device, code=code, progress=progress, on_row=on_row)
+    # The page covers all parts in the folder, including those of earlier calls with the same code.
+    rows = [row for row in collect(plan("all", scale, run["repetitions"], **chosen), folder) if row.get("code") == code]
 
     tables = make_tables(rows, run["datasets"], run["parts"])
     for stem, table in tables.items():
