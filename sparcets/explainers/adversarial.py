@@ -91,8 +91,8 @@ class AdversarialExplainer(BaseExplainer[A]):
     def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
         if self.config.standardise:
             return info
-        n = info.n_features
-        return replace(info, scaler=Scaler(center=np.zeros(n), scale=np.ones(n)))
+        one = np.where(info.constant, 1.0, np.nextafter(1.0, 2.0))  # exactly 1 would mean a constant feature
+        return replace(info, scaler=Scaler(center=np.zeros(info.n_features), scale=one))
 
     def _identity(self, job: FitJob, attempt: int) -> str:
         return training_identity(self.method, self.config, self.domain_losses, job, attempt)
