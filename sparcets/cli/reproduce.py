@@ -49,7 +49,7 @@ def reproduce(
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="File to load a data set from, as name=path; may be repeated."),
+        typer.Option("--source", help="File or folder to load a data set from, as name=path; may be repeated."),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",

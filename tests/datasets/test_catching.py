@@ -16,8 +16,17 @@ from sklearn.tree import DecisionTreeClassifier
 from sparcets.datasets import catching_simulator as sim
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.catching import COUNTS, FEATURES, load_catching
-from sparcets.errors import DataError, DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
+from sparcets.errors import (
+    ConfigError,
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+)
 from sparcets.seeding import generator
+from sparcets.skeletons import find_skeleton
 
 ATAXIA, AUTISM, CONTROL = range(3)
 NO_SIGNS = sim.Signs(*(np.zeros(3) for _ in sim.SIGNS))
@@ -299,6 +308,24 @@ def test_reader_rejects_an_archive(recorded: Path) -> None:
         np.savez(handle, X=np.zeros((6, 60, 20)))
     with pytest.raises(FileFormatError, match=r"X_train\.npy is an archive of arrays"):
         load_catching(path=recorded)
+
+
+def test_recorded_features_get_the_names_of_a_list(recorded: Path) -> None:
+    names = [*FEATURES[2:18], *FEATURES[:2]]  # in another order
+    ds = load_catching(path=recorded, features=names)
+    assert ds.feature_names == (*names, "Center_x", "Center_y")
+    skeleton = find_skeleton(ds.feature_names)
+    assert skeleton is not None and skeleton.points["LeftElbow"] == (4, 5)
+    (recorded / "features.txt").write_text("\n".join([*names, "Center_x", "Center_y"]) + "\n", encoding="utf-8")
+    assert load_catching(path=recorded).feature_names == ds.feature_names
+    for wrong in (names[1:], [*names[1:], names[1]], "LeftElbow_x"):
+        with pytest.raises(ConfigError, match="must name the 18 coordinates of the body"):
+            load_catching(path=recorded, features=wrong)
+    (recorded / "features.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileFormatError, match=r"features\.txt cannot be read as text"):
+        load_catching(path=recorded)
+    with pytest.raises(ConfigError, match="give their folder with path="):
+        load_catching(features=names)
 
 
 # The oracle.

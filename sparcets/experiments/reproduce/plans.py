@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sparcets.errors import ConfigError
@@ -199,10 +200,11 @@ def _cell(scale: Scale, name: str, label: str, *, source: str | None, **fields: 
     method, extra = VARIANTS[label]
     epochs = () if scale.epochs is None or method == "ics" else (f"train.epochs={scale.epochs[name]}",)
     classifier = {**scale.classifier, **CLASSIFIERS.get(label, {})}
+    path, options = load_arguments(scale, name, source)
     return Cell(
         dataset=name,
-        options={} if source else scale.options[name],
-        source=source,
+        options=options,
+        source=path,
         classifier_config=classifier,
         method=method,
         preset="paper",
@@ -213,3 +215,15 @@ def _cell(scale: Scale, name: str, label: str, *, source: str | None, **fields: 
         figures=True,
         **fields,
     )
+
+
+def load_arguments(scale: Scale, name: str, source: str | None) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the file to load a data set from, if it is one, and the options of its loader.
+
+    A folder or a zip archive holds the recordings as their authors publish them; the loader of the data set reads it.
+    """
+    if source is None:
+        return None, scale.options[name]
+    if Path(source).is_dir() or Path(source).suffix == ".zip":
+        return None, {"path": source}
+    return source, {}

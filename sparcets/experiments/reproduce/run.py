@@ -19,7 +19,7 @@ from sparcets.experiments.reproduce.code import code_digest
 from sparcets.experiments.reproduce.figures import draw_figures
 from sparcets.experiments.reproduce.measured import Row
 from sparcets.experiments.reproduce.page import RUN, make_page, read_run
-from sparcets.experiments.reproduce.plans import PARTS, SCALES, plan
+from sparcets.experiments.reproduce.plans import PARTS, SCALES, load_arguments, plan
 from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.registry import unknown_name
 from sparcets.report.tables import Table
@@ -92,7 +92,8 @@ def reproduce(
     device
         Device of the networks.
     sources
-        Files to load data sets from, by name of the data set.
+        What to load data sets from, by name of the data set: a file, or a folder or zip archive of recordings in the
+        layout of their authors.
     seed
         The first seed; repetitions use the following ones.
     progress
@@ -192,7 +193,8 @@ def _begin(
         try:
             # Load it to see whether it is available, unless its facts are stored in the folder.
             if name not in run["datasets"] or source:
-                data = load_dataset(source or name, **({} if source else SCALES[scale].options[name]))
+                path, options = load_arguments(SCALES[scale], name, source)
+                data = load_dataset(path or name, **options)
                 run["datasets"][name] = dataset_facts(data, name)
         except DataNotFoundError as error:
             if source:

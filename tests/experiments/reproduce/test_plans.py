@@ -115,3 +115,8 @@ def test_mistakes() -> None:
         plan("all", "huge")
     with pytest.raises(ConfigError, match="repetitions must be >= 1, got 0"):
         plan("all", "small", 0)
+
+
+def test_a_folder_is_given_to_the_loader_of_the_set(tmp_path) -> None:
+    found = cells("table1", "small", 1, datasets=["catching"], sources={"catching": str(tmp_path)})
+    assert {(c.source, str(c.options)) for c in found} == {(None, str({"path": str(tmp_path)}))}
