@@ -148,7 +148,7 @@ def _names(folder: Path, features: Sequence[str] | None) -> tuple[str, ...]:
     if len(names) != n or not all(isinstance(name, str) for name in names) or len({*names, *FEATURES[-2:]}) != n + 2:
         raise ConfigError(
             f"{where} must name the {n} coordinates of the body in the order of the recordings, each once and none "
-            f"like those of the ball ({', '.join(FEATURES[-2:])}); got {len(names)}: {', '.join(map(str, names))[:200]}."
+            f"like those of the ball ({', '.join(FEATURES[-2:])}); got {len(names)}: {', '.join(map(str, names))}."
         )
     return (*names, *FEATURES[-2:])
 
