@@ -25,6 +25,7 @@ from sparcets.errors import ConfigError, DataError, FileFormatError, NotFittedEr
 from sparcets.folders import SavedModel
 from sparcets.networks import ARCHITECTURES
 from sparcets.networks.filling import fill_gaps
+from sparcets.networks.one_logit import OneLogit
 from sparcets.networks.sizes import check_sizes
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
@@ -156,12 +157,19 @@ class TorchClassifier(DifferentiableClassifier):
         self._scaler = scaler
         self._center = torch.tensor(scaler.center, dtype=torch.float32, device=device)
         self._scale = torch.tensor(scaler.scale, dtype=torch.float32, device=device)
+        one = self.config.output == "sigmoid"
+        if one and len(class_names) != 2:
+            raise ConfigError(
+                f"output='sigmoid' is one probability, for two classes, but the data have {len(class_names)}: "
+                f"{', '.join(class_names)}. Leave output out for a softmax over all of them."
+            )
         build = ARCHITECTURES.load(self.architecture)
         with seeded(spawn(self.config.seed, "weights"), device):
+            outputs = 1 if one else len(class_names)
             network: nn.Module = build(
-                self.n_features, len(class_names), self.config.hidden, self.config.layers, self.config.dropout
+                self.n_features, outputs, self.config.hidden, self.config.layers, self.config.dropout
             )
-        self._network = network.to(device)
+        self._network = (OneLogit(network) if one else network).to(device)
 
     def _train(self, X: FloatArray, y: IntArray | FloatArray, lengths: IntArray | None, progress: bool | None) -> None:
         config, device, network = self.config, self.device, self._fitted()

@@ -21,6 +21,7 @@ class Part(str, Enum):
     ablation = "ablation"
     figures = "figures"
     timing = "timing"
+    probes = "probes"
     all = "all"
 
 
@@ -32,7 +33,9 @@ class Size(str, Enum):
 
 
 def reproduce(
-    part: Annotated[Part, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing or all.")],
+    part: Annotated[
+        Part, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing, probes or all.")
+    ],
     scale: Annotated[
         Size, typer.Option(help="small: a quarter of an hour on two cores. full: the paper's settings, for a GPU.")
     ] = Size.small,
@@ -46,7 +49,7 @@ def reproduce(
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="File to load a data set from, as name=path; may be repeated."),
+        typer.Option("--source", help="File or folder to load a data set from, as name=path; may be repeated."),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",

@@ -147,13 +147,14 @@ class ExplainerConfig(MethodConfig):
 class AdversarialConfig(MethodConfig):
     """What the paper's three methods with a generator and a discriminator share."""
 
-    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
+    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every", "train.restarts"}
 
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     weights: LossWeights = field(default_factory=LossWeights)
     trains_sparsity: bool = True  # False: the sparsity term is reported only, as in the published code
+    standardise: bool = True  # False: trained and measured in the data's own units; the paper does not state which
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
@@ -169,9 +170,10 @@ class AdversarialConfig(MethodConfig):
 
         Sections 2 and 4: a two-layer bidirectional LSTM with 256 hidden units and dropout 0.4; a one-layer
         discriminator with 16; all weights of the method 1; 100 epochs, batches of 32, Adam with 2e-4 and 0.5/0.999.
-        The published code cuts queries and targets to equal numbers, and its sparsity term has no gradient.
+        The published code cuts queries and targets to equal numbers, its sparsity term has no gradient, and a training
+        that fails is not started again.
         """
-        train = TrainConfig(epochs=100, batch_size=32, lr=2e-4, beta1=0.5, beta2=0.999, balance=True)
+        train = TrainConfig(epochs=100, batch_size=32, lr=2e-4, beta1=0.5, beta2=0.999, balance=True, restarts=0)
         return cls(
             target=target,
             generator=GeneratorConfig(backbone="lstm", hidden=256, layers=2, dropout=0.4),
@@ -223,7 +225,8 @@ class IcsConfig(MethodConfig):
     beta1: float = 0.9
     beta2: float = 0.999
     prediction_weight: float = 1.0  # λ, the weight of the prediction against the distance, at first
-    max_lambdas: int = 10  # values of λ tried at most; it doubles for the queries that are not valid yet
+    max_lambdas: int = 10  # values of λ tried at most, each for the queries that are not valid yet
+    lambda_step: float | None = None  # added to λ from one value to the next; None doubles it
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
@@ -234,6 +237,10 @@ class IcsConfig(MethodConfig):
             (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
             (self.prediction_weight > 0, f"'prediction_weight' must be > 0, got {self.prediction_weight}"),
             (self.max_lambdas >= 1, f"'max_lambdas' must be >= 1, got {self.max_lambdas}"),
+            (
+                self.lambda_step is None or self.lambda_step > 0,
+                f"'lambda_step' must be > 0 or None, got {self.lambda_step}",
+            ),
         ]
         return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 

@@ -31,6 +31,7 @@ class ClassifierConfig(Config):
     batch_size: int = 32
     lr: float = 1e-3
     missing: Rule = "refuse"  # what the network gets for missing values (NaN)
+    output: Literal["softmax", "sigmoid"] = "softmax"  # sigmoid: one output, for two classes, as in the SPARCE paper
     seed: int = 0
     device: str = "auto"
 

@@ -19,6 +19,7 @@ class TrainConfig(Config):
     balance: bool = False  # cut queries and targets to equal numbers, as the published code does
     patience: int = 0  # epochs without a better generator loss before it stops; 0: never, as in the paper
     check_every: int = 100  # steps between checks for divergence
+    restarts: int = 1  # times that a failed training begins again from other weights; 0: it goes on, as in the paper
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
@@ -26,6 +27,7 @@ class TrainConfig(Config):
             (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
             (self.batch_size >= 1, f"'batch_size' must be >= 1, got {self.batch_size}"),
             (self.patience >= 0, f"'patience' must be >= 0, got {self.patience}"),
+            (self.restarts >= 0, f"'restarts' must be >= 0, got {self.restarts}"),
         ]
         return [message for fine, message in checks if not fine] + _optimiser_problems(self)
 

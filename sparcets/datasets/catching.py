@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.catching_oracle import CatchingOracle
 from sparcets.datasets.catching_simulator import (
     CLASS_NAMES,
     N_STEPS,
@@ -25,7 +27,7 @@ from sparcets.datasets.catching_simulator import (
     simulate_trials,
 )
 from sparcets.datasets.splits import stratified_split
-from sparcets.errors import DataNotFoundError, FileFormatError, LabelError, ShapeError
+from sparcets.errors import ConfigError, DataNotFoundError, FileFormatError, LabelError, ShapeError
 from sparcets.seeding import generator
 from sparcets.storage import naming
 from sparcets.validation import check_series
@@ -35,9 +37,16 @@ FEATURES = tuple(f"{point}_{axis}" for point in POINTS for axis in "xy")
 MUTABLE = np.array([not name.startswith("Center") for name in FEATURES])  # all but the ball
 # The order of the body coordinates in the recordings is not published, only the names of the ball's.
 RECORDED_FEATURES = (*(f"body_{i}" for i in range(len(FEATURES) - 2)), *FEATURES[-2:])
+NAMES = "features.txt"  # in the folder of the recordings
 
 
-def load_catching(*, path: str | os.PathLike[str] | None = None, test_size: float = 0.2, seed: int = 0) -> Dataset:
+def load_catching(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    features: Sequence[str] | None = None,
+    test_size: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
     """Load the simulated catching trials, or the recorded ones from a folder.
 
     1,975 trials (522 Ataxia, 789 Autism, 664 Control) of 60 steps and 20 features: x and y of nine points of the body,
@@ -50,6 +59,10 @@ def load_catching(*, path: str | os.PathLike[str] | None = None, test_size: floa
         ``y_train.npy``, ``y_test.npy`` one-hot (n, 3) in the order Ataxia, Autism, Control, and optionally
         ``X_val.npy`` and ``y_val.npy``, which are added to the training part. The given split is kept. If None, the
         trials are simulated.
+    features
+        Names of the 18 coordinates of the body in the recordings, in their order, which is not published; with names
+        such as ``LeftElbow_x`` the arms are known. By default the lines of the file ``features.txt`` in the folder, if
+        there is one, and else ``body_0`` to ``body_17``.
     test_size, seed
         Share of the simulated trials held out, at random and stratified by class as in the paper (so trials of one
         person are in both parts), and the seed of simulation and split.
@@ -63,10 +76,12 @@ def load_catching(*, path: str | os.PathLike[str] | None = None, test_size: floa
     (('Head_x', 'Head_y'), 18, (395,))
     """
     if path is None:
+        if features is not None:
+            raise ConfigError("features= names the coordinates of recordings: give their folder with path=.")
         return _simulated(test_size, seed)
     folder = Path(path).expanduser()
     with naming(folder):
-        return _recorded(folder)
+        return _recorded(folder, features)
 
 
 def _simulated(test_size: float, seed: int) -> Dataset:
@@ -84,13 +99,14 @@ def _simulated(test_size: float, seed: int) -> Dataset:
         units="m",
         sampling_rate=SAMPLING_RATE,
         subjects=np.array(names)[trials.person],
+        oracle=CatchingOracle(COUNTS, seed, test),
         name="catching (simulated)",
         description="Simulated two-handed ball catching, seen from the side: a model, no patient was measured.",
         split="random",
     )
 
 
-def _recorded(folder: Path) -> Dataset:
+def _recorded(folder: Path, features: Sequence[str] | None) -> Dataset:
     if not folder.is_dir():
         raise DataNotFoundError(
             f"no folder {folder}. path= names the folder that holds X_train.npy, y_train.npy, X_test.npy and "
@@ -106,12 +122,35 @@ def _recorded(folder: Path) -> Dataset:
         np.concatenate([y for _, y in parts]),
         train=rows[:-n_test],
         test=rows[-n_test:],
-        feature_names=RECORDED_FEATURES,
+        feature_names=_names(folder, features),
         class_names=CLASS_NAMES,
         mutable=MUTABLE,
         name="catching",
         description="Two-handed ball catching: recordings in the layout of Lang et al. (2022).",
     )
+
+
+def _names(folder: Path, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of all 20 features, from those of the body."""
+    given, where = features, "features="
+    if features is None:
+        file = folder / NAMES
+        if not file.is_file():
+            return RECORDED_FEATURES
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileFormatError(f"{file} cannot be read as text: {error}. Save it as UTF-8.") from error
+        given, where = [line.strip() for line in lines if line.strip()], str(file)
+    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
+    names = names[:-2] if names[-2:] == FEATURES[-2:] else names  # those of the ball may be given too
+    n = len(FEATURES) - 2
+    if len(names) != n or not all(isinstance(name, str) for name in names) or len({*names, *FEATURES[-2:]}) != n + 2:
+        raise ConfigError(
+            f"{where} must name the {n} coordinates of the body in the order of the recordings, each once and none "
+            f"like those of the ball ({', '.join(FEATURES[-2:])}); got {len(names)}: {', '.join(map(str, names))}."
+        )
+    return (*names, *FEATURES[-2:])
 
 
 def _part(folder: Path, part: str) -> tuple[FloatArray, IntArray]:

@@ -44,6 +44,7 @@ SAMPLING_RATE = 60.0
 GRAVITY = 9.81
 DRAW_IN = 0.3  # seconds until the caught ball is at rest
 PERSONS_PER_CLASS = 20
+USUAL = 0.8  # severity, on average
 CLASS_NAMES = ("Ataxia", "Autism", "Control")
 POINTS = (
     *("Head", "LeftShoulder", "RightShoulder", "LeftElbow", "RightElbow"),
@@ -107,6 +108,7 @@ class Trials(NamedTuple):
     label: IntArray  # class index, per trial
     person: IntArray  # 0..59, 20 of each class in turn, per trial
     contact: FloatArray  # time of contact in seconds, per trial
+    hip: FloatArray  # position in metres (trials, x and y)
 
 
 def minimum_jerk(t: FloatArray, start: FloatArray | float, duration: FloatArray | float) -> FloatArray:
@@ -260,8 +262,12 @@ def move_arms(
     return np.asarray(angles + np.deg2rad(tremor + noise))
 
 
-def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials:
+def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator, *, group: int | None = None) -> Trials:
     """Simulate ``counts`` trials per class, in the order of ``CLASS_NAMES``.
+
+    With a ``group``, all trials have the signs of that class, at a usual severity, instead of those of their own.
+    Nothing else differs, since all random numbers are the same: these are the trials as they would have been in that
+    group.
 
     >>> simulate_trials((2, 2, 1), np.random.default_rng(0)).points.shape
     (5, 60, 10, 2)
@@ -276,7 +282,8 @@ def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials
     # Persons are spread evenly from mild to severe, so that no seed draws a class of mild persons only.
     usual = 0.6 + 0.4 * np.concatenate([_spread(PERSONS_PER_CLASS, rng) for _ in counts])
     severity = np.clip(usual[person] + rng.normal(0, 0.17, n), 0, 1.2)
-    signs = Signs(*(severity * values[label] for values in SIGNS))
+    shown = label if group is None else np.full(n, group)
+    signs = Signs(*((severity if group is None else USUAL) * values[shown] for values in SIGNS))
 
     throws = draw_throws(body, rng)
     usual_lead = rng.normal(0.49, 0.025, n_classes * PERSONS_PER_CLASS)
@@ -289,7 +296,7 @@ def simulate_trials(counts: tuple[int, ...], rng: np.random.Generator) -> Trials
     angles = move_arms(t, start, duration, shoulders, throws, signs, body, rng)
     limbs = (shoulders, *arm_points(shoulders, angles, body))
     points = np.concatenate([head[:, :, None], *limbs, ball_path(t, throws)[:, :, None]], axis=2)
-    return Trials(points, label, person, throws.contact)
+    return Trials(points, label, person, throws.contact, throws.hip)
 
 
 def _spread(n: int, rng: np.random.Generator) -> FloatArray:

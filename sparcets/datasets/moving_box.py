@@ -17,7 +17,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.processes import PROCESSES, draw_series
-from sparcets.datasets.splits import stratified_split
+from sparcets.datasets.splits import check_test_rows, stratified_split
 from sparcets.errors import ConfigError, ShapeError
 from sparcets.registry import unknown_name
 from sparcets.seeding import generator, spawn
@@ -141,7 +141,7 @@ class BoxOracle:
             raise ShapeError(
                 f"X must be (batch, {N_STEPS}, {N_FEATURES}), as all series of moving_box are, got shape {X.shape}."
             )
-        boxes = self.boxes.take(_check_rows(rows, n_samples=len(X), n_test=len(self.boxes.positional)))
+        boxes = self.boxes.take(check_test_rows(rows, n_samples=len(X), n_test=len(self.boxes.positional)))
         means = boxes.means(X)
         threshold = np.where(boxes.positional, means[:, 0], 0.0)
         return (means[:, 1] > threshold).astype(np.int64)
@@ -284,16 +284,3 @@ def _check_classes(y: IntArray, n: int) -> None:
             f"n_per_combination={n} is too small: of the {len(y)} series drawn, {counts[0]} are of class 0 and "
             f"{counts[1]} of class 1, and training and test need one of each. Pass 20 or more."
         )
-
-
-def _check_rows(rows: Any, *, n_samples: int, n_test: int) -> IntArray:
-    array = np.asarray(rows)
-    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
-        raise ShapeError(
-            f"rows must be {n_samples} whole numbers, one per series of X, got shape {array.shape} and dtype "
-            f"{array.dtype}. They are the indices in X_test of the original series."
-        )
-    outside = array[(array < 0) | (array >= n_test)]
-    if len(outside):
-        raise ShapeError(f"rows must lie in 0..{n_test - 1}, the indices of X_test, got {int(outside[0])}.")
-    return array.astype(np.int64)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import IntArray
-from sparcets.errors import DataError
+from sparcets.errors import DataError, ShapeError
 from sparcets.seeding import generator
 
 
@@ -57,3 +57,17 @@ def _check_test_size(test_size: float) -> None:
 
 def _shuffled(parts: list[Any], rng: np.random.Generator) -> IntArray:
     return np.asarray(rng.permutation(np.concatenate(parts)), dtype=np.int64)
+
+
+def check_test_rows(rows: Any, *, n_samples: int, n_test: int) -> IntArray:
+    """Return the rows given to an oracle, which name the original of each series among the test series."""
+    array = np.asarray(rows)
+    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"rows must be {n_samples} whole numbers, one per series of X, got shape {array.shape} and dtype "
+            f"{array.dtype}. They are the indices in X_test of the original series."
+        )
+    outside = array[(array < 0) | (array >= n_test)]
+    if len(outside):
+        raise ShapeError(f"rows must lie in 0..{n_test - 1}, the indices of X_test, got {int(outside[0])}.")
+    return array.astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from sparcets.arrays import FloatArray, IntArray, differs, length_mask, missing_
 from sparcets.classifiers.base import Classifier
 from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
+from sparcets.datasets.scaling import Scaler
 from sparcets.errors import NotFittedError
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.compatibility import require_gradients
@@ -79,7 +81,18 @@ class AdversarialExplainer(BaseExplainer[A]):
         self._generator: Generator | None = None
 
     def _fit(self, job: FitJob) -> None:
-        fit_with_restart(job, lambda attempt: self._train(job, attempt), lambda attempt: self._identity(job, attempt))
+        fit_with_restart(
+            job,
+            lambda attempt: self._train(job, attempt),
+            lambda attempt: self._identity(job, attempt),
+            restarts=self.config.train.restarts,
+        )
+
+    def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
+        if self.config.standardise:
+            return info
+        one = np.where(info.constant, 1.0, np.nextafter(1.0, 2.0))  # exactly 1 would mean a constant feature
+        return replace(info, scaler=Scaler(center=np.zeros(info.n_features), scale=one))
 
     def _identity(self, job: FitJob, attempt: int) -> str:
         return training_identity(self.method, self.config, self.domain_losses, job, attempt)
@@ -98,7 +111,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
         history = History()
         stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
-        callbacks: list[Callback] = [history, DivergenceCheck(), stopping]
+        callbacks: list[Callback] = [history, DivergenceCheck(hopeless=config.restarts > 0), stopping]
         start = 0
         if job.checkpoint is not None:
             identity = self._identity(job, attempt)
@@ -206,7 +219,10 @@ class AdversarialExplainer(BaseExplainer[A]):
         admitted = job.constraints.enforce(job.X[rows], proposal, lengths, gaps=missing_entries(job.X[rows]))
         moved = differs(admitted, job.X[rows]).any((0, 1))  # (features,)
         if not moved.any():
-            raise TrainingFailure("the generator is dead: it changes nothing at all")
+            dead = "the generator is dead: it changes nothing at all"
+            if self.config.train.restarts:
+                raise TrainingFailure(dead)
+            log.warning(dead)
         silent = job.constraints.mutable & ~moved
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:

@@ -138,6 +138,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
         info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome)
+        info = self._rescaled(info)
         job = FitJob(
             X=X,
             y=labels.y,
@@ -255,6 +256,10 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
 
     def _fit(self, job: FitJob) -> None:
         """Learn from checked training series; does nothing where there is nothing to learn."""
+
+    def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
+        """Return the description of the training series with the scale that the method works in."""
+        return info
 
     def _restrict(self, view: Self, goal: Goal) -> None:
         """Give a view of this explainer of a regressor, one of two classes, what it has learnt of them."""

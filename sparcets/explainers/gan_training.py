@@ -76,31 +76,38 @@ class GanTraining:
             )
 
 
-def fit_with_restart(job: FitJob, train_once: Callable[[int], None], identity: Callable[[int], str]) -> None:
-    """Train; if the training fails, train once more from other weights.
+def fit_with_restart(
+    job: FitJob, train_once: Callable[[int], None], identity: Callable[[int], str], *, restarts: int = 1
+) -> None:
+    """Train; if the training fails, begin again from other weights.
 
     Parameters
     ----------
     job
         The fit.
     train_once
-        Trains; given the number of the attempt, 0 or 1. Raises :class:`TrainingFailure` if it failed.
+        Trains; given the number of the attempt, from 0 on. Raises :class:`TrainingFailure` if it failed.
     identity
         Identity of the training of an attempt, by which its checkpoint is recognised.
+    restarts
+        Further attempts after the first.
     """
-    # A training that was interrupted in its second attempt is resumed there.
-    second = job.checkpoint is not None and has_identity(job.checkpoint, identity(1))
-    for attempt in (1,) if second else (0, 1):
+    attempts = range(restarts + 1)
+    # A training that was interrupted in a later attempt is resumed there.
+    checkpoint = job.checkpoint
+    begun = [a for a in attempts[1:] if checkpoint is not None and has_identity(checkpoint, identity(a))]
+    for attempt in attempts[begun[0] if begun else 0 :]:
         try:
             train_once(attempt)
             return
         except TrainingFailure as failure:
             if job.checkpoint is not None:
                 delete_checkpoints(job.checkpoint)
-            if attempt:
+            if attempt == restarts:
+                again = "; a second start from other weights ended the same way" if restarts else ""
                 raise TrainingError(
-                    f"{failure}; a second start from other weights ended the same way. Try a smaller train.lr, "
-                    "a larger weights.classification, a smaller weights.sparsity, or another seed."
+                    f"{failure}{again}. Try a smaller train.lr, a larger weights.classification, a smaller "
+                    "weights.sparsity, or another seed."
                 ) from failure
             log.warning("%s; starting again from other weights", failure)
 

@@ -32,7 +32,8 @@ class Ics(BaseExplainer[IcsConfig]):
     """Moves noise towards the query and the target class at once, many queries at a time.
 
     The loss of a query is λ · ‖C(x) − target‖₂ + ‖x − x_q‖₁ / (T·F), in standardised units. It starts from uniform
-    noise between the query's smallest and largest value; λ doubles for the queries that are not valid yet.
+    noise between the query's smallest and largest value; λ grows, by doubling or by ``lambda_step``, for the queries
+    that are not valid yet.
     """
 
     config_class = IcsConfig
@@ -108,7 +109,7 @@ class _Search:
                 )
             if valid.all():
                 break
-            trade_off[~valid] *= 2
+            trade_off[~valid] += trade_off[~valid] if config.lambda_step is None else config.lambda_step
         return found
 
     def _descend(self, start: Tensor, rows: Tensor, trade_off: Tensor) -> Tensor:

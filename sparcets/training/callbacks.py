@@ -137,9 +137,16 @@ class TrainingFailure(Exception):  # noqa: N818  (caught by the explainer, which
 
 
 class DivergenceCheck(Callback):
-    """Checks the logged values every few steps and raises :class:`TrainingFailure` if the training has failed."""
+    """Checks the logged values every few steps and raises :class:`TrainingFailure` if the training has failed.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    hopeless
+        Whether a training without an error of numbers fails too if nothing changes, or if the discriminator has won.
+    """
+
+    def __init__(self, *, hopeless: bool = True) -> None:
+        self.hopeless = hopeless
         self.dead = 0
         self.lost = 0
 
@@ -150,6 +157,8 @@ class DivergenceCheck(Callback):
     def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
         """Check the means since the last check."""
         _check_explosion(logs, f"{steps} steps")
+        if not self.hopeless:
+            return
         self.dead = self.dead + 1 if logs.get("changed") == 0 else 0
         if self.dead >= DEAD_CHECKS:
             raise TrainingFailure(f"the generator is dead: it changes nothing at all after {steps} steps")

@@ -287,3 +287,22 @@ def test_other_mistakes_each_have_a_message():
 def test_it_says_what_it_is():
     assert repr(sp.TorchClassifier("tcn")) == "TorchClassifier('tcn', not fitted)"
     assert repr(fit(epochs=1)) == "TorchClassifier('fcn', 4 features, 3 classes)"
+
+
+def test_one_sigmoid_output_for_two_classes(tmp_path):
+    two = Y < 2
+    clf = fit("bilstm", X[two], Y[two], output="sigmoid", epochs=3)
+    assert clf.weights()["network.head.weight"].shape[0] == 1
+    proba = clf.predict_proba(NEW)
+    assert proba.shape == (len(NEW), 2)
+    with torch.no_grad():
+        standard = torch.tensor((NEW - clf._scaler.center) / clf._scaler.scale, dtype=torch.float32)
+        z = clf._network.network(standard)
+    np.testing.assert_allclose(proba[:, 1], torch.sigmoid(z)[:, 0].numpy(), atol=1e-6)
+    loss = torch.nn.functional.cross_entropy(clf._network(standard), torch.ones(len(NEW), dtype=torch.long))
+    binary = torch.nn.functional.binary_cross_entropy_with_logits(z, torch.ones_like(z))
+    np.testing.assert_allclose(loss, binary, rtol=1e-5)
+    clf.save(tmp_path)
+    np.testing.assert_array_equal(sp.load_classifier(tmp_path, device="cpu").predict_proba(NEW), proba)
+    with pytest.raises(ConfigError, match="output='sigmoid' is one probability, for two classes, but the data have 3"):
+        fit(output="sigmoid")

@@ -56,6 +56,7 @@ CONTEXTS = {
     "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
     "proposals": Context("without a search some queries are answered in one pass", other="search"),
     "max_lambdas": Context("some queries must not be valid at once", ("max_lambdas=1", "steps=2")),
+    "lambda_step": Context("some queries must not be valid at once", ("steps=2",), other=0.25),
     "candidates": Context("the nearest must not be enough", ("candidates=1",), (("sparsity", 0.1),)),
     "batch_size": Context("the last batch is smaller than the others", other=3),
     "device": Context("without a GPU both are the CPU", other="cpu"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,17 @@ from sklearn.tree import DecisionTreeClassifier
 from sparcets.datasets import catching_simulator as sim
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.catching import COUNTS, FEATURES, load_catching
-from sparcets.errors import DataError, DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
+from sparcets.errors import (
+    ConfigError,
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+)
+from sparcets.seeding import generator
+from sparcets.skeletons import find_skeleton
 
 ATAXIA, AUTISM, CONTROL = range(3)
 NO_SIGNS = sim.Signs(*(np.zeros(3) for _ in sim.SIGNS))
@@ -297,3 +308,70 @@ def test_reader_rejects_an_archive(recorded: Path) -> None:
         np.savez(handle, X=np.zeros((6, 60, 20)))
     with pytest.raises(FileFormatError, match=r"X_train\.npy is an archive of arrays"):
         load_catching(path=recorded)
+
+
+def test_recorded_features_get_the_names_of_a_list(recorded: Path) -> None:
+    names = [*FEATURES[2:18], *FEATURES[:2]]  # in another order
+    ds = load_catching(path=recorded, features=names)
+    assert ds.feature_names == (*names, "Center_x", "Center_y")
+    skeleton = find_skeleton(ds.feature_names)
+    assert skeleton is not None and skeleton.points["LeftElbow"] == (4, 5)
+    (recorded / "features.txt").write_text("\n".join([*names, "Center_x", "Center_y"]) + "\n", encoding="utf-8")
+    assert load_catching(path=recorded).feature_names == ds.feature_names
+    for wrong in (names[1:], [*names[1:], names[1]], "LeftElbow_x"):
+        with pytest.raises(ConfigError, match="must name the 18 coordinates of the body"):
+            load_catching(path=recorded, features=wrong)
+    (recorded / "features.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileFormatError, match=r"features\.txt cannot be read as text"):
+        load_catching(path=recorded)
+    with pytest.raises(ConfigError, match="give their folder with path="):
+        load_catching(features=names)
+
+
+# The oracle.
+
+
+def test_unchanged_trials_are_of_their_own_group(ds: Dataset) -> None:
+    assert ds.oracle is not None
+    np.testing.assert_array_equal(ds.oracle(ds.X_test, np.arange(len(ds.X_test))), ds.y_test)
+
+
+@pytest.mark.parametrize("group", [ATAXIA, AUTISM, CONTROL])
+@pytest.mark.parametrize("severity", [0.65, 1.1])
+def test_a_trial_with_the_signs_of_a_group_is_of_that_group(
+    ds: Dataset, group: int, severity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle: Any = ds.oracle
+    oracle(ds.X_test[:1], np.array([0]))  # the versions that the oracle compares with, at the usual severity
+    monkeypatch.setattr(sim, "USUAL", severity)
+    other = sim.simulate_trials(COUNTS, generator(0, "catching"), group=group).points.reshape(-1, 60, 20)[oracle.test]
+    assert (oracle(other.astype(np.float32), np.arange(len(other))) == group).mean() > 0.99
+
+
+def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds: Dataset) -> None:
+    oracle: Any = ds.oracle
+    rows = np.flatnonzero(ds.y_test == AUTISM)
+    noise = np.random.default_rng(0).normal(0, 0.0005, ds.X_test.shape)  # half a millimetre
+    assert (oracle(ds.X_test + noise, np.arange(len(ds.X_test))) == ds.y_test).mean() > 0.97
+    healthy = sim.simulate_trials(COUNTS, generator(0, "catching"), group=CONTROL).points.reshape(-1, 60, 20)
+    own, healthy = ds.X_test[rows], healthy[oracle.test][rows]
+    assert (oracle(own + 0.1 * (healthy - own), rows) == AUTISM).mean() > 0.97
+    assert (oracle(own + 0.9 * (healthy - own), rows) == CONTROL).mean() > 0.97
+
+
+def test_the_signs_are_those_of_the_simulator(ds: Dataset) -> None:
+    oracle: Any = ds.oracle
+    delay, lean, tremor = oracle.signs(ds.X_test, np.arange(len(ds.X_test))).T
+    for values in (delay, lean, tremor):
+        assert np.abs(values[ds.y_test == CONTROL]).max() < 1e-3  # nothing but rounding
+    assert delay[ds.y_test == AUTISM].mean() > 0.08 > abs(delay[ds.y_test == ATAXIA].mean())
+    assert lean[ds.y_test == AUTISM].mean() < -2 and lean[ds.y_test == ATAXIA].mean() > 1
+    assert tremor[ds.y_test == ATAXIA].mean() > 1.2 > tremor[ds.y_test == AUTISM].mean()
+
+
+def test_the_oracle_says_what_it_needs(ds: Dataset) -> None:
+    assert ds.oracle is not None
+    with pytest.raises(ShapeError, match=r"X must be \(batch, 60, 20\), as all catching trials are"):
+        ds.oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
+    with pytest.raises(ShapeError, match=r"rows must lie in 0\.\.394"):
+        ds.oracle(ds.X_test[:1], np.array([395]))

@@ -204,3 +204,14 @@ def test_features_that_stay_silent_are_reported_and_saved(tmp_path, caplog):
     ex.save(tmp_path)
     again = load_as(Silent, tmp_path, ex.classifier)
     assert again.silent_features_ == ex.silent_features_ and again.summary() == ex.summary()
+
+
+def test_in_own_units_nothing_is_rescaled_and_constant_features_stay_constant():
+    series = X * [1, 1e-3, 50, 1] + [0, 0, 7, 0]
+    series[:, :, 3] = 5.0
+    plain, own = (build("Sparce", "train.epochs=1", f"standardise={flag}").fit(series, Y) for flag in (True, False))
+    assert (own.info_.scaler.center == 0).all() and np.allclose(own.info_.scaler.scale, 1)
+    np.testing.assert_array_equal(own.info_.constant, plain.info_.constant)
+    np.testing.assert_array_equal(own.info_.constant, [False, False, False, True])
+    e = own.explain(series, target=1)
+    assert not e.changed[:, :, 3].any() and e.changed[:, :, 1].any()

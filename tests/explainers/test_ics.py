@@ -131,3 +131,8 @@ def test_large_offsets_keep_their_digits_in_float64(descents):
     search, rows, *_ = descents[0]
     shown = search._constrained(search.query, torch.tensor(rows))  # what the classifier sees of the queries themselves
     np.testing.assert_allclose(shown.numpy() - 1e7, QUERIES, atol=1e-5)
+
+
+def test_the_trade_off_grows_by_a_step_if_there_is_one(descents):
+    fitted(sp.IcsConfig.tiny().override("steps=1", "max_lambdas=3", "lambda_step=0.25")).explain(QUERIES, target=1)
+    assert [sorted(set(trade_off.tolist())) for _, _, trade_off, _, _ in descents] == [[1.0], [1.25], [1.5]]

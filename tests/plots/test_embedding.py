@@ -11,8 +11,9 @@ import pytest
 from matplotlib import colors
 
 from sparcets.errors import ShapeError
+from sparcets.metrics.embedding import Points, embed
 from sparcets.plots import embedding
-from sparcets.plots.embedding import Points, embed, plot_embedding
+from sparcets.plots.embedding import plot_embedding
 
 RNG = np.random.default_rng(0)
 QUERIES = RNG.normal(size=(30, 6, 2))

@@ -32,6 +32,7 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError, FileFormatError, StorageError
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.judges import find_judges, judges_folder
+from sparcets.experiments.benchmark.figure_numbers import figure_numbers
 from sparcets.experiments.benchmark.fitted import find_explainer
 from sparcets.experiments.benchmark.plan import Cell, file_digest, registry_of
 from sparcets.experiments.benchmark.stability import measure_stability
@@ -47,17 +48,19 @@ from sparcets.validation import check_target
 
 RETRAINED = 1  # added to the seed of the classifier, for the second classifier of the stability measures
 DIGITS = 6  # significant digits in a row
+COURSE = 20  # epochs between the values of a training that a row keeps
 MAX_MESSAGE, MAX_TRACE = 600, 2000  # characters of an error's message and of the end of its trace
-# Fields of a cell that its row holds under "request": under the first four names the row holds their results.
-_REQUEST = ("queries", "curve", "stability", "keep", "seconds_per_query")
+# Fields of a cell that its row holds under "request": under the first five names the row holds their results.
+_REQUEST = ("queries", "curve", "stability", "keep", "figures", "seconds_per_query")
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The folder that a benchmark writes to, and the device it runs on."""
+    """The folder that a benchmark writes to, the device it runs on, and the digest of the code, if rows name it."""
 
     folder: Path
     device: str = "auto"
+    code: str | None = None
 
 
 def run_cell(cell: Cell, context: RunContext) -> dict[str, Any]:
@@ -71,7 +74,7 @@ def run_cell(cell: Cell, context: RunContext) -> dict[str, Any]:
         ``history`` (last epoch), ``config`` (resolved, of classifier and explainer), device, versions and commit; or
         ``error`` and ``trace``.
     """
-    row = cell_fields(cell)
+    row = cell_fields(cell, context.code)
     try:
         row |= _measure(cell, context)
     except Exception as error:
@@ -81,8 +84,8 @@ def run_cell(cell: Cell, context: RunContext) -> dict[str, Any]:
     return row
 
 
-def cell_fields(cell: Cell) -> dict[str, Any]:
-    """Return the part of a row that is known before the run: the cell's fields, time, versions and commit."""
+def cell_fields(cell: Cell, code: str | None = None) -> dict[str, Any]:
+    """Return the part of a row that is known before the run: the cell's fields, time, versions, commit and code."""
     fields = cell.to_dict()
     request = {name: fields.pop(name) for name in _REQUEST}
     versions = {name: metadata.version(name) for name in ("torch", "numpy")}
@@ -93,6 +96,7 @@ def cell_fields(cell: Cell) -> dict[str, Any]:
         "started": datetime.now(timezone.utc).isoformat(),
         "versions": {"sparcets": sparcets.__version__, **versions, "python": platform.python_version()},
         "git": _git_hash(),
+        **({} if code is None else {"code": code}),
     }
 
 
@@ -113,18 +117,18 @@ def prepare(cell: Cell, context: RunContext) -> None:
 
 
 def load_data(cell: Cell) -> Dataset:
-    """Return the data of a cell; the last two data sets stay in memory for the cells that follow."""
+    """Return the data of a cell; the last four data sets stay in memory for the cells that follow."""
     return _load_data(cell.source or cell.dataset, json.dumps(dict(cell.options), sort_keys=True), file_digest(cell))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _load_data(name: str, options: str, digest: str | None) -> Dataset:
     return load_dataset(
         name, **json.loads(options)
     )  # the digest is part of the cache key: a changed file is loaded again
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _plausibility(data: Dataset) -> Plausibility:
     """Return the plausibility measures fitted on the training series, for all cells of the same data object."""
     return Plausibility(data, Scaler.fit(data.X_train, data.lengths_train))
@@ -200,6 +204,9 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
         row["keep"] = min(cell.keep, len(e))
     if cell.curve:
         row["curve"] = _curve(e, data, rows)
+    if cell.figures:
+        row["figures"] = _rounded(figure_numbers(e, data, rows))
+        row["course"] = {name: _rounded(values[COURSE - 1 :: COURSE]) for name, values in explainer.history_.items()}
     if cell.stability:
         retrained = find_classifier(cell, data, context, other_seed=RETRAINED)
         found = measure_stability(explainer, data, e, retrained=retrained)
@@ -256,6 +263,13 @@ def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[floa
 
 def _short(value: Any, digits: int = DIGITS) -> float:
     return float(f"{float(value):.{digits}g}")
+
+
+def _rounded(value: Any) -> Any:
+    """Return nested numbers with few digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else _short(value, 4)
 
 
 def _device_name(name: str) -> str:

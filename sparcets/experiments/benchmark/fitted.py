@@ -43,6 +43,8 @@ def find_explainer(
     if not isinstance(explainer, (AdversarialExplainer, Explainer)):
         return explainer, _fit(explainer, data)
     settings = [replace(config, device="auto").to_dict() for config in (explainer.config, classifier.config)]
+    if not settings[0].get("trains_sparsity", True):
+        del settings[0]["weights"]["sparsity"]  # a term without a gradient: with any weight, the training is the same
     kind = resolve_device(explainer.config.device).type  # sizes chosen from the data depend on it
     identity = [explainer.method, classifier.architecture, *settings, dataset_digest(data), kind]
     stored = folder / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

@@ -23,7 +23,7 @@ from sparcets.storage import naming, read_json
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_NOT_IN_KEY = ("label", "experiment", "keep")  # fields that do not change the result
+_NOT_IN_KEY = ("label", "experiment", "keep", "figures")  # fields that do not change the result
 _SET_ELSEWHERE = ("seed", "device")  # settings of the explainer that the cell and the run determine
 # Earlier versions called our own method "sparce" unless the preset was "paper". Their results are found by the keys, so
 # our method keeps that name in the key, and the paper's method with other presets needs another one.
@@ -59,8 +59,9 @@ class Cell:
         Number of answers saved as an explanation next to the results.
     seconds_per_query
         Time limit per query, for methods that have one (the peers).
-    curve, stability
-        Whether to store the ROC curve against the known salient entries, and to measure stability.
+    curve, stability, figures
+        Whether to store the ROC curve against the known salient entries, to measure stability, and to store the numbers
+        behind the paper's figures.
     """
 
     dataset: str
@@ -81,6 +82,7 @@ class Cell:
     seconds_per_query: float | None = None
     curve: bool = False
     stability: bool = False
+    figures: bool = False
 
     def __post_init__(self) -> None:
         if not self.label:

@@ -32,10 +32,11 @@ def run_plan(
     *,
     workers: int = 1,
     device: str = "auto",
+    code: str | None = None,
     progress: bool | None = None,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Row]:
-    """Run the cells of a plan that have no result yet, failed, or whose data file has changed since.
+    """Run the cells of a plan that have no result yet, failed, or whose data file or code has changed since.
 
     Classifiers and judges are trained first, once for all cells that share them. A cell that fails becomes a row with
     its error; the others continue. Several workers are separate processes, which may share one GPU. Several runs may
@@ -52,6 +53,9 @@ def run_plan(
         Number of processes; 1 runs in this one. More need an importable main module (``if __name__ == "__main__"``).
     device
         Device of the networks: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    code
+        Digest of the code that decides the results, which is stored in the rows; cells whose row names another one are
+        run again. None neither stores nor compares one.
     progress
         Whether to show a progress bar; None shows it on a terminal.
     on_row
@@ -64,13 +68,14 @@ def run_plan(
     """
     folder = Path(folder)
     store = ResultStore(folder / RESULTS)
-    pending = pending_cells(plan, folder)
+    pending = pending_cells(plan, folder, code=code)
     if pending:
         resolve_device(device)  # else a wrong device would be an error of every cell
     before = {row["key"]: row["started"] for row in store.rows() if "started" in row}
     done = store.done()
     for path in dict.fromkeys(cell.source or cell.dataset for cell in pending if cell.key in done):
-        log.warning("%s has changed since its results were stored; its cells are run again", path)
+        changed = path if code is None else f"{path}, or the code,"
+        log.warning("%s has changed since its results were stored; its cells are run again", changed)
     groups = _by_data(pending)
     started: dict[str, float] = {}  # time at which the preparation of a group began, by the key of its first cell
     with progress_bar("benchmark", len(groups) + len(pending), show=progress) as bar:
@@ -86,13 +91,14 @@ def run_plan(
                 log.info("%s: preparing classifier and judges", item[0].dataset)
 
         def fail(cell: Cell, error: Exception) -> None:
-            finish(_append(store, {**cell_fields(cell), **failure(error)}, workers))
+            finish(_append(store, {**cell_fields(cell, code), **failure(error)}, workers))
 
-        # The cells of a group join the queue once their classifiers and judges are trained. A cell that another run is
-        # computing joins the second queue, where this run waits for it.
+        # The cells of a group join the queue, in the order of the plan, once their classifiers and judges are trained.
+        # A cell that another run is computing joins the second queue, where this run waits for it.
         queue: deque[Cell | list[Cell]] = deque(groups)
         computed_elsewhere: deque[Cell | list[Cell]] = deque()
-        work = partial(_work, RunContext(folder, device), before, workers)
+        position = {cell.key: i for i, cell in enumerate(pending)}
+        work = partial(_work, RunContext(folder, device, code), before, workers)
         for item, result in chain(
             map_unordered(partial(work, False), queue, workers=workers, on_start=begin),
             map_unordered(partial(work, True), computed_elsewhere, workers=workers),
@@ -117,18 +123,21 @@ def run_plan(
             for cell in item:
                 if cell.key in errors:
                     fail(cell, errors[cell.key])
-            queue.extend(cell for cell in item if cell.key not in errors)
+            waiting = [*queue, *(cell for cell in item if cell.key not in errors)]
+            queue.clear()
+            # Groups that still have to be prepared come first.
+            queue.extend(sorted(waiting, key=lambda one: position[one.key] if isinstance(one, Cell) else -1))
     return collect(plan, folder)
 
 
-def pending_cells(plan: Plan, folder: str | os.PathLike[str]) -> list[Cell]:
+def pending_cells(plan: Plan, folder: str | os.PathLike[str], *, code: str | None = None) -> list[Cell]:
     """Return the cells of a plan that :func:`run_plan` would run, each once."""
     rows = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
     digests: dict[str, str | None] = {}  # by path, so that each file is read once
     pending: dict[str, Cell] = {}
     for cell in plan.cells:
         row = rows.get(cell.key)
-        if row is None or "error" in row:
+        if row is None or "error" in row or (code is not None and row.get("code") != code):
             pending[cell.key] = cell
         elif before := row.get("data", {}).get("digest"):  # data sets known by name have none
             path = cell.source or cell.dataset
@@ -150,10 +159,11 @@ def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:
 
 
 def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Group the cells by data set: one process trains what the cells of a group share."""
+    """Group the cells by data set and classifier: one process trains what the cells of a group share."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(repr((cell.source or cell.dataset, sorted(cell.options.items()))), []).append(cell)
+        data = (cell.source or cell.dataset, sorted(cell.options.items()))
+        groups.setdefault(repr((data, cell.classifier, sorted(cell.classifier_config.items()))), []).append(cell)
     return list(groups.values())
 
 

@@ -174,7 +174,7 @@ def variant(row: Mapping[str, Any]) -> tuple[str, ...]:
     requested = {**row, **row.get("request", {})}
     for field in fields(Cell):
         value = requested.get(field.name)
-        if field.name in ("dataset", "classifier", "target", "seed", "label", "experiment", "keep"):
+        if field.name in ("dataset", "classifier", "target", "seed", "label", "experiment", "keep", "figures"):
             continue
         if field.name == "method" and value == row.get("label"):
             continue

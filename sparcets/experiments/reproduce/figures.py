@@ -137,7 +137,8 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
-    from sparcets.plots.embedding import embed, plot_embedding
+    from sparcets.metrics.embedding import embed
+    from sparcets.plots.embedding import plot_embedding
 
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]

@@ -15,10 +15,11 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.load import load_dataset
 from sparcets.errors import ConfigError, DataNotFoundError
 from sparcets.experiments.benchmark.published import DATASETS
+from sparcets.experiments.reproduce.code import code_digest
 from sparcets.experiments.reproduce.figures import draw_figures
 from sparcets.experiments.reproduce.measured import Row
 from sparcets.experiments.reproduce.page import RUN, make_page, read_run
-from sparcets.experiments.reproduce.plans import PARTS, SCALES, plan
+from sparcets.experiments.reproduce.plans import PARTS, SCALES, load_arguments, plan
 from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.registry import unknown_name
 from sparcets.report.tables import Table
@@ -72,12 +73,14 @@ def reproduce(
 ) -> Reproduction:
     """Run the paper's experiments, or a part of them, and compare the results with the paper's.
 
-    Results in the folder are not computed again: a second call runs what is missing and what failed.
+    Results in the folder are not computed again: a second call runs what is missing, what failed, and what other code
+    computed (see :mod:`~.code`).
 
     Parameters
     ----------
     part
-        ``"table1"``, ``"targets"``, ``"ablation"``, ``"figures"``, ``"timing"`` or ``"all"``.
+        ``"table1"``, ``"targets"``, ``"ablation"``, ``"figures"``, ``"timing"``, ``"probes"`` (runs that change one
+        setting each, at the full scale only) or ``"all"``.
     scale
         ``"small"`` (a quarter of an hour on two cores) or ``"full"`` (the paper's settings, for a GPU).
     repetitions
@@ -89,7 +92,8 @@ def reproduce(
     device
         Device of the networks.
     sources
-        Files to load data sets from, by name of the data set.
+        What to load data sets from, by name of the data set: a file, or a folder or zip archive of recordings in the
+        layout of their authors.
     seed
         The first seed; repetitions use the following ones.
     progress
@@ -112,10 +116,11 @@ def reproduce(
 
     from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan  # imports torch
 
-    pending = pending_cells(planned, folder)
-    run_plan(planned, folder, workers=workers, device=device, progress=progress, on_row=on_row)
-    # The page covers all parts in the folder, including those of earlier calls.
-    rows = collect(plan("all", scale, run["repetitions"], **chosen), folder)
+    code = code_digest()
+    pending = pending_cells(planned, folder, code=code)
+    run_plan(planned, folder, workers=workers, device=device, code=code, progress=progress, on_row=on_row)
+    # The page covers all parts in the folder, including those of earlier calls with the same code.
+    rows = [row for row in collect(plan("all", scale, run["repetitions"], **chosen), folder) if row.get("code") == code]
 
     tables = make_tables(rows, run["datasets"], run["parts"])
     for stem, table in tables.items():
@@ -188,7 +193,8 @@ def _begin(
         try:
             # Load it to see whether it is available, unless its facts are stored in the folder.
             if name not in run["datasets"] or source:
-                data = load_dataset(source or name, **({} if source else SCALES[scale].options[name]))
+                path, options = load_arguments(SCALES[scale], name, source)
+                data = load_dataset(path or name, **options)
                 run["datasets"][name] = dataset_facts(data, name)
         except DataNotFoundError as error:
             if source:

@@ -76,6 +76,7 @@ def test_the_row_holds_cell_settings_and_versions(cell: Cell, row: dict[str, Any
         "queries": None,
         "curve": False,
         "stability": False,
+        "figures": False,
         "keep": 3,
         "seconds_per_query": None,
     }

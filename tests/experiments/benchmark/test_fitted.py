@@ -213,3 +213,19 @@ def test_explainers_are_stored_in_the_folder_of_the_run(tmp_path: Path) -> None:
     assert "error" not in run_cell(replace(cell, settings=QUICK, queries=3), context)
     (kept,) = (path for path in (context.folder / "explainers").iterdir() if path.is_dir())
     assert sp.load(kept, find_classifier(cell, load_data(cell), context)).method == "sparcets"
+
+
+def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    paper = sp.SparceConfig.paper(target=1).override("generator.hidden=4", "train.epochs=1", "device=cpu")
+    first, _ = find_explainer(sp.Sparce(classifier, paper), data, classifier, tmp_path)
+    without = paper.override("weights.sparsity=0")
+    second, _ = find_explainer(sp.Sparce(classifier, without), data, classifier, tmp_path)
+    assert trained == ["sparce"]
+    # And truly so: trained for itself, it is the same.
+    assert answers(sp.Sparce(classifier, without).fit(data), data) == answers(second, data) == answers(first, data)
+    with_gradient = paper.override("trains_sparsity=true")
+    find_explainer(sp.Sparce(classifier, with_gradient), data, classifier, tmp_path)
+    find_explainer(sp.Sparce(classifier, with_gradient.override("weights.sparsity=0")), data, classifier, tmp_path)
+    assert trained == ["sparce"] * 4

@@ -15,7 +15,7 @@ from sparcets.experiments.reproduce.measured import Runs
 from sparcets.experiments.reproduce.plans import BARE
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.plots.embedding import embed
+from sparcets.metrics.embedding import embed
 
 LABELS = ("ICS", "GAN", "CounteRGAN", "SPARCE")
 BOX = {"n_per_combination": 10}
@@ -68,7 +68,7 @@ def stored(make_row, sets, tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparcets.plots.embedding.embed", partial(embed, at_most=6))  # fewer points, to save time
+    monkeypatch.setattr("sparcets.metrics.embedding.embed", partial(embed, at_most=6))  # fewer points, to save time
     folder, datasets = tmp_path / "figures", ["catching", "moving_box"]
     folder.mkdir()
     for suffix in (".png", ".svg"):

@@ -54,14 +54,39 @@ def test_the_roc_curves_have_both_targets_and_every_method() -> None:
 def test_all_is_the_union_and_each_cell_stands_once(scale: str) -> None:
     whole = [c.key for c in cells("all", scale)]
     assert len(set(whole)) == len(whole)
-    assert set(whole) == {c.key for what in PARTS for c in cells(what, scale)}
+    parts = [what for what in PARTS if what != "probes" or SCALES[scale].probes]
+    assert set(whole) == {c.key for what in parts for c in cells(what, scale)}
     # 4 methods + other targets + 3 terms + 2 with a gradient; Moving Box also 4 more for the curves towards 0
     n = (4 + 2 + 3 + 2) + (4 + 3 + 3 + 2) + (4 + 1 + 3 + 2 + 4)
-    assert len(whole) == n * SCALES[scale].repetitions
+    # The search of ICS on three sets, own units, a sigmoid; two repetitions of three longer trainings
+    probes = 5 * SCALES[scale].repetitions + 2 * 3 if SCALES[scale].probes else 0
+    assert len(whole) == n * SCALES[scale].repetitions + probes
+
+
+def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest() -> None:
+    whole = cells("all")
+    labels = [c.label for c in whole]
+    assert labels[:3] == ["GAN, 300 epochs", "CounteRGAN, 300 epochs", "SPARCE, 300 epochs"]
+    main = [c for c in whole[3:] if c.label in ("ICS", "GAN", "CounteRGAN", "SPARCE", "SPARCE, λ4,5 = 0")]
+    assert main == list(whole[3 : 3 + len(main)]) and [c.seed for c in main] == sorted(c.seed for c in main)
+    # A run that loads the training of another comes after all of those.
+    assert labels.index("SPARCE, λ5 = 0") > 3 + len(main) - 1 < labels.index("SPARCE, λ4 = 0")
+    assert {c.seed for c in whole[-3:]} == {1} and {c.label for c in whole[-3:]} == set(labels[:3])
+
+
+def test_probes_need_the_paper_s_settings() -> None:
+    assert {c.label: (c.settings, c.classifier_config) for c in cells("probes", datasets=["moving_box"])} == {
+        "ICS, published search": (("steps=10", "max_lambdas=5", "lambda_step=0.001"), {}),
+        "SPARCE, sigmoid classifier": ((), {"output": "sigmoid"}),
+        **{f"{name}, 300 epochs": (("train.epochs=300",), {}) for name in ("GAN", "CounteRGAN", "SPARCE")},
+    }
+    with pytest.raises(ConfigError, match="add --scale full"):
+        plan("probes", "small")
 
 
 def test_answers_of_the_first_repetition_are_kept() -> None:
     assert {(c.seed, c.keep) for c in cells("table1", repetitions=2, seed=7)} == {(7, KEPT), (8, 0)}
+    assert {c.keep for c in cells("targets", repetitions=1) if c.target != DATASETS[c.dataset].target} == {0}
 
 
 def test_settings_of_the_small_scale_are_settings() -> None:
@@ -90,3 +115,8 @@ def test_mistakes() -> None:
         plan("all", "huge")
     with pytest.raises(ConfigError, match="repetitions must be >= 1, got 0"):
         plan("all", "small", 0)
+
+
+def test_a_folder_is_given_to_the_loader_of_the_set(tmp_path) -> None:
+    found = cells("table1", "small", 1, datasets=["catching"], sources={"catching": str(tmp_path)})
+    assert {(c.source, str(c.options)) for c in found} == {(None, str({"path": str(tmp_path)}))}

@@ -26,9 +26,8 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
                 keys.append(cell.key)
                 failed = {"error": "RuntimeError: once"} if cell.seed == 1 and len(keys) < 9 else {}
                 measures = {"valid": 0.9, "similarity_all": 0.1}
-                store.append(
-                    {**cell.to_dict(), "key": cell.key, "measures": measures, "fit_s": 1, "explain_s": 1, **failed}
-                )
+                fields = {**cell.to_dict(), "key": cell.key, "code": other["code"], "measures": measures}
+                store.append({**fields, "fit_s": 1, "explain_s": 1, **failed})
         return []
 
     monkeypatch.setattr("sparcets.experiments.benchmark.runner.run_plan", fake)
@@ -52,6 +51,15 @@ def test_a_second_call_runs_what_is_missing(ran: list[str], tmp_path: Path) -> N
     assert again.computed == 4 and not any("error" in row for row in again.rows)  # those that failed
     assert reproduce("table1", out=tmp_path / "r").computed == 0
     assert reproduce("timing", out=tmp_path / "r").computed == 0  # the same runs
+
+
+def test_rows_of_other_code_are_run_again_and_not_shown(
+    ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce("targets", out=tmp_path, repetitions=1)
+    monkeypatch.setattr("sparcets.experiments.reproduce.run.code_digest", lambda: "changed")
+    assert not reproduce("targets", out=tmp_path, repetitions=1).rows  # the fake runs what has no row at all
+    assert reproduce("table1", out=tmp_path, repetitions=1).computed == 8  # SPARCE's two as well
 
 
 def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Path) -> None:
