@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .registry import STOP, Count, all_campaigns, carry_out
+from .registry import Count, all_campaigns, carry_out, stop_at_signals
 
 GRACE = 20.0  # seconds that a process has to break off its trial
 
@@ -55,7 +56,7 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> tuple[dic
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(
-            processes, mp_context=multiprocessing.get_context("spawn"), initializer=STOP.listen
+            processes, mp_context=multiprocessing.get_context("spawn"), initializer=stop_at_signals
         ) as pool,
         Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress,
     ):
@@ -84,9 +85,12 @@ def _stop(pool: ProcessPoolExecutor, futures: dict[Future[Count], str]) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in multiprocessing.active_children():
         worker.terminate()
-    late = wait(futures, GRACE).not_done
-    for future in [future for future in futures if future in late or future.cancelled()]:
+    for future in [future for future in futures if future.cancelled()]:
         del futures[future]
+    late = wait(futures, GRACE).not_done
+    for future in list(futures):
+        if future in late or isinstance(future.exception(), BrokenProcessPool):
+            del futures[future]
     for worker in multiprocessing.active_children():
         if late:
             worker.kill()
@@ -105,7 +109,7 @@ def _commit() -> str:
     return f"commit {git.stdout.strip()}" if git.returncode == 0 else "no commit"
 
 
-def _print(counts: dict[str, Count], note: str) -> None:
+def _print(counts: dict[str, Count], conditions: str) -> None:
     console = Console(width=120)
     table = Table("campaign", box=None)
     for column in ("tried", "failed", "entries compared", "seconds"):
@@ -118,7 +122,7 @@ def _print(counts: dict[str, Count], note: str) -> None:
     totals = (sum(getattr(count, which) for count in counts.values()) for which in ("tried", "failed", "entries"))
     table.add_row("all", *(f"{total:,}" for total in totals), end_section=True)
     console.print(table)
-    console.print(note, markup=False, highlight=False)
+    console.print(conditions, markup=False, highlight=False)
     for name, count in counts.items():
         for failure in count.failures:
             console.print(f"{name}: {failure}", markup=False, highlight=False)

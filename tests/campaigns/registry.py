@@ -94,18 +94,22 @@ class Stop:
     def __init__(self) -> None:
         self.requested = self.running = False
 
-    def listen(self) -> None:
-        """Stop at Ctrl-C and SIGTERM from now on."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._request)
-
-    def _request(self, *_: object) -> None:
+    def request(self, *_: object) -> None:
+        """Handle a signal."""
         first, self.requested = not self.requested, True
         if first and self.running:
             raise KeyboardInterrupt
 
 
 STOP = Stop()
+
+
+def stop_at_signals() -> None:
+    """Stop at Ctrl-C and SIGTERM from now on; called in every process of a campaign."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, STOP.request)
+
+
 CAMPAIGNS: dict[str, Campaign] = {}
 
 

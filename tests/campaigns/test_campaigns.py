@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.campaigns.registry import CAMPAIGNS, OK, STOP, Trial, UnavailableError, all_campaigns, campaign, carry_out
+from tests.campaigns.registry import (
+    CAMPAIGNS,
+    OK,
+    STOP,
+    Trial,
+    UnavailableError,
+    all_campaigns,
+    campaign,
+    carry_out,
+    stop_at_signals,
+)
 
 
 @pytest.mark.parametrize("name", all_campaigns())
@@ -45,7 +56,7 @@ def test_a_campaign_that_is_stopped_counts_what_was_tried(tmp_path: Path, monkey
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        STOP.listen()
+        pickle.loads(pickle.dumps(stop_at_signals))()  # as processes of a campaign receive it
         counts = [carry_out("stopped", 10, seed=0, part=part, folder=tmp_path) for part in (0, 1)]
     finally:
         STOP.requested = False
