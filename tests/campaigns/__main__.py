@@ -82,11 +82,11 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> tuple[dic
 
 def _stop(pool: ProcessPoolExecutor, futures: dict[Future[Count], str]) -> None:
     """Make the processes break off their trials and return what they have counted; give up what did not return."""
-    pool.shutdown(wait=False, cancel_futures=True)
+    for future in [future for future in futures if future.cancel()]:
+        del futures[future]
+    pool.shutdown(wait=False)
     for worker in multiprocessing.active_children():
         worker.terminate()
-    for future in [future for future in futures if future.cancelled()]:
-        del futures[future]
     late = wait(futures, GRACE).not_done
     for future in list(futures):
         if future in late or isinstance(future.exception(), BrokenProcessPool):
