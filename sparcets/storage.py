@@ -106,7 +106,10 @@ def create_locked(create: Callable[[], str]) -> tuple[int | None, Path]:
 
 
 def remove_leftovers(folder: Path, pattern: str, remove: Callable[[Path], object] = os.unlink) -> None:
-    """Remove the temporary files or folders of killed writers; ``pattern`` is that of :meth:`pathlib.Path.glob`."""
+    """Remove the temporary files or folders and the lock files of killed processes.
+
+    ``pattern`` is that of :meth:`pathlib.Path.glob`.
+    """
     if not HAS_LOCKS:
         return  # nothing tells whether their writers are alive
     for left in folder.glob(pattern):
@@ -114,7 +117,9 @@ def remove_leftovers(folder: Path, pattern: str, remove: Callable[[Path], object
             handle = os.open(left, os.O_RDONLY)
             try:
                 lock(handle, wait=False)
-                remove(left)
+                # A lock file may have been removed and made anew since it was opened; the new one is somebody else's.
+                if os.path.samestat(os.fstat(handle), left.stat()):
+                    remove(left)
             finally:
                 os.close(handle)
 
@@ -140,7 +145,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
         What the file should be, for error messages (``"a saved classifier"``).
     """
     file = Path(path)
-    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+    if not is_file(file):
         if file.parent == Path():  # a bare file name: mention the file, not its folder
             raise FileFormatError(f"no file {file}, where {what} should be.")
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
@@ -172,6 +177,16 @@ def damaged(file: Path, why: str) -> FileFormatError:
     return FileFormatError(
         f"{file} was changed or damaged after it was written: {why}. Restore it from a copy, or create it again."
     )
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is such a file; of a name that is too long there is none, where Path.is_file raises."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is such a folder; of a name that is too long there is none, where Path.is_dir raises."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def reason(error: OSError) -> str:

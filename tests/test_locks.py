@@ -21,7 +21,7 @@ import sys, time
 from sparcets.locks import locked
 with locked(sys.argv[1], what="x"):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 COUNT = """
 import sys, time

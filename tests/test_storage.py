@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sparcets import storage
 from sparcets.errors import DataError, FileFormatError, StorageError
 from sparcets.storage import atomic_path, naming, read_json, write_json
 
@@ -98,6 +99,27 @@ def test_killed_process_keeps_the_old_file(tmp_path: Path) -> None:
     write_json(file, "old")
     assert run(KILLED, file).returncode == 3
     assert read_json(file, "a list") == "old"
+
+
+def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / ".lock"
+    file.touch()
+
+    def replaced_meanwhile(handle: int, **_: bool) -> None:
+        file.unlink()  # by its holder, after we have opened it; another process has made the next one
+        file.touch()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "lock", replaced_meanwhile)
+        storage.remove_leftovers(tmp_path, "*.lock")
+    assert file.exists()
+    storage.remove_leftovers(tmp_path, "*.lock")
+    assert not file.exists()
+
+
+def test_names_that_are_too_long_are_no_files() -> None:
+    assert not storage.is_file("a" * 5000) and not storage.is_folder("a" * 5000)
+    assert storage.is_file(__file__) and storage.is_folder(Path(__file__).parent)
 
 
 def test_paths_that_cannot_be_written(tmp_path: Path) -> None:

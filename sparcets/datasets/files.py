@@ -72,7 +72,7 @@ from sparcets.datasets.ts import load_ts
 from sparcets.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, ShapeError
 from sparcets.npz import write_npz
 from sparcets.registry import did_you_mean
-from sparcets.storage import atomic_path, naming
+from sparcets.storage import atomic_path, is_file, naming
 from sparcets.validation import check_series
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def load_file(
         check_task(task)
     if suffix not in SUFFIXES:
         raise FileFormatError(f"{file} has an unknown format. Known: {', '.join(sorted(SUFFIXES))}.")
-    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+    if not is_file(file):
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     if columns and suffix not in TABLES:
         raise ConfigError(f"{', '.join(columns)}: names of columns are for {' and '.join(TABLES)} files, got {file}.")

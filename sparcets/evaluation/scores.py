@@ -14,7 +14,7 @@ from sparcets.arrays import FloatArray
 from sparcets.errors import FileFormatError
 from sparcets.evaluation.statistics import bootstrap_intervals
 from sparcets.notebooks import html_card
-from sparcets.storage import read_json, write_json
+from sparcets.storage import is_file, read_json, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +154,7 @@ class Scores:
         """Read a file written by :meth:`save`."""
         import pandas as pd
 
-        if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+        if not is_file(path):
             raise FileFormatError(f"no file {path}. Give the .json that Scores.save wrote.")
         data = read_json(path, "saved scores")
         try:

@@ -24,6 +24,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
 from sparcets.locks import locked
 from sparcets.progress import Bar, progress_bar
+from sparcets.storage import is_file
 from sparcets.validation import check_lengths, check_padded
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def explain_stream(
 def _explain_to_folder(
     explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
 ) -> ExplanationFolder:
-    if os.path.isfile(out):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+    if is_file(out):
         raise StorageError(f"out= must be a folder, but {os.fspath(out)} is a file.")
     with locked(Path(out, ".lock"), what=f"the folder {os.fspath(out)}", wait=False):
         return _write_shards(explainer, stream, options, out, bar)

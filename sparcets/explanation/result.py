@@ -33,7 +33,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
-from sparcets.storage import atomic_path
+from sparcets.storage import atomic_path, is_file, is_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -328,11 +328,11 @@ class Explanation:
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
     """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle."""
     file = Path(path)
-    if os.path.isdir(file):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+    if is_folder(file):
         from sparcets.explanation.shards import ExplanationFolder
 
         return ExplanationFolder(file)
-    if not os.path.isfile(file):  # noqa: PTH113
+    if not is_file(file):
         raise FileFormatError(f"no file {file}. Pass an .npz file written by Explanation.save.")
     if not zipfile.is_zipfile(file):
         raise FileFormatError(f"{file} is not an explanation, or it is truncated: it is not a complete .npz file.")

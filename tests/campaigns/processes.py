@@ -205,6 +205,7 @@ class _Nursery:
             cwd=ROOT,
             env=_environment(),
             bufsize=0,
+            start_new_session=True,  # Ctrl-C is for the campaign, which closes it
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout

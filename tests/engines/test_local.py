@@ -101,12 +101,10 @@ def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_closing_the_iterator_ends_the_workers() -> None:
-    results = map_unordered(eval, [PID, "__import__('time').sleep(100)"], workers=2)
+    results = map_unordered(eval, [PID, "__import__('time').sleep(3600)"], workers=2)
     pid = next(results)[1]
     assert isinstance(pid, int) and not gone(pid)
-    started = time.monotonic()
     results.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - started < 60
     wait_until(lambda: gone(pid))
 
 

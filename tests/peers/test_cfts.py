@@ -191,24 +191,31 @@ def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> N
     install(never_ends)
     peer = fitted(seconds_per_query=0.1)
     before = signal.getsignal(signal.SIGALRM)
-    begun = time.monotonic()
     e = peer.explain(QUERIES[:2], TARGET)
-    assert time.monotonic() - begun < 3
     assert e.reason.tolist() == ["cfts:comte did not finish within 0.1 s"] * 2
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (0, 2, 0)
     assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_another_alarm_is_restored(install: Install) -> None:
+    def overdue(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        time.sleep(0.02)
+        return nearest(sample, model, target_class, dataset)
+
     install(nearest)
-    peer = fitted(seconds_per_query=5.0)
-    rang = []
-    handler = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
-    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0.3)
+    peer = fitted()
+    rang: list[int] = []
+    handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)
     try:
         peer.explain(QUERIES, TARGET)
-        deadline = time.monotonic() + 2
-        while not rang and time.monotonic() < deadline:
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1e6 and signal.getsignal(signal.SIGALRM) is ring
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        install(overdue)
+        peer.explain(QUERIES, TARGET)
+        for _ in range(10_000):  # an alarm without a limit of its own: that of the tests is the same alarm
+            if rang:
+                break
             time.sleep(0.01)
     finally:
         signal.signal(signal.SIGALRM, handler)
@@ -227,9 +234,9 @@ def test_the_time_limit_in_other_threads(install: Install) -> None:
     install(late)
     peer = fitted(seconds_per_query=0.2)
     results = []
-    work = threading.Thread(target=lambda: results.append(peer.explain(X[y == 0][:2], [1, 2])))
+    work = threading.Thread(target=lambda: results.append(peer.explain(X[y == 0][:2], [1, 2])), daemon=True)
     work.start()
-    work.join(10)
+    work.join()
     assert results[0].status.tolist() == ["not_found"] * 2 and peer.timed_out_ == 2
 
 

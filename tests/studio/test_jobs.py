@@ -65,7 +65,7 @@ def test_progress_and_result(begin: Callable[..., Jobs], tmp_path: Path) -> None
 def test_cancel_ends_the_process_and_removes_its_files(begin: Callable[..., Jobs], tmp_path: Path) -> None:
     folder = "folder = os.path.join(task['workspace'], 'classifiers', '.' + task['id'])\nos.mkdir(folder)"
     partial = "open(os.path.join(folder, 'pid'), 'w').write(str(os.getpid()))"
-    jobs = begin(f"{folder}\n{partial}\n{REPORT}\ntime.sleep(60)")
+    jobs = begin(f"{folder}\n{partial}\n{REPORT}\ntime.sleep(3600)")
     first, second = jobs.submit(REQUEST), jobs.submit(REQUEST)
     until(jobs, first.id, lambda j: j.done > 0)
     pid = int((tmp_path / "classifiers" / f".{first.id}" / "pid").read_text())
@@ -80,7 +80,7 @@ def test_cancel_ends_the_process_and_removes_its_files(begin: Callable[..., Jobs
 
 
 def test_the_next_job_runs_after_one_was_cancelled(begin: Callable[..., Jobs]) -> None:
-    jobs = begin(f"{REPORT}\nif task['request']['architecture'] == 'fcn': time.sleep(60)")
+    jobs = begin(f"{REPORT}\nif task['request']['architecture'] == 'fcn': time.sleep(3600)")
     first = jobs.submit(REQUEST)
     second = jobs.submit(TrainClassifier(dataset="own", architecture="tcn"))
     until(jobs, first.id, lambda j: j.done > 0)
@@ -94,7 +94,7 @@ def test_the_next_job_runs_after_one_was_cancelled(begin: Callable[..., Jobs]) -
     [
         ("print(json.dumps(dict(code='data', message='no labels.')))\nsys.exit(2)", {}, "data", "no labels."),
         ("os._exit(9)", {}, "process_died", "exit code 9"),
-        ("time.sleep(60)", {"job_seconds": 0.3}, "too_slow", "0.3 s"),
+        ("time.sleep(3600)", {"job_seconds": 0.3}, "too_slow", "0.3 s"),
     ],
 )
 def test_failures(begin: Callable[..., Jobs], script: str, limits: dict[str, Any], code: str, text: str) -> None:
@@ -114,7 +114,7 @@ def test_ctrl_c_in_the_terminal_of_the_studio_does_not_reach_the_process(begin: 
 
 
 def test_the_queue_is_limited(begin: Callable[..., Jobs]) -> None:
-    jobs = begin(f"{REPORT}\ntime.sleep(60)", queued_jobs=1)
+    jobs = begin(f"{REPORT}\ntime.sleep(3600)", queued_jobs=1)
     until(jobs, jobs.submit(REQUEST).id, lambda j: j.done > 0)
     jobs.submit(REQUEST)
     with pytest.raises(ApiError) as raised:

@@ -19,6 +19,7 @@ from sparcets.experiments.benchmark.plan import Cell, Plan, file_digest
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore, format_row, to_plain
 from sparcets.locks import locked
 from sparcets.progress import progress_bar
+from sparcets.storage import remove_leftovers
 from sparcets.training.device import resolve_device
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ def run_plan(
         One row per cell of the plan, in its order, both new and stored ones.
     """
     folder = Path(folder)
+    for lock_files in (".cell-*.lock", "classifiers/*.lock", "explainers/*.lock"):
+        remove_leftovers(folder, lock_files)
     store = ResultStore(folder / RESULTS)
     pending = pending_cells(plan, folder, code=code)
     if pending:

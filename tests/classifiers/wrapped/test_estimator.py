@@ -16,7 +16,7 @@ FLAT = X.reshape(60, -1)
 MODELS = {
     "svc": SVC(),
     "ridge": RidgeClassifier(),
-    "linear svc": LinearSVC(),
+    "linear svc": LinearSVC(dual="auto"),  # the default of later versions
     "pipeline": make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
 }
 

@@ -21,6 +21,7 @@ from sparcets.experiments.benchmark import runner
 from sparcets.experiments.benchmark.plan import Cell, Plan
 from sparcets.experiments.benchmark.runner import collect, pending_cells, run_plan
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+from sparcets.locks import locked
 from sparcets.testing.data import make_series
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 10, "lr": 0.01}
@@ -99,6 +100,16 @@ def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path) -> None:
     content = (straight / RESULTS).read_bytes()
     assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan.cells)
     assert (straight / RESULTS).read_bytes() == content
+
+
+def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan: Plan, straight: Path) -> None:
+    left = [straight / ".cell-a.lock", straight / "classifiers" / "b.lock", straight / "explainers" / "c.lock"]
+    for file in left:
+        file.touch()
+    with locked(straight / ".cell-d.lock"):
+        run_plan(plan, straight)
+        assert [file for file in left if file.exists()] == []
+        assert (straight / ".cell-d.lock").exists()
 
 
 def test_a_cell_under_two_names_is_run_once(plan: Plan, straight: Path, tmp_path: Path) -> None:
