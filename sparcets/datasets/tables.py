@@ -15,6 +15,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.datasets.precision import LARGEST, as_stored, as_written
 from sparcets.datasets.sheets import FORMS, SERIES_COLUMNS, Sheet
 from sparcets.errors import FileFormatError
+from sparcets.padding import blank
 from sparcets.registry import did_you_mean
 
 IRREGULAR = 0.02  # largest deviation of steps of a regular recording, relative to the usual step
@@ -90,7 +91,7 @@ def _long(sheet: Sheet, *, tidy: bool) -> Table:
 
 
 def _wide(sheet: Sheet) -> Table:
-    """Read one row per series, with a column for each feature and step."""
+    """Read one row per series, with a column for each feature and step; a row that ends in empty cells ends there."""
     columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
         if column in SERIES_COLUMNS:
@@ -114,7 +115,13 @@ def _wide(sheet: Sheet) -> Table:
     n_series = len(sheet.frame)
     values = _numbers(sheet, [steps[step] for step in span for steps in columns.values()])
     X = values.reshape(n_series, len(span), len(columns))
-    return Table(X, tuple(columns), None, **_series_metadata(sheet, np.arange(n_series)))
+    measured = np.asarray(~np.isnan(X).all(2))  # (series, steps)
+    if (row := _first(np.asarray(~measured.any(1)))) is not None:
+        raise FileFormatError(f"{sheet.source}, {sheet.line(row)} holds no value. Drop it: a series has at least one.")
+    lengths = len(span) - measured[:, ::-1].argmax(1)
+    unequal = lengths if (lengths != lengths[0]).any() else None
+    X = blank(X, unequal, int(lengths.max()))
+    return Table(X, tuple(columns), unequal, **_series_metadata(sheet, np.arange(n_series)))
 
 
 def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
