@@ -72,7 +72,7 @@ class GridView(Classifier):
         self.averages = grid.average(whole)
         self.n_features, self.n_steps = classifier.n_features, grid.n_points
         self.named, self._class_names = classifier.named, classifier.class_names
-        self.missing = classifier.missing
+        self.missing, self.side = classifier.missing, classifier.side
 
     @property
     def name(self) -> str:
@@ -83,7 +83,12 @@ class GridView(Classifier):
         """Return whole series (batch, time, features) with these averages (batch, points, features)."""
         rows = self._nearest(averages)
         made = self.grid.lift(self.whole[rows], self.averages[rows], averages)
-        return made if self._request is None else self._request.apply_limits(made, rows)
+        if self._request is not None:
+            return self._request.apply_limits(made, rows)
+        if self.side is not None:  # those of the averages, not of the series that the details are from
+            first = made.shape[2] - self.side.n_columns
+            made[:, :, first:] = averages[:, :1, first:]
+        return made
 
     def _nearest(self, averages: FloatArray) -> IntArray:
         """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,)."""
