@@ -430,7 +430,7 @@ shapes = {"x": ["n", 30, 3], "shift": ["n", 3], "p": ["n", 3]}
 ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
 graph = helper.make_graph(nodes, "model", ends[:2], ends[2:])
 save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "shifted.onnx")
-shift = np.random.default_rng(1).normal(0, 0.3, (60, 3)).astype("float32")
+shift = np.random.default_rng(1).normal(0, 0.1, (60, 3)).astype("float32")
 labels = (X.mean(1) + shift).argmax(1)
 # ---
 ex = sp.Explainer(sp.wrap("shifted.onnx"), FAST).fit(X, labels, side={"shift": shift})
