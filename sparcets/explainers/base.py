@@ -67,7 +67,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     Attributes
     ----------
     info_
-        Names, units and scale of the data it was fitted on.
+        Names, units and scale of the data it was fitted on; side inputs are its last features.
     constraints_
         The standing constraints given to ``fit``.
     history_
