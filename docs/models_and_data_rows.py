@@ -390,17 +390,51 @@ clf = sp.wrap(Pair(), n_classes=2, output=1)
 e = sp.Explainer(clf, FAST).fit(X, y).explain(X[:6])
 
 
-# %% Models | a module with side inputs
+# %% Models | a module that also takes an age and a ward
 class Aged(nn.Module):
-    def forward(self, x, age):
-        return Mean()(x) + 0.01 * (age[:, None] - 50)
+    def __init__(self):
+        super().__init__()
+        self.wards = nn.Embedding.from_pretrained(torch.tensor([[0.0, 0.1], [0.2, 0.0], [0.1, 0.1]]))
+
+    def forward(self, x, age, ward):
+        return Mean()(x) + 0.02 * (age[:, None] - 50) * torch.tensor([1.0, -1.0]) + self.wards(ward)
 
 
-age = np.linspace(30, 70, 60).astype("float32")
+age, ward = np.linspace(30, 70, 60), np.arange(60) % 3
 # ---
 clf = sp.wrap(Aged(), n_classes=2)
-ex = sp.Explainer(clf, FAST).fit(X, y, side={"age": age})
-e = ex.explain(X[:6], side={"age": age[:6]})
+ex = sp.Explainer(clf, FAST).fit(X, y, side={"age": age, "ward": ward})
+e = ex.explain(X[:6], side={"age": age[:6], "ward": ward[:6]})
+assert (e.side["age"] == age[:6]).all()
+
+
+# %% Models | a function of the series and an age
+def model(x, age):
+    return np.eye(2)[(x[:, :, 0].mean(1) > 0.33 + 0.002 * (age - 50)).astype(int)]
+
+
+age = np.linspace(30, 70, 60)
+# ---
+ds = sp.Dataset.from_arrays(X, y, side={"age": age})
+e = sp.Explainer(sp.wrap(model), FAST).fit(ds).explain(ds)
+
+# %% Models | an .onnx file with two inputs | onnxruntime
+from onnx import TensorProto, helper, save
+
+nodes = [
+    helper.make_node("ReduceMean", ["x"], ["mean"], axes=[1], keepdims=0),
+    helper.make_node("Add", ["mean", "shift"], ["z"]),
+    helper.make_node("Softmax", ["z"], ["p"]),
+]
+shapes = {"x": ["n", 30, 3], "shift": ["n", 3], "p": ["n", 3]}
+ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+graph = helper.make_graph(nodes, "model", ends[:2], ends[2:])
+save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "shifted.onnx")
+shift = np.random.default_rng(1).normal(0, 0.1, (60, 3)).astype("float32")
+labels = (X.mean(1) + shift).argmax(1)
+# ---
+ex = sp.Explainer(sp.wrap("shifted.onnx"), FAST).fit(X, labels, side={"shift": shift})
+e = ex.explain(X[:6], side={"shift": shift[:6]})
 
 
 # %% Models | a model that takes 2 to 16 series at a time

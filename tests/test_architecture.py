@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors", "interrupts", "notebooks"},
     {"registry", "seeding", "arrays", "gaps", "padding", "progress", "digests", "warning_filters"},
-    {"storage", "folders", "locks", "npz", "validation", "targets"},
+    {"storage", "folders", "locks", "npz", "validation", "targets", "side_inputs"},
     {"config", "datasets"},
     {"skeletons"},
     {"explanation"},

@@ -6,19 +6,24 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
+from sparcets.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.gaps import Missing, never_measured
+from sparcets.side_inputs import SideInputs, check_no_side
 from sparcets.training.threads import number_of_threads
 from sparcets.validation import check_padded
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
 
@@ -31,16 +36,19 @@ class Model(ABC):
     n_features, n_steps
         Sizes the model was fitted on, or None where it takes what comes.
     unequal
-        Whether it was fitted on series of unequal lengths, padded to ``n_steps``.
+        Whether it was fitted on series of unequal lengths, padded to ``n_steps``: then it needs to know those of all.
     missing
         What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
         ``"mean"``, or a function that fills them.
+    side
+        The side inputs that are attached to its series as their last features, or None.
     """
 
     n_features: int | None = None
     n_steps: int | None = None
     unequal: bool = False
     missing: Missing = "refuse"
+    side: SideInputs | None = None
     _knows_means = False  # whether it has values for a feature that a series has none of
 
     @property
@@ -63,33 +71,47 @@ class Model(ABC):
         return self.missing != "refuse"
 
     @final
+    def with_side(self, side: SideInputs | None) -> Self:
+        """Return the model for series that such side inputs are attached to; None for series alone."""
+        if side == self.side:
+            return self
+        if side is not None:
+            self._check_side(side)
+        view = copy(self)
+        view.side = side
+        return view
+
+    def _check_side(self, side: SideInputs) -> None:
+        """Raise unless the model takes such side inputs."""
+        raise CapabilityError(
+            f"{self.name} takes series alone, and no {', '.join(side.names)} beside them. Side inputs are for models "
+            "of your own: sp.wrap(model)."
+        )
+
+    @final
     def check_input(
-        self, X: Any, lengths: Any, *, owner: str, like: Model | SeriesInfo
+        self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo
     ) -> tuple[FloatArray, IntArray | None]:
         """Return series that the model can be asked about, and their true lengths or None.
 
         Parameters
         ----------
-        X, lengths
-            As the user passed them.
+        X, lengths, side
+            As the user passed them. Side inputs are attached to the series.
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
         """
         X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps)
         self.check_gaps(X, lengths)
+        if self.side is not None:
+            X = self.side.attach(X, self.side.table(side, len(X), owner=owner), lengths)
+        elif side is not None:
+            check_no_side(side, owner)
         return X, lengths
 
     @final
     def check_gaps(self, X: FloatArray, lengths: IntArray | None = None, *, first: int = 0) -> None:
-        """Raise if the model has nothing to fill the gaps of checked series with.
-
-        Parameters
-        ----------
-        X, lengths
-            Series (batch, time, features), and true lengths or None.
-        first
-            Index of the first series, for error messages.
-        """
+        """Raise if the model has nothing to fill the gaps of checked series with; the first has the index ``first``."""
         if not self.takes_gaps:
             return
         empty = never_measured(X, lengths)
@@ -110,16 +132,9 @@ class Model(ABC):
 
     @abstractmethod
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless the model is one that an explainer could have been fitted for.
+        """Raise unless an explainer, the ``owner`` in messages, could have been fitted for the model by what it knows.
 
-        Sizes and names that the model does not know yet are not compared.
-
-        Parameters
-        ----------
-        info
-            The series and classes, or numbers, of the fit.
-        owner
-            Name of the explainer, for the message.
+        ``info`` describes the series and the classes, or numbers, of the fit.
         """
 
     def _check_sizes(self, info: SeriesInfo, owner: str) -> None:
@@ -139,10 +154,6 @@ class Classifier(Model):
 
     Attributes
     ----------
-    n_features, n_steps
-        Sizes the model was fitted on, or None where it takes what comes.
-    unequal
-        Whether it was fitted on series of unequal length: then it needs to know the length of every series.
     named
         Whether ``class_names`` were given rather than made up from numbers.
     """
@@ -174,25 +185,32 @@ class Classifier(Model):
         return f"{type(self).__name__}({self.description}: {classes})"
 
     @final
-    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
-        """Return probabilities (batch, classes); ``lengths`` are the true lengths of padded series.
+    def predict_proba(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
+        """Return probabilities (batch, classes).
 
         Parameters
         ----------
         X
             Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths; what lies beyond has no influence.
+            True lengths of padded series; what lies beyond has no influence.
+        side
+            Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
-        return self.proba_unchecked(*self.check_input(X, lengths, owner=self.name, like=self))
+        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
+        proba = model.proba_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        if model is not self:
+            self._class_names = model._class_names  # known after a prediction only
+        return proba
 
     @final
-    def predict(self, X: Any, lengths: Any = None) -> IntArray:
+    def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> IntArray:
         """Return the index of the class that the model predicts for each series; of equally probable ones, the first.
 
-        For a network it is the largest of its own outputs, also where rounding makes probabilities equal.
+        For a network it is the largest of its own outputs, also where rounding makes probabilities equal. The arguments
+        are those of :meth:`predict_proba`.
         """
-        return np.asarray(self.predict_proba(X, lengths).argmax(1), dtype=np.int64)
+        return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
 
     @final
     def proba_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:

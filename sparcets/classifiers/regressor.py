@@ -13,7 +13,7 @@ from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import PREDICT_BATCH, Model
 from sparcets.errors import FeatureMismatchError, LabelError, ModelOutputError
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.validation import check_lengths, check_series
+from sparcets.side_inputs import SideInputs
 
 
 class Regressor(Model):
@@ -33,7 +33,7 @@ class Regressor(Model):
         return f"{type(self).__name__}({self.description}: {outputs})"
 
     @final
-    def predict(self, X: Any, lengths: Any = None) -> FloatArray:
+    def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
         """Return the numbers (batch, outputs); ``lengths`` are the true lengths of padded series.
 
         Parameters
@@ -42,9 +42,13 @@ class Regressor(Model):
             Series (batch, time, features).
         lengths
             True lengths, for models that look at them.
+        side
+            Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
-        X = check_series(X, owner=self.name, n_features=self.n_features, n_steps=self.n_steps)
-        return self.predict_unchecked(X, check_lengths(lengths, X))
+        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
+        numbers = model.predict_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        self._n_outputs = numbers.shape[1]
+        return numbers
 
     @final
     def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:

@@ -52,6 +52,8 @@ class BoundConstraints:
         Indices of features whose sum at a step does not change.
     project
         The user's own function, applied last, or None.
+    n_side
+        Number of side inputs among the features, the last ones, which are never mutable.
     """
 
     editable: BoolArray
@@ -67,6 +69,7 @@ class BoundConstraints:
     trend: IntArray
     sums: tuple[np.ndarray[Any, Any], ...]
     project: Project | None
+    n_side: int = 0
 
     def combine(self, other: BoundConstraints) -> BoundConstraints:
         """Return the conjunction of both: what either forbids is forbidden."""
@@ -92,6 +95,7 @@ class BoundConstraints:
             trend=np.where(self.trend != 0, self.trend, other.trend),
             sums=self.sums + other.sums,
             project=other.project or self.project,
+            n_side=self.n_side,
         )
 
     def cut(self, n_steps: int) -> BoundConstraints:
@@ -101,7 +105,7 @@ class BoundConstraints:
     def active_kinds(self) -> list[str]:
         """Return the names of the kinds of constraints that are active."""
         kinds = {
-            IMMUTABLE: not self.mutable.all(),
+            IMMUTABLE: not self.mutable[: len(self.mutable) - self.n_side].all(),
             "frozen steps": not self.editable[:, self.editable.any(0)].all(),  # constant features are no constraint
             "ranges": bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),
             "largest steps": bool(np.isfinite(self.limit).any()),
@@ -200,12 +204,14 @@ class BoundConstraints:
     ) -> FloatArray:
         """Apply the user's function, to series of each length without their padding."""
         if lengths is None:
-            return apply_project(project, result, query, free, self.tolerance, gaps)
+            return apply_project(project, result, query, free, self.tolerance, gaps, n_side=self.n_side)
         projected: FloatArray = result.copy()
         for n, rows in rows_by_length(lengths):
             own = (rows, slice(0, n))
             missing = None if gaps is None else gaps[own]
-            projected[own] = apply_project(project, result[own], query[own], free[own], self.tolerance, missing)
+            projected[own] = apply_project(
+                project, result[own], query[own], free[own], self.tolerance, missing, n_side=self.n_side
+            )
         return projected
 
     def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:

@@ -21,6 +21,8 @@ def apply_project(
     free: BoolArray,
     tolerance: FloatArray,
     gaps: BoolArray | None = None,
+    *,
+    n_side: int = 0,
 ) -> FloatArray:
     """Return the projected series, or the query where the projection changes what may not change.
 
@@ -39,6 +41,8 @@ def apply_project(
     gaps
         Entries that were missing and are filled here (batch, time, features); what the function makes of them does not
         matter.
+    n_side
+        Number of side inputs among the features, the last ones, which the function is not given.
 
     Raises
     ------
@@ -48,8 +52,8 @@ def apply_project(
     rows = np.flatnonzero((result != query).any((1, 2)))
     if not len(rows):
         return result
-    once = _call(project, result[rows], query[rows])
-    twice = _call(project, once, query[rows])
+    once = _call(project, result[rows], query[rows], n_side)
+    twice = _call(project, once, query[rows], n_side)
     same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
     if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
         raise ConstraintError(
@@ -67,7 +71,9 @@ def apply_project(
     return projected
 
 
-def _call(project: Project, result: FloatArray, query: FloatArray) -> FloatArray:
+def _call(project: Project, result: FloatArray, query: FloatArray, n_side: int) -> FloatArray:
+    n_features = query.shape[2] - n_side
+    result, query, beside = result[:, :, :n_features], query[:, :, :n_features], query[:, :, n_features:]
     try:
         returned = np.asarray(project(result.copy(), query.copy()), dtype=query.dtype)
     except Exception as error:  # a user's function may raise anything
@@ -76,4 +82,4 @@ def _call(project: Project, result: FloatArray, query: FloatArray) -> FloatArray
         raise ConstraintError(f"project must return an array of shape {query.shape}, got {returned.shape}.")
     if not np.isfinite(returned).all():
         raise ConstraintError("project returned values that are not finite.")
-    return returned
+    return np.concatenate([returned, beside], axis=2) if n_side else returned

@@ -223,6 +223,7 @@ class _Binder:
             trend=trend,
             sums=tuple(sums),
             project=project,
+            n_side=0 if info.side is None else info.side.n_columns,
         )
 
     def _name(self, feature: int) -> str:

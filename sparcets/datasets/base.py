@@ -13,6 +13,7 @@ from sparcets.datasets.labels import Task, check_numbers, check_task, check_task
 from sparcets.datasets.precision import LARGEST
 from sparcets.datasets.splits import grouped_split, stratified_split
 from sparcets.errors import DataError, LabelError, ShapeError
+from sparcets.side_inputs import Side, check_side, take_rows
 from sparcets.validation import (
     check_labels,
     check_mutable,
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 NUMBER = (int, float, np.integer, np.floating)
 Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
+
+
+def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +63,8 @@ class Dataset:
         Recorded person, one id per series.
     lengths_train, lengths_test
         True length of each series, if they are padded.
+    side_train, side_test
+        Side inputs of a model that takes more than the series: arrays with a row per series, by name; None if unknown.
     oracle
         ``oracle(X, rows)``: the true class of changed test series according to the generating process; ``rows`` are the
         indices of the original series in ``X_test``. None for real data.
@@ -81,6 +90,8 @@ class Dataset:
     subjects_test: np.ndarray[Any, Any] | None = None
     lengths_train: IntArray | None = None
     lengths_test: IntArray | None = None
+    side_train: Side | None = None
+    side_test: Side | None = None
     oracle: Oracle | None = None
     description: str = ""
     split: str = "given"
@@ -94,9 +105,9 @@ class Dataset:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                view = value.view()
-                view.setflags(write=False)
-                object.__setattr__(self, field.name, view)
+                object.__setattr__(self, field.name, _read_only(value))
+            elif isinstance(value, dict):
+                object.__setattr__(self, field.name, {name: _read_only(array) for name, array in value.items()})
 
     def _check_sizes(self) -> None:
         """Check that the shapes agree; :meth:`from_arrays` and :meth:`from_rows` check the values too."""
@@ -116,6 +127,9 @@ class Dataset:
                     f"y_{part} holds labels {int(np.min(y))} to {int(np.max(y))}, but there are "
                     f"{len(self.class_names)} class names. Labels are class indices 0..K-1."
                 )
+            side = getattr(self, f"side_{part}")
+            if side is not None:
+                check_side(side, len(X))
         for what in ("feature_names", "units", "mutable"):
             given = getattr(self, what)
             if given is not None and len(given) != self.X_train.shape[2]:
@@ -187,7 +201,8 @@ class Dataset:
             Name of the data set.
         **known
             Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
-            ``sampling_rate``, ``ids``, ``lengths``, ``description``, ``task``, ``output_names``, ``output_units``.
+            ``sampling_rate``, ``ids``, ``lengths``, ``side``, ``description``, ``task``, ``output_names``,
+            ``output_units``.
 
         Examples
         --------
@@ -279,6 +294,7 @@ class Dataset:
         ids: Any = None,
         subjects: Any = None,
         lengths: Any = None,
+        side: Any = None,
         oracle: Oracle | None = None,
         name: str = "arrays",
         description: str = "",
@@ -303,7 +319,7 @@ class Dataset:
             One unit for all features, or one per feature.
         sampling_rate
             In Hz.
-        salient, ids, subjects, lengths
+        salient, ids, subjects, lengths, side
             Per series, as in the attributes.
         oracle, name, description, split
             As in the attributes.
@@ -327,6 +343,8 @@ class Dataset:
         for what, values in (("subjects", subjects), ("ids", ids)):
             if values is not None and np.shape(values) != (len(X),):
                 raise ShapeError(f"{what} must be {len(X)}, one per series, got shape {np.shape(values)}.")
+
+        beside = None if side is None else check_side(side, len(X))
 
         def part(values: Any, rows: IntArray) -> Any:
             return None if values is None else np.asarray(values)[rows]
@@ -354,6 +372,8 @@ class Dataset:
             subjects_test=part(subjects, test),
             lengths_train=part(lengths, train),
             lengths_test=part(lengths, test),
+            side_train=None if beside is None else take_rows(beside, train),
+            side_test=None if beside is None else take_rows(beside, test),
             oracle=oracle,
             description=description,
             split=split,

@@ -39,6 +39,8 @@ def dataset_card(ds: Dataset) -> str:
     if ds.subjects_train is not None and ds.subjects_test is not None:
         people = [len(np.unique(part)) for part in (ds.subjects_train, ds.subjects_test)]
         lines.append(f"subjects: {people[0]} in training, {people[1]} in test")
+    if ds.side_train is not None:
+        lines.append(f"side inputs: {_first(list(ds.side_train))}")
     heads, rows = label_table(ds)
     if len(rows) > MAX_NAMES:
         rest = rows[MAX_NAMES:]

@@ -58,6 +58,16 @@ class Scaler:
         constant = constant | (scale <= np.finfo(kind).eps * np.abs(center))
         return cls(center=center, scale=np.where(constant, 1.0, scale))
 
+    def exact_from(self, first: int) -> Scaler:
+        """Return a scaler with powers of two as scales from a feature on, and multiples of them as centres.
+
+        So ordinary values come back from :meth:`transform` bit for bit, and a model gets them as they were given.
+        """
+        center, scale = self.center.copy(), self.scale.copy()
+        scale[first:] = 2.0 ** np.round(np.log2(scale[first:]))
+        center[first:] = np.round(center[first:] / scale[first:]) * scale[first:]
+        return Scaler(center, scale)
+
     def transform(self, X: FloatArray) -> FloatArray:
         """Return standardised series, of the same dtype (integers become floats)."""
         return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)

@@ -19,6 +19,7 @@ from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
 from sparcets.evaluation.numbers import DIRECTION, transfer_of_numbers
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.scores import Scores, summarise
+from sparcets.evaluation.side import with_side_features
 from sparcets.explanation.result import Explanation
 from sparcets.metrics import proximity, sparsity, validity
 from sparcets.metrics.diversity import diversity, place_diversity
@@ -129,11 +130,13 @@ def evaluate(
     measured = e.status != "unchanged"
     if not measured.all():
         notes.append(f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target already.")
+    asked, known = e, dataset  # as judges see them
     if dataset is None:
         notes.append("measures that need a data set are left out (trained judges, oracle, saliency, plausibility).")
     else:
         if judges is None:
-            judges = find_judges(dataset, classifier, device=device, progress=progress)
+            asked, known = with_side_features(e, dataset)
+            judges = find_judges(known, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained model's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
@@ -141,7 +144,9 @@ def evaluate(
             plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
         else:
             notes.append("outlier models are fitted per class; e.plausibility compares with real series of the target.")
-    accuracy = accuracies(judges, dataset) if judges and dataset is not None else {}
+    if e.side is not None and judges and asked.side is not None:
+        notes.append(f"judges see the series alone, and not the side inputs ({', '.join(e.side)}).")
+    accuracy = accuracies(judges, known) if judges and known is not None else {}
     notes += _weak_judges(accuracy, dataset)
     shared = [name for name in judges or {} if name in e.families]
     if shared:
@@ -150,8 +155,8 @@ def evaluate(
             "transfer_unseen is the mean over the other judges."
         )
 
-    answers = e[measured]
-    stages = _stages(answers, dataset, rows[measured], judges or {}, plausibility)
+    answers, asked = e[measured], asked[measured]
+    stages = _stages(answers, asked, dataset, rows[measured], judges or {}, plausibility)
     columns: Columns = {}
     with progress_bar("evaluating", len(stages) + 1, show=progress) as bar:
         for title, measure in stages.items():
@@ -173,17 +178,18 @@ def evaluate(
 
 def _stages(
     e: Explanation,
+    asked: Explanation,
     dataset: Dataset | None,
     rows: IntArray,
     judges: Mapping[str, Judge],
     plausibility: Plausibility | None,
 ) -> dict[str, Callable[[], Columns]]:
-    """Return the functions that compute measures per answer, by the title shown in the progress bar."""
+    """Return the functions that compute measures per answer, by title; ``asked`` are the answers as judges see them."""
     known = rows >= 0
     skeleton = find_skeleton(e.feature_names)
     stages: dict[str, Callable[[], Columns]] = {"shape": lambda: _measure_plain(e)}
     if judges:
-        stages["judges"] = lambda: _measure_transfer(e, judges)
+        stages["judges"] = lambda: _measure_transfer(asked, judges)
     if dataset is not None and dataset.oracle is not None and known.any():
         stages["oracle"] = lambda: {"oracle": _scatter(oracle(e[known], dataset, rows[known]), known)}
     if plausibility is not None:

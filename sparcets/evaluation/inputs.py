@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -14,6 +15,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.errors import CapabilityError, DataError
 from sparcets.evaluation.numbers import check_explained_numbers
 from sparcets.explanation.result import Explanation
+from sparcets.side_inputs import take_rows
 
 N_COMPARED = (
     16  # answers whose probabilities are computed again: the least certain ones, which differ most between models
@@ -66,8 +68,11 @@ def check_explained(classifier: Any, e: Explanation) -> None:
             "one the explainer was given, or leave classifier= out."
         )
     if e.numbers is not None:
-        ask = classifier.predict_unchecked if takes(classifier, e.query) else classifier.predict
-        check_explained_numbers(classifier, e, np.arange(min(len(e), N_COMPARED)), ask)
+        some = slice(0, N_COMPARED)
+        ask: Callable[..., Any] = classifier.predict_unchecked if takes(classifier, e.query) else classifier.predict
+        if e.side is not None:
+            ask = partial(classifier.predict, side=take_rows(e.side, some))
+        check_explained_numbers(classifier, e, np.arange(len(e))[some], ask)
     else:
         _check_probabilities(classifier, e)
 
@@ -77,7 +82,9 @@ def _check_probabilities(classifier: Classifier, e: Explanation) -> None:
     stored, X = e.proba_after[rows], e.counterfactual[rows]
     # Where the shape does not fit, the checked path raises the error that says so.
     fits = takes(classifier, X)
-    predict = classifier.proba_unchecked if fits else classifier.predict_proba
+    predict: Callable[..., FloatArray] = classifier.proba_unchecked if fits else classifier.predict_proba
+    if e.side is not None:
+        predict = partial(classifier.predict_proba, side=take_rows(e.side, rows))
     predicted = predict(X, None if e.lengths is None else e.lengths[rows])
     hint = "Pass the one the explainer was given, or leave classifier= out."
     if predicted.shape != stored.shape:

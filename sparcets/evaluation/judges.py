@@ -31,6 +31,7 @@ from sparcets.evaluation.numbers import explained_variance, find_number_judges
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.truth import Judge
 from sparcets.progress import progress_bar
+from sparcets.side_inputs import take_rows
 from sparcets.training.device import resolve_device
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,9 @@ def _training_part(dataset: Dataset) -> Dataset:
     rows = choose_rows(labels, MAX_TRAINING)
     names = ("X_train", "y_train", "lengths_train", "subjects_train", "salient_train")
     parts = {name: getattr(dataset, name) for name in names}
-    return replace(dataset, **{name: values[rows] for name, values in parts.items() if values is not None})
+    side = None if dataset.side_train is None else take_rows(dataset.side_train, rows)
+    chosen = {name: values[rows] for name, values in parts.items() if values is not None}
+    return replace(dataset, side_train=side, **chosen)
 
 
 def _find_network(

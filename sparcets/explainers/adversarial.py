@@ -167,6 +167,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             n_mutable=int(job.constraints.mutable.sum()),
             trains_sparsity=config.trains_sparsity,
             domain_losses=self.domain_losses,
+            n_side=job.constraints.n_side,
         )
         return GanStep(
             generator.to(device),

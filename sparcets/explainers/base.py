@@ -27,7 +27,7 @@ from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
 from sparcets.explainers.presentation import Presentation
-from sparcets.explainers.query_names import QueryNames, split_test_part
+from sparcets.explainers.query_names import QueryNames, split_test_part, split_training_part
 from sparcets.explainers.request import (
     Answers,
     CallOptions,
@@ -42,7 +42,9 @@ from sparcets.explainers.streaming import QueryStream, explain_stream
 from sparcets.explanation.evidence import Evidence, is_reached
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.side import side_apart
 from sparcets.progress import Bar, progress_bar
+from sparcets.side_inputs import SideInputs
 from sparcets.targets import Not, NumberTarget
 from sparcets.validation import check_target
 
@@ -65,7 +67,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     Attributes
     ----------
     info_
-        Names, units and scale of the data it was fitted on.
+        Names, units and scale of the data it was fitted on; side inputs are its last features.
     constraints_
         The standing constraints given to ``fit``.
     history_
@@ -100,6 +102,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         y: Any = None,
         *,
         lengths: Any = None,
+        side: Any = None,
         constraints: Constraints | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
@@ -115,6 +118,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             Labels, where series were given: class indices or names; for a regressor, numbers.
         lengths
             True lengths of padded series.
+        side
+            For a wrapped model that takes more than the series: arrays with a row per series, by the names of its
+            arguments, such as ``{"age": ages}``. They are passed to it as they are, and never change.
         constraints
             Standing constraints on all answers: a trained method is trained under them, ``explain`` enforces them.
         checkpoint
@@ -126,18 +132,18 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
-            if y is not None or lengths is not None:
-                raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
-            X, y, lengths = source.X_train, source.y_train, source.lengths_train
+            X, y, lengths, side = split_training_part(source, y, lengths, side)
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
-        model = self.classifier
-        X, lengths = model.check_input(X, lengths, owner=model.name, like=model)
+        model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
+        X, lengths = model.check_input(X, lengths, side, owner=model.name, like=model)
         labels = agree_on_labels(model, X, lengths, y, source)
         lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
-        info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome)
+        info = SeriesInfo.from_series(
+            X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome, side=model.side
+        )
         info = self._rescaled(info)
         job = FitJob(
             X=X,
@@ -167,6 +173,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         n: int = 1,
         confidence: float | None = None,
         lengths: Any = None,
+        side: Any = None,
         ids: Any = None,
         subjects: Any = None,
         curve: bool = False,
@@ -194,6 +201,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             The least probability of the target that counts as reached.
         lengths
             True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
+        side
+            Side inputs of the queries, by the names that the fit had; a row per query.
         ids, subjects
             Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
@@ -215,7 +224,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {type(self).__name__}")
         if isinstance(X, Dataset):
-            X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
+            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
@@ -225,22 +234,17 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             check_lengths_supported(lengths, info.n_steps, self)
-            stream = QueryStream(X, target, lengths, names, info=info, explainer=self)
+            stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X, lengths = self.classifier.check_input(X, lengths, owner=type(self).__name__, like=info)
+        X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
         check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = self._answer_block(block, options, bar)
-        whole = replace(whole, seconds=time.perf_counter() - started)
+        whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features it was fitted on."""
-        return self._fitted().feature_names
 
     @property
     def method(self) -> str:

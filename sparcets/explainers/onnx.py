@@ -60,6 +60,11 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
             "a generator that was fitted on series of unequal length is not exported: a file would not know where a "
             "series ends. Fit it on series of one length, cut or resampled."
         )
+    if info.side is not None:
+        raise CapabilityError(
+            f"a generator of a model with side inputs ({', '.join(info.side.names)}) is not exported: the file takes "
+            "series alone. Use explain(X, target, side=…)."
+        )
     module = _module(explainer)
     data = _to_onnx(module, info)
     difference = max(_compare(module, data, info, batch) for batch in BATCHES)

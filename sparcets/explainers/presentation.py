@@ -19,11 +19,19 @@ class Presentation:
     info_: SeriesInfo | None
     _defaults: CallOptions
 
+    def _fitted(self) -> SeriesInfo:
+        raise NotImplementedError
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features it was fitted on."""
+        return self._fitted().of_series.feature_names
+
     def summary(self) -> str:
         """Say in a few lines what was fitted."""
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_, self._defaults.constraints.mutable
+        info, mutable = self.info_.of_series, self._defaults.constraints.mutable
         steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
         return (
             f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "

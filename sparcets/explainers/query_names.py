@@ -10,6 +10,7 @@ import numpy as np
 from sparcets.datasets.base import Dataset
 from sparcets.errors import DataError, ShapeError
 from sparcets.explanation.result import Explanation
+from sparcets.side_inputs import one_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +53,21 @@ class QueryNames:
         return all(b is None or (a is not None and np.array_equal(a, b)) for a, b in pairs)
 
 
-def split_test_part(dataset: Dataset, *given: Any) -> tuple[Any, Any, Any, Any]:
-    """Return test series, lengths, ids and subjects of a data set; raise if they were ``given`` beside it."""
+def split_training_part(dataset: Dataset, y: Any, lengths: Any, side: Any) -> tuple[Any, Any, Any, Any]:
+    """Return training series, labels, lengths and side inputs of a data set; raise if they were given beside it."""
+    if y is not None or lengths is not None:
+        raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
+    return dataset.X_train, dataset.y_train, dataset.lengths_train, one_side(side, dataset.side_train)
+
+
+def split_test_part(dataset: Dataset, *given: Any, side: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return test series, lengths, ids, subjects and side inputs of a data set; raise if ``given`` beside it."""
     if any(values is not None for values in given):
         raise DataError("a Dataset brings its own lengths, ids and subjects: leave them out, or pass its X_test.")
     if not len(dataset.X_test):
         raise DataError(f"the data set {dataset.name!r} has no test series to explain. Pass series: explain(X).")
-    return dataset.X_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test
+    own = one_side(side, dataset.side_test)
+    return dataset.X_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test, own
 
 
 def _as_names(what: str, values: Any) -> np.ndarray[Any, Any] | None:

@@ -22,8 +22,10 @@ from sparcets.explainers.request import CallOptions, QueryBlock
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter, queries_per_shard
+from sparcets.explanation.side import side_apart
 from sparcets.locks import locked
 from sparcets.progress import Bar, progress_bar
+from sparcets.side_inputs import check_no_side
 from sparcets.storage import is_file
 from sparcets.validation import check_lengths, check_padded
 
@@ -48,6 +50,8 @@ class QueryStream:
         True lengths of padded queries, or None.
     names
         Ids and subjects of the queries, or None.
+    side
+        Side inputs of all queries, as the user passed them.
     info, explainer
         The series of the fit, and the explainer, to check queries and targets by.
     """
@@ -59,10 +63,11 @@ class QueryStream:
         lengths: Any,
         names: QueryNames | None = None,
         *,
+        side: Any = None,
         info: SeriesInfo,
         explainer: BaseExplainer[Any],
     ) -> None:
-        self.info, self.owner, self.names = info, type(explainer).__name__, names
+        self.info, self.owner, self.names = info.of_series, type(explainer).__name__, names
         self.classifier, self.check_target = explainer.classifier, explainer._check_target
         self.iterates = is_stream(X)
         self.lazy = self.iterates or isinstance(X, np.memmap)
@@ -80,6 +85,10 @@ class QueryStream:
             self.target = self.check_target(target, self.n)  # all at once: an error is raised before any work is done
             if names is not None:
                 names.check_number(self.n)
+        self.known_side = info.side
+        self.side = None if info.side is None else info.side.table(side, self.n, owner=self.owner)
+        if info.side is None:
+            check_no_side(side, self.owner)
 
     def blocks(self, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries; the last may hold fewer."""
@@ -87,11 +96,16 @@ class QueryStream:
         for number, (X, lengths) in enumerate(self._series(size)):
             stop = first + len(X)
             self.classifier.check_gaps(X, lengths, first=first)
+            if self.known_side is not None and self.side is not None:
+                if len(self.side) < stop:
+                    raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
+                X = self.known_side.attach(X, self.side[first:stop], lengths)
             yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
             first = stop
         if not first:
             raise ShapeError("X gave no series at all. Was the iterator used up before?")
-        for name, values in (("target", self.target), ("lengths", self.lengths)):
+        given: dict[str, Any] = {"target": self.target, "lengths": self.lengths, "side": self.side}
+        for name, values in given.items():
             if _one_each(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
@@ -209,7 +223,11 @@ def _write_shards(
         target: IntArray | StrArray | None = block.target
         if target is not None and info.outcome is not None:  # in words, as answers have it
             target = target_words(options.goals, info.outcome)[target]
-        finished = writer.finished_shard(block.number, block.X, target, block.lengths)
+        series, side = block.X, None
+        if info.side is not None:
+            series, parts = info.side.split(block.X)
+            side = info.side.typed(parts)
+        finished = writer.finished_shard(block.number, series, target, block.lengths, side)
         if finished is None:
             writer.begin()
             writer.write(block.number, _answer(explainer, stream, block, options, bar))
@@ -224,7 +242,7 @@ def _write_shards(
 def _answer(
     explainer: BaseExplainer[Any], stream: QueryStream, block: QueryBlock, options: CallOptions, bar: Bar
 ) -> Explanation:
-    answers = explainer._answer_block(block, options, bar)
+    answers = side_apart(explainer._answer_block(block, options, bar))
     return answers if stream.names is None else stream.names.attach(answers)
 
 
@@ -254,8 +272,11 @@ def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, 
 
 
 def _check_same_classifier(explainer: BaseExplainer[Any], finished: Explanation) -> None:
-    some = finished[:COMPARED]
-    now, outcome = explainer.classifier.outputs_unchecked(some.query, some.lengths), some.info.outcome
+    some, outcome, known = finished[:COMPARED], finished.info.outcome, explainer.classifier.side
+    if (known is None) != (some.side is None):
+        raise StorageError("the answers in out= were made with other side inputs. Choose another folder.")
+    series = some.query if known is None else known.attach(some.query, known.table(some.side, len(some)), some.lengths)
+    now = explainer.classifier.outputs_unchecked(series, some.lengths)
     before = some.proba_before if some.numbers is None else some.numbers.before
     unit = np.ones(1) if outcome is None else outcome.scale
     if now.shape != before.shape or (np.abs(now - before) / unit).max() > 1e-3:

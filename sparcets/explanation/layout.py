@@ -12,6 +12,7 @@ from sparcets.explanation.evidence import PREFIX
 from sparcets.explanation.numbers import FIELDS
 from sparcets.explanation.numbers import PREFIX as NUMBERS
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.side import PREFIX as SIDE
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 _ENTRIES: dict[str, Any] = {"method": str, "config": dict, "constraints": dict, "seed": int, "seconds": (int, float)}
@@ -57,6 +58,7 @@ def check_layout(arrays: Mapping[str, Any], info: SeriesInfo) -> None:
         "numbers": all(f"{NUMBERS}{name}" in arrays for name in FIELDS) == (info.outcome is not None),
         "status": np.isin(arrays["status"], STATUSES).all(),
         "lengths": ((lengths > 0) & (lengths <= n_steps)).all(),
+        "side inputs": all(len(array) == n for name, array in arrays.items() if name.startswith(SIDE)),
     }
     wrong = [name for name, fine in checks.items() if not fine]
     if wrong:

@@ -12,6 +12,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.explanation.evidence import PLAUSIBILITY
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.side import side_apart
 from sparcets.skeletons import Skeleton, find_skeleton
 
 PER_CLASS = 500  # reference series of each class
@@ -84,7 +85,8 @@ class PlausibilityReference:
         rows
             The reference series, where they are chosen already.
         """
-        all_lengths = np.full(len(X), X.shape[1]) if lengths is None else lengths
+        info = info.of_series  # side inputs never change
+        X, all_lengths = X[:, :, : info.n_features], np.full(len(X), X.shape[1]) if lengths is None else lengths
         if rows is None:
             of_each = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
             rows = np.concatenate(of_each).astype(np.int64)
@@ -142,6 +144,7 @@ class PlausibilityReference:
             - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
               features form no limb
         """
+        answers = answers if answers.info.side is None else side_apart(answers)
         skeleton = find_skeleton(self.info.feature_names)
         parts = [self._measure(answers[i : i + CHUNK], skeleton) for i in range(0, max(len(answers), 1), CHUNK)]
         return {name: np.concatenate([part[name] for part in parts]) for name in PLAUSIBILITY}
@@ -186,7 +189,7 @@ class PlausibilityReference:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
         """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
-        return cls(info=info, **arrays)
+        return cls(info=info.of_series, **arrays)
 
 
 def _evenly_spaced(rows: IntArray) -> IntArray:

@@ -30,9 +30,12 @@ from sparcets.explanation.layout import STATUSES, check_digests, check_header, c
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.side import PREFIX as SIDE_PREFIX
+from sparcets.explanation.side import join_side, side_from_arrays, side_to_arrays
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
+from sparcets.side_inputs import Side, take_rows
 from sparcets.storage import atomic_path, is_file, is_folder
 
 if TYPE_CHECKING:
@@ -82,6 +85,8 @@ class Explanation:
         What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
     numbers
         For a regressor, its predictions and the bounds of the targets; None for classes.
+    side
+        Side inputs of each answer's query, arrays (answers, …) by name; None if the model takes series alone.
     """
 
     query: FloatArray
@@ -105,6 +110,7 @@ class Explanation:
     confidence: float | None = None
     evidence: Evidence = NO_EVIDENCE
     numbers: Numbers | None = None
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         if self.evidence is NO_EVIDENCE:
@@ -112,6 +118,7 @@ class Explanation:
         sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
         known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
         sizes |= {name: len(getattr(self, name)) for name in known}
+        sizes |= {name: len(array) for name, array in (self.side or {}).items()}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
             raise ShapeError(
                 f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
@@ -260,7 +267,8 @@ class Explanation:
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
         known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
         arrays |= {name: getattr(self, name)[rows] for name in known}
-        return replace(self, evidence=self.evidence[rows], **arrays)
+        side = None if self.side is None else take_rows(self.side, rows)
+        return replace(self, evidence=self.evidence[rows], side=side, **arrays)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
@@ -310,6 +318,7 @@ class Explanation:
         arrays |= {name: getattr(self, name) for name in IF_KNOWN if getattr(self, name) is not None}
         arrays |= self.evidence.to_arrays()
         arrays |= {} if self.numbers is None else self.numbers.to_arrays()
+        arrays |= side_to_arrays(self.side)
         header = {
             "schema": SCHEMA,
             "info": self.info.to_dict(),
@@ -359,8 +368,10 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
         rest["confidence"] = header.get("confidence")  # not in files of earlier versions
-        rest |= {name: array for name, array in arrays.items() if not name.startswith((PREFIX, NUMBERS_PREFIX))}
-        return Explanation(info=info, evidence=evidence, numbers=Numbers.from_arrays(arrays), **rest)
+        apart = (PREFIX, NUMBERS_PREFIX, SIDE_PREFIX)
+        rest |= {name: array for name, array in arrays.items() if not name.startswith(apart)}
+        rest |= {"numbers": Numbers.from_arrays(arrays), "side": side_from_arrays(arrays)}
+        return Explanation(info=info, evidence=evidence, **rest)
     except FileFormatError:
         raise
     except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
@@ -382,4 +393,5 @@ def join(parts: list[Explanation]) -> Explanation:
     arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
     numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
-    return replace(first, evidence=evidence, numbers=numbers, seconds=sum(p.seconds for p in parts), **arrays)
+    seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
+    return replace(first, evidence=evidence, numbers=numbers, side=side, seconds=seconds, **arrays)

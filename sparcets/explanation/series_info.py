@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.explanation.outcome import Outcome
+from sparcets.side_inputs import SideInputs
 from sparcets.validation import default_feature_names, feature_index
 
 
@@ -40,6 +41,8 @@ class SeriesInfo:
         Whether the training series have unequal lengths.
     outcome
         For a model that predicts numbers, what they are; None for classes.
+    side
+        The side inputs of the model, which are the last features here and never change; None if there are none.
     """
 
     feature_names: tuple[str, ...]
@@ -53,11 +56,29 @@ class SeriesInfo:
     binary: BoolArray
     unequal: bool = False
     outcome: Outcome | None = None
+    side: SideInputs | None = None
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return len(self.feature_names)
+
+    @property
+    def of_series(self) -> SeriesInfo:
+        """What is known of the series alone, without side inputs."""
+        if self.side is None:
+            return self
+        n = self.n_features - self.side.n_columns
+        return replace(
+            self,
+            feature_names=self.feature_names[:n],
+            units=None if self.units is None else self.units[:n],
+            mutable=self.mutable[:n],
+            scaler=Scaler(self.scaler.center[:n], self.scaler.scale[:n]),
+            span=self.span[:n],
+            binary=self.binary[:n],
+            side=None,
+        )
 
     @property
     def n_classes(self) -> int:
@@ -76,8 +97,9 @@ class SeriesInfo:
         return f"classes {', '.join(self.class_names)}" if self.outcome is None else self.outcome.summary()
 
     def feature_index(self, feature: int | str) -> int:
-        """Return the index of a feature given by index or name."""
-        return feature_index(feature, self.feature_names, self.n_features)
+        """Return the index of a feature of the series, given by index or name."""
+        names = self.of_series.feature_names
+        return feature_index(feature, names, len(names))
 
     @classmethod
     def from_series(
@@ -88,8 +110,12 @@ class SeriesInfo:
         lengths: IntArray | None = None,
         source: Dataset | None = None,
         outcome: Outcome | None = None,
+        side: SideInputs | None = None,
     ) -> SeriesInfo:
-        """Compute from training series; names and units are taken from ``source``, the Dataset they come from."""
+        """Compute from training series; names and units are taken from ``source``, the Dataset they come from.
+
+        ``side`` are the side inputs that are attached to the series.
+        """
         # Without padding a view is enough; a mask would copy all series.
         inside = X.reshape(-1, X.shape[2]) if lengths is None else X[length_mask(lengths, len(X), X.shape[1])]
         names = source.feature_names if source is not None else None
@@ -100,18 +126,22 @@ class SeriesInfo:
         if np.isnan(span).any():  # entries are missing
             span = np.nanmax(inside, axis=0).astype(np.float64) - np.nanmin(inside, axis=0)
             binary = ((inside == 0) | (inside == 1) | np.isnan(inside)).all(0) & (span > 0)
+        beside = () if side is None else side.column_names
+        n_features, units = X.shape[2] - len(beside), source.units if source is not None else None
+        mutable = np.ones(n_features, dtype=bool) if mutable is None else mutable
         return cls(
-            feature_names=names or tuple(default_feature_names(X.shape[2])),
+            feature_names=(*(names or default_feature_names(n_features)), *beside),
             class_names=class_names,
-            units=source.units if source is not None else None,
+            units=None if units is None else (*units, *[""] * len(beside)),
             sampling_rate=source.sampling_rate if source is not None else None,
-            mutable=np.ones(X.shape[2], dtype=bool) if mutable is None else mutable,
+            mutable=np.append(mutable, np.zeros(len(beside), dtype=bool)),
             n_steps=X.shape[1],
-            scaler=scaler,
+            scaler=scaler if side is None else scaler.exact_from(n_features),
             span=span,
             binary=binary,
             unequal=lengths is not None,
             outcome=outcome,
+            side=side,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,6 +159,7 @@ class SeriesInfo:
             "binary": self.binary.tolist(),
             **({"unequal": True} if self.unequal else {}),
             **numbers,
+            **({} if self.side is None else {"side": self.side.to_dict()}),
         }
 
     @classmethod
@@ -146,6 +177,7 @@ class SeriesInfo:
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
             unequal=bool(data.get("unequal", False)),
             outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
+            side=SideInputs.from_dict(data["side"]) if "side" in data else None,
         )
         F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
         numbers = (info.scaler.center, info.scaler.scale, info.span)
@@ -157,6 +189,7 @@ class SeriesInfo:
             "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
             "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,
             "n_steps": info.n_steps >= 1,
+            "side": info.side is None or info.side.n_columns < F,
             "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
         }
         wrong = [name for name, fine in checks.items() if not fine]

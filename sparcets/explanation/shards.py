@@ -22,7 +22,9 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.result import Explanation, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.side import join_side, side_to_arrays
 from sparcets.npz import UNREADABLE
+from sparcets.side_inputs import Side
 from sparcets.storage import read_json, write_json
 
 if TYPE_CHECKING:
@@ -180,6 +182,11 @@ class ExplanationFolder(Explanation):
             return None
         return Numbers.join([shard.numbers for shard in self.shards() if shard.numbers is not None])
 
+    @cached_property
+    def side(self) -> Side | None:
+        """Side inputs of each answer's query, or None."""
+        return None if self._shared.side is None else join_side([shard.side for shard in self.shards()])
+
     @property
     def share_changed(self) -> FloatArray:
         """Share of the mutable entries that changed, per answer, not counting padding."""
@@ -273,11 +280,16 @@ class ShardWriter:
         return None
 
     def finished_shard(
-        self, number: int, X: FloatArray, target: IntArray | StrArray | None, lengths: IntArray | None = None
+        self,
+        number: int,
+        X: FloatArray,
+        target: IntArray | StrArray | None,
+        lengths: IntArray | None = None,
+        side: Side | None = None,
     ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
 
-        Raises StorageError if the shard holds other queries, lengths or targets. Nothing is written before
+        Raises StorageError if the shard holds other queries, lengths, side inputs or targets. Nothing is written before
         :meth:`begin`, so the folder is then unchanged.
         """
         shard = _readable(_file(self.folder, number))
@@ -291,6 +303,9 @@ class ShardWriter:
         steps = None if shard.lengths is None else shard.lengths[::n][:k]
         if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
             self.refuse(f"to series of other lengths (see shard {number})")
+        stored, now = (side_to_arrays(one) for one in (shard.side, side))
+        if stored.keys() != now.keys() or any(not np.array_equal(stored[a][::n][:k], now[a][:k]) for a in now):
+            self.refuse(f"to queries with other side inputs (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
             self.refuse(f"for another target (see shard {number})")
         if len(queries) > len(X):

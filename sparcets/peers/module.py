@@ -86,7 +86,7 @@ class PeerModule(nn.Module):
         if isinstance(self.classifier, DifferentiableClassifier):
             log_proba = self.classifier.log_proba(own_units.contiguous()).float()
         else:
-            proba = np.maximum(self.classifier.predict_proba(own_units.detach().numpy()), MIN_PROBA)
+            proba = np.maximum(self.classifier.proba_unchecked(own_units.detach().numpy()), MIN_PROBA)
             log_proba = torch.tensor(np.log(proba), dtype=torch.float32)
         if self.output == "proba":
             return log_proba.exp()

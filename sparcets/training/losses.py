@@ -145,6 +145,8 @@ class Objective:
         The user's own loss terms by name.
     hinge
         Whether generator and discriminator are trained with the hinge loss instead of the paper's cross-entropy.
+    n_side
+        Number of side inputs among the features, the last ones, which the user's terms are not given.
     """
 
     def __init__(
@@ -155,6 +157,7 @@ class Objective:
         trains_sparsity: bool,
         domain_losses: Mapping[str, LossTerm] | None = None,
         hinge: bool = False,
+        n_side: int = 0,
     ) -> None:
         own = dict(domain_losses or {})
         for name, term in own.items():
@@ -164,7 +167,7 @@ class Objective:
                 raise ConfigError(f"{name!r} is the name of another value in the history; give your term another name.")
             if not isinstance(term, LossTerm):
                 raise ConfigError(f"the term {name!r} must be a LossTerm(weight, function), got {type(term).__name__}.")
-        self.hinge = hinge
+        self.hinge, self.n_side = hinge, n_side
         self.n_mutable = n_mutable
         self.trains_sparsity = trains_sparsity
         self.domain_losses = {name: term for name, term in own.items() if term.weight != 0}
@@ -197,7 +200,9 @@ class Objective:
 
     def _term(self, name: str, c: LossInputs) -> Tensor:
         if name in self.domain_losses:
-            value = self.domain_losses[name].function(c.query_raw, c.counterfactual_raw)
+            n_features = c.query_raw.shape[2] - self.n_side
+            given = (x[:, :, :n_features] for x in (c.query_raw, c.counterfactual_raw))
+            value = self.domain_losses[name].function(*given)
             if not isinstance(value, Tensor) or value.shape != c.target.shape:
                 came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise ConfigError(

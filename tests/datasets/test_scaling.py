@@ -69,3 +69,14 @@ def test_json_round_trip() -> None:
     scaler = Scaler.fit(X / 3)
     again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
     assert again.center.tobytes() == scaler.center.tobytes() and again.scale.tobytes() == scaler.scale.tobytes()
+
+
+def test_powers_of_two_bring_values_back_bit_for_bit() -> None:
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.normal(40, 9, 99), rng.integers(20, 90, 99), rng.integers(0, 2, 99)], axis=1)[:, None]
+    X = X.astype(np.float32)
+    exact = Scaler.fit(X).exact_from(1)
+    assert exact.center[0] == X[..., 0].mean(dtype=np.float64) and (np.log2(exact.scale[1:]) % 1 == 0).all()
+    there = exact.transform(X)
+    assert np.array_equal(exact.inverse(there)[..., 1:], X[..., 1:])
+    assert (np.abs(there.mean((0, 1))) < 0.6).all() and (there.std((0, 1)) > 0.6).all()

@@ -15,9 +15,11 @@ from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface
 from sparcets.classifiers.wrapped.module import arrange, as_rows, call_model, call_parts, log_probabilities
 from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.classifiers.wrapped.side import check_side_arguments, split_arrays
 from sparcets.digests import digest_of_json
 from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
 from sparcets.padding import blank
+from sparcets.side_inputs import Side, SideInputs
 
 
 def adapt(model: Any) -> Adapted:
@@ -59,7 +61,7 @@ class BlackBox(Classifier):
     @property
     def description(self) -> str:
         """The model's name, and what it was said or assumed to take and to return."""
-        return f"{self.name} ({self.interface.describe()})"
+        return f"{self.name} ({self.interface.describe(self.side)})"
 
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
@@ -70,19 +72,23 @@ class BlackBox(Classifier):
         return digest_of_json([self._adapted.digest, self.output, part, self.layout, *rule])
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        X, side = (X, {}) if self.side is None else split_arrays(X, self.side)
         X = filled_series(X, self.missing, lengths) if self.takes_gaps else X
         X = X if lengths is None else blank(X, lengths)
-        return call_parts(self._call, arrange(X, self.layout), lengths, self.batch)
+        return call_parts(self._call, arrange(X, self.layout), lengths, side, self.batch)
 
-    def _call(self, given: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _check_side(self, side: SideInputs) -> None:
+        check_side_arguments(self._adapted.call, side, self.name, lengths=self.interface.lengths.keyword)
+
+    def _call(self, given: FloatArray, lengths: IntArray | None, side: Side) -> FloatArray:
         series = np.array(given, order="C")  # a copy: the model may write into it
         try:
-            said = call_model(self._adapted.call, series, lengths, self.interface)
+            said = call_model(self._adapted.call, series, lengths, side, self.interface)
             values = _array(pick(said, self.output, self.interface.part, self.name))
         except SparcetsError:
             raise
         except Exception as error:  # the user's code may raise anything
-            raise model_failed(self.name, series.shape, self.layout, error) from error
+            raise model_failed(self.name, series.shape, self.layout, error, self._adapted.call) from error
         if self.output == "probabilities":
             return self._checked(values, len(series))
         if values.dtype.kind not in "fiu":

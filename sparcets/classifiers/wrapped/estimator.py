@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def adapt(model: Any) -> Adapted | None:
             "which needs no new fit, for one value per class."
         )
     return Adapted(
-        call=lambda series: decisions(model, series),
+        call=partial(decisions, model),
         name=name,
         kind="logits",
         kind_is_certain=True,
@@ -39,16 +40,16 @@ def adapt(model: Any) -> Adapted | None:
     )
 
 
-def decisions(model: Any, series: FloatArray) -> FloatArray:
-    """Return the decision function (batch, classes), or (batch,) for two classes.
+def decisions(model: Any, series: FloatArray, **side: Any) -> FloatArray:
+    """Return the decision function (batch, classes), or (batch,) for two classes; side inputs are passed on by name.
 
     The largest value of a row is that of the class that ``model.predict`` gives: an SVC decides between several classes
     by votes, and a tie of votes against the decision function. There, the two values are exchanged.
     """
-    values: FloatArray = np.asarray(model.decision_function(series))
+    values: FloatArray = np.asarray(model.decision_function(series, **side))
     if values.ndim != 2:
         return values
-    predicted = np.searchsorted(model.classes_, model.predict(series))
+    predicted = np.searchsorted(model.classes_, model.predict(series, **side))
     largest, rows = values.argmax(1), np.arange(len(values))
     exchanged: FloatArray = values.copy()
     exchanged[rows, largest], exchanged[rows, predicted] = values[rows, predicted], values[rows, largest]

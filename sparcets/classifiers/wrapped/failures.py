@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sparcets.classifiers.wrapped.interface import Layout
+from sparcets.classifiers.wrapped.lengths import further_arguments
 from sparcets.errors import ModelOutputError
 
 LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
@@ -18,8 +20,20 @@ _SHAPE = re.compile(
 _COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages of Keras
 
 
-def model_failed(name: str, shape: tuple[int, ...], layout: Layout, error: Exception) -> ModelOutputError:
-    """Return the error for a model that raised one; where that is about shapes, with the layouts there are."""
+def model_failed(
+    name: str, shape: tuple[int, ...], layout: Layout, error: Exception, call: Callable[..., Any]
+) -> ModelOutputError:
+    """Return the error for a model that raised one, with what to do where it is about shapes or a missing argument.
+
+    Parameters
+    ----------
+    name, call
+        Name of the model in messages, and what was called.
+    shape, layout
+        Of the series that it was given.
+    error
+        What it raised.
+    """
     about_shape = _SHAPE.search(str(error)) is not None and type(error).__name__ != "NotFittedError"
     hint = (
         f" It may want another layout: layout={LAYOUTS}; or other batches: batch=(2, 64)."
@@ -27,6 +41,9 @@ def model_failed(name: str, shape: tuple[int, ...], layout: Layout, error: Excep
         else ""
     )
     text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
+    missing = [one for one in further_arguments(call) if re.search(rf"missing .* required .*'{one}'", text)]
+    if missing:
+        hint = f" What it takes besides the series is passed by name, a row per series: side={{{missing[0]!r}: …}}."
     return ModelOutputError(
         f"your model {name} failed on an input of shape {shape} (layout {layout!r}): {type(error).__name__}: {text}."
         f"{hint}"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from sparcets.classifiers.batching import Batch
 from sparcets.classifiers.wrapped.lengths import PADDED, LengthsForm
 from sparcets.gaps import Missing, rule_name
+from sparcets.side_inputs import SideInputs
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
@@ -89,8 +90,8 @@ class Interface:
     note: str = ""
     lengths: LengthsForm = PADDED
 
-    def describe(self) -> str:
-        """Return what is known and what is assumed, in words.
+    def describe(self, side: SideInputs | None = None) -> str:
+        """Return what is known and what is assumed, and the side inputs, in words.
 
         >>> Interface(kind="logits", layout="bft", assumed=("output",)).describe()
         "classification, output 'logits' (assumed), layout 'bft'"
@@ -104,4 +105,9 @@ class Interface:
             **({} if self.missing == "refuse" else {"missing": f"missing values: {rule_name(self.missing)}"}),
         }
         said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]
-        return ", ".join(["classification", *said])
+        return ", ".join(["classification", *said]) + describe_side(side)
+
+
+def describe_side(side: SideInputs | None) -> str:
+    """Return the side inputs of a model as the end of a list of what is known of it."""
+    return "" if side is None else f", side inputs {' and '.join(side.names)}"

@@ -8,6 +8,7 @@ from torch import nn
 
 from sparcets.classifiers.wrapped.estimator import package
 from sparcets.classifiers.wrapped.interface import Adapted
+from sparcets.classifiers.wrapped.side import ByName, name_of_series
 
 
 def adapt(model: Any) -> Adapted | None:
@@ -18,13 +19,19 @@ def adapt(model: Any) -> Adapted | None:
     shape = getattr(model, "output_shape", None)
     columns = shape[-1] if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[-1], int) else None
 
-    def call(series: Any) -> Any:
-        # Not predict(), which is compiled anew for each size of a batch.
-        return model(series, training=False)
+    name = getattr(model, "name", None) or type(model).__name__
+    inputs = [one.name for one in getattr(model, "inputs", None) or []]  # none before the model is built
 
+    def call(series: Any, **side: Any) -> Any:
+        if len(inputs) > 1:  # taken in one dict
+            series, side = {name_of_series(inputs, side, name): series, **side}, {}
+        # Not predict(), which is compiled anew for each size of a batch.
+        return model(series, training=False, **side)
+
+    as_module = isinstance(model, nn.Module)
     return Adapted(
-        call=model if isinstance(model, nn.Module) else call,
-        name=getattr(model, "name", None) or type(model).__name__,
+        call=(ByName(model, inputs) if len(inputs) > 1 else model) if as_module else call,
+        name=name,
         kind="sigmoid" if columns == 1 else "probabilities",
         n_classes=columns if columns != 1 else None,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +34,7 @@ class LengthsForm:
     kind: Lengths = "padding"
     keyword: str | None = None
 
-    def call(self, model: Callable[..., Any], x: Any, lengths: Any, *, time: int) -> Any:
+    def call(self, model: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any], *, time: int) -> Any:
         """Call a model that takes lengths.
 
         Parameters
@@ -45,6 +45,8 @@ class LengthsForm:
             Series in the layout of the model, an array or a tensor, with zeros as padding.
         lengths
             True lengths (batch,), of the same kind as ``x``; None if nothing is padded.
+        side
+            Side inputs (batch, …) by name.
         time
             The axis of time in ``x``.
         """
@@ -52,10 +54,10 @@ class LengthsForm:
             steps = (len(x),), x.shape[time]
             lengths = torch.full(*steps, device=x.device) if isinstance(x, Tensor) else np.full(*steps)
         if self.kind == "argument":
-            return model(x, lengths) if self.keyword is None else model(x, **{self.keyword: lengths})
+            return model(x, lengths, **side) if self.keyword is None else model(x, **{self.keyword: lengths}, **side)
         if self.kind == "list":
-            return model([_cut(one, n, time) for one, n in zip(x, lengths.tolist(), strict=True)])
-        return model(pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False))
+            return model([_cut(one, n, time) for one, n in zip(x, lengths.tolist(), strict=True)], **side)
+        return model(pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False), **side)
 
 
 def _cut(series: Any, n: int, time: int) -> Any:
@@ -96,11 +98,21 @@ def find_lengths_form(model: Any, call: Callable[..., Any], given: str | None, l
 
 def _length_argument(call: Callable[..., Any]) -> str | None:
     """Return the name of the argument for the lengths, or None."""
-    try:
-        parameters = signature(call.forward if isinstance(call, nn.Module) else call).parameters
-    except (TypeError, ValueError):  # built-in functions have no signature
-        return None
+    parameters = parameters_of(call)
     return next((name for name in NAMES if name in parameters), None)
+
+
+def further_arguments(call: Callable[..., Any]) -> list[str]:
+    """Return the names of a model's arguments after the first, the series; none where they are not known."""
+    return list(parameters_of(call))[1:]
+
+
+def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return the parameters of a model, by name; none where they are not known."""
+    try:
+        return signature(call.forward if isinstance(call, nn.Module) else call).parameters
+    except (TypeError, ValueError):  # built-in functions have no signature
+        return {}
 
 
 def _takes_lists(model: Any) -> bool:

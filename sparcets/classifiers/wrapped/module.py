@@ -6,7 +6,7 @@ This is one of the three places where axes are transposed (the others are :mod:`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -20,8 +20,10 @@ from sparcets.classifiers.missing import filled_tensor
 from sparcets.classifiers.wrapped.failures import model_failed, no_distribution
 from sparcets.classifiers.wrapped.interface import Adapted, Interface, Kind, Layout
 from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.classifiers.wrapped.side import check_side_arguments, split_tensors
 from sparcets.errors import ModelOutputError, SparcetsError
 from sparcets.networks.temporal import blank_padding
+from sparcets.side_inputs import SideInputs
 
 
 def adapt(model: Any) -> Adapted | None:
@@ -58,7 +60,7 @@ class WrappedModule(DifferentiableClassifier):
     @property
     def description(self) -> str:
         """The module's class, and what it was said or assumed to take and to return."""
-        return f"{self.name} ({self.interface.describe()})"
+        return f"{self.name} ({self.interface.describe(self.side)})"
 
     @property
     def device(self) -> torch.device:
@@ -75,22 +77,26 @@ class WrappedModule(DifferentiableClassifier):
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        x, side = (x, {}) if self.side is None else split_tensors(x, self.side, self.dtype)
         x = filled_tensor(x, self.missing, lengths) if self.takes_gaps else x
         with frozen(self.module):
             x = x.to(self.dtype or x.dtype)
             x = x if lengths is None else blank_padding(x, lengths)
-            raw = call_parts(self._call, arrange(x, self.layout).contiguous(), lengths, self.batch)
+            raw = call_parts(self._call, arrange(x, self.layout).contiguous(), lengths, side, self.batch)
         return log_probabilities(raw, self.output, self.name)
 
-    def _call(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+    def _check_side(self, side: SideInputs) -> None:
+        check_side_arguments(self.module, side, self.name, lengths=self.interface.lengths.keyword)
+
+    def _call(self, x: Tensor, lengths: Tensor | None, side: dict[str, Tensor]) -> Tensor:
         try:
-            raw = call_model(self.module, x, lengths, self.interface)
+            raw = call_model(self.module, x, lengths, side, self.interface)
             if not isinstance(raw, Tensor) or self.interface.part is not None:
                 raw = pick(raw, self.output, self.interface.part, self.name)
         except SparcetsError:
             raise
         except Exception as error:  # the user's code may raise anything
-            raise model_failed(self.name, tuple(x.shape), self.layout, error) from error
+            raise model_failed(self.name, tuple(x.shape), self.layout, error, self.module) from error
         if not isinstance(raw, Tensor):
             raise ModelOutputError(
                 f"{self.name} returned {type(raw).__name__}; wrap a module that returns a tensor (batch, classes), "
@@ -109,21 +115,29 @@ def arrange(x: Any, layout: Layout) -> Any:
     return x.reshape(len(x), -1) if layout == "flat" else x
 
 
-def call_model(model: Callable[..., Any], x: Any, lengths: Any, interface: Interface) -> Any:
-    """Call a model on series in its layout, and tell it their lengths if it takes them; for arrays and tensors."""
+def call_model(model: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any], interface: Interface) -> Any:
+    """Call a model on series in its layout, with their lengths if it takes them, and side inputs by name.
+
+    Arrays and tensors alike.
+    """
     if interface.lengths.kind == "padding":
-        return model(x)
-    return interface.lengths.call(model, x, lengths, time=2 if interface.layout == "bft" else 1)
+        return model(x, **side)
+    return interface.lengths.call(model, x, lengths, side, time=2 if interface.layout == "bft" else 1)
 
 
-def call_parts(call: Callable[[Any, Any], Any], x: Any, lengths: Any, batch: Batch | None) -> Any:
-    """Call a function of series and their lengths in batches that the model accepts; for arrays and tensors."""
+def call_parts(
+    call: Callable[[Any, Any, Any], Any], x: Any, lengths: Any, side: Mapping[str, Any], batch: Batch | None
+) -> Any:
+    """Call a function of series, their lengths and side inputs in batches that the model accepts; arrays or tensors."""
     if batch is None:
-        return call(x, lengths)
-    if lengths is None:
-        return call_in_batches(lambda part: call(part, None), x, batch)
+        return call(x, lengths, side)
     rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
-    return call_in_batches(lambda some: call(x[some], lengths[some]), rows, batch)
+
+    def call_some(some: Any) -> Any:
+        steps = None if lengths is None else lengths[some]
+        return call(x[some], steps, {name: values[some] for name, values in side.items()})
+
+    return call_in_batches(call_some, rows, batch)
 
 
 def as_rows(raw: Tensor, n: int, kind: Kind, name: str) -> Tensor:

@@ -10,33 +10,45 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.classifiers.wrapped.interface import Adapted
+from sparcets.classifiers.wrapped.side import name_of_series
 from sparcets.digests import digest_of_bytes, digest_of_json
 from sparcets.errors import CapabilityError, FileFormatError
 from sparcets.registry import require_extra
 
 SUFFIX = ".onnx"
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+_OF_SIDE = {**_TYPES, **{f"tensor({kind})": np.dtype(kind) for kind in ("int64", "int32", "int16", "int8", "uint8")}}
+_OF_SIDE["tensor(bool)"] = np.dtype(bool)
 
 
 def adapt(model: Any) -> Adapted | None:
-    """Return a session of onnxruntime; one column is taken for a sigmoid, several for probabilities."""
+    """Return a session of onnxruntime; one column is taken for a sigmoid, several for probabilities.
+
+    Of several inputs, the one that no side input is named after are the series.
+    """
     if not all(hasattr(model, name) for name in ("run", "get_inputs", "get_outputs")):
         return None
     inputs, outputs = model.get_inputs(), model.get_outputs()
-    if len(inputs) != 1 or inputs[0].type not in _TYPES:
-        found = ", ".join(f"{one.name}: {one.type}" for one in inputs)
+    types = {one.name: one.type for one in inputs}
+    # Until they are named, series have three axes; of flat ones, and of one input, the first is taken.
+    series = next((one for one in inputs if len(one.shape or ()) == 3), inputs[0])
+    if series.type not in _TYPES or any(kind not in _OF_SIDE for kind in types.values()):
+        found = ", ".join(f"{name}: {kind}" for name, kind in types.items())
         raise CapabilityError(
-            f"an ONNX model must take the series alone, as one tensor of floats, but this one takes {found}. Wrap a "
-            "function that calls it."
+            f"an ONNX model must take series as a tensor of floats, and other numbers beside them, but this one takes "
+            f"{found}. Wrap a function that calls it."
         )
-    series = inputs[0]
     names = [one.name for one in outputs]
     output = outputs[0] if len(outputs) == 1 else next((o for o in outputs if o.name == "probabilities"), None)
     columns = output.shape[-1] if output is not None and len(output.shape or ()) == 2 else None
     columns = columns if isinstance(columns, int) else None
 
-    def call(given: FloatArray) -> Any:
-        values = model.run(None, {series.name: given.astype(_TYPES[series.type], copy=False)})
+    def call(given: FloatArray, **side: Any) -> Any:
+        name = name_of_series(list(types), side, "the ONNX model")
+        feed = {name: given, **side}
+        values = model.run(
+            None, {name: array.astype(_OF_SIDE[types[name]], copy=False) for name, array in feed.items()}
+        )
         found = {name: _table(value) for name, value in zip(names, values, strict=True)}
         return found if len(found) > 1 else found[names[0]]
 

@@ -13,16 +13,18 @@ from torch import Tensor, nn
 
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import frozen
-from sparcets.classifiers.batching import Batch, call_in_batches
+from sparcets.classifiers.batching import Batch
 from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
 from sparcets.classifiers.wrapped import keras, model_file, module, onnx, torch_export
 from sparcets.classifiers.wrapped.estimator import layout_of, package
 from sparcets.classifiers.wrapped.failures import model_failed
-from sparcets.classifiers.wrapped.interface import Adapted, Layout, Part
-from sparcets.classifiers.wrapped.module import arrange
+from sparcets.classifiers.wrapped.interface import Adapted, Layout, Part, describe_side
+from sparcets.classifiers.wrapped.module import arrange, call_parts
 from sparcets.classifiers.wrapped.outputs import pick
+from sparcets.classifiers.wrapped.side import check_side_arguments, split_arrays, split_tensors
 from sparcets.digests import digest_of_json
 from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
+from sparcets.side_inputs import SideInputs
 
 NUMBERS: Any = "numbers"  # what the entry of a dict with the numbers may be called
 
@@ -64,7 +66,7 @@ class _Wrapped(Regressor):
     @property
     def description(self) -> str:
         """The model's name, and what it was said or assumed to take and to return."""
-        return f"{self.name} ({self.interface.describe()})"
+        return f"{self.name} ({self.interface.describe()}{describe_side(self.side)})"
 
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
@@ -73,18 +75,21 @@ class _Wrapped(Regressor):
             return None
         return digest_of_json([self.adapted.digest, part, self.interface.layout])
 
-    def _ask(self, series: Any) -> Any:
-        """Return what the model returns for series in its layout, in batches that it accepts."""
-        batch = self.interface.batch
-        return self._call(series) if batch is None else call_in_batches(self._call, series, batch)
+    def _check_side(self, side: SideInputs) -> None:
+        check_side_arguments(self.adapted.call, side, self.name)
 
-    def _call(self, series: Any) -> Any:
+    def _ask(self, series: Any, side: dict[str, Any]) -> Any:
+        """Return what the model returns for series in its layout, in batches that it accepts."""
+        return call_parts(lambda x, _, beside: self._call(x, beside), series, None, side, self.interface.batch)
+
+    def _call(self, series: Any, side: dict[str, Any]) -> Any:
         try:
-            return pick(self.adapted.call(series), NUMBERS, self.interface.part, self.name)
+            return pick(self.adapted.call(series, **side), NUMBERS, self.interface.part, self.name)
         except SparcetsError:
             raise
         except Exception as error:  # the user's code may raise anything
-            raise model_failed(self.name, tuple(series.shape), self.interface.layout, error) from error
+            shape, layout = tuple(series.shape), self.interface.layout
+            raise model_failed(self.name, shape, layout, error, self.adapted.call) from error
 
 
 class RegressionModule(_Wrapped, DifferentiableRegressor):
@@ -106,12 +111,13 @@ class RegressionModule(_Wrapped, DifferentiableRegressor):
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
         tensors = chain(self.module.parameters(), self.module.buffers())
         own = next((p.dtype for p in tensors if p.is_floating_point()), x.dtype)
+        x, side = (x, {}) if self.side is None else split_tensors(x, self.side, own)
         with frozen(self.module):
-            raw: Tensor = self._ask(arrange(x.to(own), self.interface.layout).contiguous())
+            raw: Tensor = self._ask(arrange(x.to(own), self.interface.layout).contiguous(), side)
         return raw.to(torch.promote_types(raw.dtype, torch.float32))
 
-    def _call(self, series: Any) -> Tensor:
-        raw = super()._call(series)
+    def _call(self, series: Any, side: dict[str, Any]) -> Tensor:
+        raw = super()._call(series, side)
         if not isinstance(raw, Tensor) or not raw.is_floating_point():
             kind = raw.dtype if isinstance(raw, Tensor) else type(raw).__name__
             raise ModelOutputError(f"{self.name} returned {kind}; wrap a module that returns a tensor of numbers.")
@@ -129,10 +135,11 @@ class RegressionBlackBox(_Wrapped):
     """A model of numbers without gradients: an estimator, a file, a booster, or a function."""
 
     def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        return self._ask(arrange(X, self.interface.layout))
+        X, side = (X, {}) if self.side is None else split_arrays(X, self.side)
+        return self._ask(arrange(X, self.interface.layout), side)
 
-    def _call(self, series: Any) -> Any:
-        values = super()._call(np.array(series, order="C"))  # a copy: the model may write into it
+    def _call(self, series: Any, side: dict[str, Any]) -> Any:
+        values = super()._call(np.array(series, order="C"), side)  # a copy: the model may write into it
         return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 
 from sparcets.classifiers.base import PREDICT_BATCH
 from sparcets.classifiers.batching import Batch
 from sparcets.classifiers.wrapped.interface import Adapted
+from sparcets.classifiers.wrapped.side import name_of_series
 from sparcets.errors import CapabilityError
 
 if TYPE_CHECKING:  # torch loads it on use, and it takes long
@@ -29,18 +31,41 @@ def adapt(model: Any) -> Adapted | None:
                 "this program was exported in training mode: its dropout or batch normalisation would change its "
                 "predictions. Call model.eval() before torch.export.export."
             )
-    return Adapted(call=model.module(), name="ExportedProgram", kind="logits", batch=_batch(model))
+    inputs = [n for n in model.graph.nodes if n.op == "placeholder" and n.name in model.graph_signature.user_inputs]
+    call = model.module() if len(inputs) == 1 else Program(model.module(), model, [n.name for n in inputs])
+    return Adapted(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
 
 
-def _batch(program: ExportedProgram) -> Batch | None:
-    """Return the numbers of series that the program takes, or None for any."""
-    inputs = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in program.graph_signature.user_inputs]
-    if len(inputs) != 1:
-        raise CapabilityError(
-            f"this program takes {len(inputs)} inputs ({', '.join(n.name for n in inputs)}), where sparcets gives one, "
-            "the series. Export a module that takes the series alone."
+class Program(nn.Module):
+    """An exported program with several inputs, which it takes in the way it was exported: in their order, or by name.
+
+    Parameters
+    ----------
+    module, program
+        Of ``torch.export``.
+    names
+        Of its inputs; the one that no side input is named after are the series.
+    """
+
+    def __init__(self, module: nn.Module, program: ExportedProgram, names: list[str]) -> None:
+        super().__init__()
+        self.module, self.names = module, names
+        spec: Any = program.call_spec.in_spec
+        in_order, _ = spec.children() if hasattr(spec, "children") else spec.children_specs  # and by name
+        self.n_in_order = in_order.num_children
+
+    def forward(self, series: Tensor, **side: Tensor) -> Any:
+        """Return what the program returns."""
+        by_name = {name_of_series(self.names, side, "this program"): series, **side}
+        ordered = [by_name[name] for name in self.names]
+        return self.module(
+            *ordered[: self.n_in_order], **{name: by_name[name] for name in self.names[self.n_in_order :]}
         )
-    n = inputs[0].meta["val"].shape[0]
+
+
+def _batch(program: ExportedProgram, series: Any) -> Batch | None:
+    """Return the numbers of series that the program takes, or None for any; ``series`` is its first input."""
+    n = series.meta["val"].shape[0]
     if isinstance(n, int):
         return n, n
     allowed = program.range_constraints.get(n.node.expr)

@@ -79,7 +79,7 @@ class GridView(Classifier):
         self.averages = grid.average(whole, lengths)
         self.n_features, self.n_steps = classifier.n_features, grid.n_points
         self.named, self._class_names = classifier.named, classifier.class_names
-        self.missing = classifier.missing
+        self.missing, self.side = classifier.missing, classifier.side
 
     @property
     def name(self) -> str:
@@ -94,7 +94,12 @@ class GridView(Classifier):
         """Return the series of some rows with other averages."""
         lengths = None if self.lengths is None else self.lengths[rows]
         made = self.grid.lift(self.whole[rows], self.averages[rows], averages, lengths)
-        return made if self._request is None else self._request.apply_limits(made, rows)
+        if self._request is not None:
+            return self._request.apply_limits(made, rows)
+        if self.side is not None:  # those of the averages, not of the series that the details are from
+            first = made.shape[2] - self.side.n_columns
+            made[:, :, first:] = averages[:, :1, first:]
+        return made
 
     def _nearest(self, averages: FloatArray, points: IntArray | None) -> IntArray:
         """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,).

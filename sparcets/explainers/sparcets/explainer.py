@@ -243,6 +243,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 n_mutable=int(job.constraints.mutable.sum()),
                 trains_sparsity=True,
                 domain_losses=self.domain_losses,
+                n_side=job.constraints.n_side,
                 hinge=True,
             ),
             ensemble.members(),

@@ -78,7 +78,7 @@ def distill(
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], _perturb_measured(X, parents, rng, lengths)])
+    series = np.concatenate([X[rows], keep_side(_perturb_measured(X, parents, rng, lengths), X[parents], classifier)])
     of_series = None if lengths is None else lengths[np.concatenate([rows, parents])]
     proba = _predict(classifier, series, of_series, progress).clip(0.0, None)
     proba = np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
@@ -101,7 +101,7 @@ def distill_numbers(
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], perturb(X, parents, rng)])
+    series = np.concatenate([X[rows], keep_side(perturb(X, parents, rng), X[parents], regressor)])
     numbers = _predict(regressor, series, None, progress)
     config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
     surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, progress=progress)
@@ -120,6 +120,14 @@ def _perturb_measured(
     measured = fill_gaps(X, lengths=lengths)
     copies = perturb(np.where(np.isnan(measured), center, measured).astype(X.dtype), parents, rng, lengths)
     return np.where(gaps[parents], X[parents], copies)
+
+
+def keep_side(perturbed: FloatArray, parents: FloatArray, model: Model) -> FloatArray:
+    """Return perturbed series (batch, time, features) with the side inputs of their parents, which never change."""
+    if model.side is not None:
+        first = perturbed.shape[2] - model.side.n_columns
+        perturbed[:, :, first:] = parents[:, :, first:]
+    return perturbed
 
 
 def perturb(X: FloatArray, parents: IntArray, rng: np.random.Generator, lengths: IntArray | None = None) -> FloatArray:

@@ -144,13 +144,40 @@ def test_files_that_are_no_onnx(tmp_path):
         sp.wrap(tmp_path / "none.onnx")
 
 
-def test_a_model_of_two_inputs_is_refused():
+def test_further_inputs_are_side_inputs(tmp_path):
+    helper, kinds = onnx.helper, onnx.TensorProto
+    nodes = [
+        helper.make_node("ReduceMean", ["series"], ["mean"], axes=[1], keepdims=0),
+        helper.make_node("Gather", ["table", "ward"], ["of_ward"]),
+        helper.make_node("Add", ["mean", "of_ward"], ["z"]),
+        helper.make_node("Add", ["z", "age"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["p"]),
+    ]
+    given = {"ward": (kinds.INT64, ["n"]), "series": (kinds.FLOAT, ["n", 5, 2]), "age": (kinds.FLOAT, ["n", 2])}
+    inputs = [helper.make_tensor_value_info(name, *about) for name, about in given.items()]
+    outputs = [helper.make_tensor_value_info("p", kinds.FLOAT, ["n", 2])]
+    table = WEIGHT[:3, :2]
+    graph = helper.make_graph(nodes, "model", inputs, outputs, [onnx.numpy_helper.from_array(table, "table")])
+    path = tmp_path / "aged.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    clf, ward, age = sp.wrap(path), np.arange(6) % 3, np.random.default_rng(2).normal(size=(6, 2))
+    z = X.mean(1) + table[ward] + age
+    softmax = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    assert clf.layout == "btf" and clf.n_classes == 2
+    np.testing.assert_allclose(clf.predict_proba(X, side={"age": age, "ward": ward}), softmax, atol=1e-5)
+    with pytest.raises(CapabilityError, match=r"ONNX model takes ward, series, age. Name all but the series in side="):
+        clf.predict_proba(X, side={"age": age})
+    with pytest.raises(CapabilityError, match=r"ONNX model has no input 'wart'. Did you mean 'ward'"):
+        clf.predict_proba(X, side={"age": age, "wart": ward})
+
+
+def test_an_input_that_holds_no_numbers_is_refused():
     class Two(Converted):
         def get_inputs(self):
-            return [onnx_value("X", "tensor(float)", [None, 10]), onnx_value("mask", "tensor(bool)", [None, 5])]
+            return [onnx_value("X", "tensor(float)", [None, 10]), onnx_value("name", "tensor(string)", [None, 5])]
 
     with pytest.raises(
-        CapabilityError, match=r"this one takes X: tensor\(float\), mask: tensor\(bool\). Wrap a function"
+        CapabilityError, match=r"this one takes X: tensor\(float\), name: tensor\(string\). Wrap a function"
     ):
         sp.wrap(Two())
 

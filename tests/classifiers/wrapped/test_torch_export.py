@@ -55,16 +55,6 @@ def test_a_program_in_training_mode_is_refused():
         sp.wrap(program(Net().train()))
 
 
-def test_a_program_of_two_inputs_is_refused():
-    class Two(nn.Module):
-        def forward(self, x, mask):
-            return (x * mask).mean(1)
-
-    two = export(Two(), (torch.zeros(3, 5, 2), torch.ones(3, 5, 2)))
-    with pytest.raises(CapabilityError, match=r"takes 2 inputs \(x, mask\), where sparcets gives one"):
-        sp.wrap(two)
-
-
 def test_methods_that_need_gradients_take_a_program():
     labels = np.arange(6) % 3
     e = sp.Ics(sp.wrap(program(Net().eval())), sp.IcsConfig.tiny()).fit(X, labels).explain(X[:2], target=1)
