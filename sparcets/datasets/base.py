@@ -29,7 +29,7 @@ Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
 
 
 def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    view = array.view()
+    view: np.ndarray[Any, Any] = array.view()
     view.setflags(write=False)
     return view
 

@@ -141,10 +141,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         lengths = check_lengths_supported(lengths, X.shape[1], self)
         standing = check_constraints(constraints)
         self.history_, self.info_ = {}, None
-        info = SeriesInfo.from_series(
-            X, labels.class_names, lengths=lengths, source=source, outcome=labels.outcome, side=model.side
-        )
-        info = self._rescaled(info)
+        known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
+        info = self._rescaled(SeriesInfo.from_series(X, labels.class_names, lengths=lengths, **known))
         job = FitJob(
             X=X,
             y=labels.y,
@@ -230,8 +228,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
         if options.curve and not self.supports_curve:
-            name = type(self).__name__
-            raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
+            raise ConfigError(f"{type(self).__name__} has no models of other kinds for a curve: use sp.Explainer.")
         if out is not None or is_stream(X) or isinstance(X, np.memmap):
             check_lengths_supported(lengths, info.n_steps, self)
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)

@@ -87,7 +87,7 @@ def load_as(
         raise _damaged(path, error) from error
     with naming(path):
         explainer._check_classifier()
-        explainer.classifier = classifier.with_side(info.side)
+        explainer.classifier = explainer.classifier.with_side(info.side)
     classifier.check_compatible(info, str(path))
     _check_digest(header.get("classifier"), classifier, path)
     try:

@@ -30,6 +30,7 @@ from sparcets.explanation.layout import STATUSES, check_digests, check_header, c
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.shape import shape_of
 from sparcets.explanation.side import PREFIX as SIDE_PREFIX
 from sparcets.explanation.side import join_side, side_from_arrays, side_to_arrays
 from sparcets.explanation.table import table_of_changes
@@ -217,9 +218,10 @@ class Explanation:
 
         ``distance``: percentile of the distance to real series of the target, 0 to 1; ``outside``: number of changed
         entries outside the training range; ``jumps``: number of steps larger than any in training; ``stretch``: largest
-        relative change of a limb's length.
+        relative change of a limb's length. The last three are known for every method, by the ranges of ``info``.
         """
-        return self.evidence.plausibility
+        known = self.evidence.plausibility
+        return known if self.families else {**known, **shape_of(self, self.info)}
 
     @property
     def curve(self) -> Mapping[str, FloatArray]:
@@ -280,9 +282,9 @@ class Explanation:
     def to_frame(self) -> pd.DataFrame:
         """Return a tidy table: a row for each stretch of steps in which one feature rises, or falls.
 
-        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``feature``, ``start`` and
-        ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers, which
-        distinguishes several answers to one query), ``valid`` and ``believed``.
+        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``verdict``, ``feature``,
+        ``start`` and ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers,
+        which distinguishes several answers to one query), ``valid`` and ``believed``.
         """
         return table_of_changes(self)
 

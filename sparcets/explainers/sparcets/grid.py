@@ -83,7 +83,7 @@ class Grid:
         totals = np.add.reduceat(filled, self.starts, axis=1, dtype=np.float64)
         ends = np.array([[self.n_steps]]) if lengths is None else lengths[:, None]
         counts = (ends - self.starts).clip(1, self.size)  # (batch, points)
-        return (totals / counts[..., None]).astype(X.dtype)
+        return np.asarray((totals / counts[..., None]).astype(X.dtype))
 
     def interpolate(self, change: FloatArray) -> FloatArray:
         """Return changes of points (batch, points, features) as changes of steps (batch, time, features).
@@ -112,14 +112,14 @@ class Grid:
             True lengths of padded series, or None.
         """
         if lengths is not None:
-            made = X.copy()
+            made: FloatArray = X.copy()
             for n, rows in rows_by_length(lengths):
                 own = self.at_length(n)
                 averages = before[rows, : own.n_points], after[rows, : own.n_points]
                 made[rows, :n] = own.lift(X[rows, :n], *averages)
             return made
         change = self.interpolate(after.astype(np.float64) - before)
-        return np.where(change == 0, X, (X + change).astype(X.dtype))
+        return np.asarray(np.where(change == 0, X, (X + change).astype(X.dtype)))
 
     def limits(self, bound: BoundConstraints) -> BoundConstraints:
         """Return constraints on the averages; those that averages cannot obey are left to the whole series."""

@@ -34,6 +34,7 @@ OTHER: dict[str, Any] = {
     "seconds_per_query": 1.5,
     "curve": True,
     "stability": True,
+    "figures": True,
 }
 
 
