@@ -25,7 +25,7 @@ from sparcets.testing.data import make_series
 
 API = "/api/v1"
 HOST = "http://127.0.0.1"
-NAMES = ["left", "right", "top", "idle"]
+NAMES = ["left", "constructor", "top", "idle"]  # one that every object of JavaScript has
 N_TEST = 18
 TOKEN = "a-token-of-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -229,6 +229,22 @@ def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample
     assert "frozen" not in visit.state()
 
 
+def test_features_named_like_parts_of_javascript_are_features(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**state_of(shared))
+    page.get_by_role("button", name="Limits of constructor", exact=True).click()  # it has none yet
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("at most").fill("9")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["ranges"] == {"constructor": [None, 9]} and visit.errors == []
+    limits = "(await import('/static/js/state.js'))"
+    proto = f"async () => {{ const m = {limits}; const set = m.withLimit({{}}, '__proto__', [0, 1]);"
+    assert page.evaluate(f"{proto} return JSON.stringify(set); }}") == '{"__proto__":[0,1]}'
+    assert page.evaluate(f"{proto} return [m.limitOf(set, '__proto__'), m.limitOf({{}}, '__proto__')]; }}") == [
+        [0, 1],
+        None,
+    ]
+
+
 def test_a_range_is_set_and_respected(visit: Visit, shared: Sample) -> None:
     page = visit.open(**state_of(shared))
     page.get_by_role("button", name="Limits of left").click()

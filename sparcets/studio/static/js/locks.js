@@ -2,7 +2,7 @@
 
 import { $, announce, breakable, el, icon } from "./dom.js";
 import { stepsToTime, timeUnit, toSteps } from "./figure.js";
-import { clearLimits, known, set, state } from "./state.js";
+import { clearLimits, known, limitOf, set, state, withLimit, withoutLimit } from "./state.js";
 
 let onChange = () => {};
 let edited = null; // the feature whose dialog is open
@@ -68,7 +68,7 @@ function row(f, touched) {
     title: fixed ? `${name} is immutable in this data set` : `${locked ? "Unlock" : "Lock"} ${name}`,
     onclick: () => toggle(name),
   }, icon(locked ? "locked" : "open"), el("span", {}, ...breakable(name), unit ? el("small", {}, ` ${unit}`) : null));
-  const set = name in state.ranges || name in state.direction;
+  const set = limitOf(state.ranges, name) !== null || limitOf(state.direction, name) !== null;
   const more = el("button", {
     type: "button", class: `more${set ? " set" : ""}`, disabled: locked, "data-feature": name,
     "aria-label": `Limits of ${name}${set ? ", set" : ""}`, title: `Limits of ${name}`, onclick: () => openDialog(f),
@@ -101,25 +101,21 @@ export function drawLocked() {
 
 function limitText(name) {
   const unit = known.dataset.units?.[known.dataset.feature_names.indexOf(name)] ?? "";
-  const [low, high] = state.ranges[name] ?? [null, null];
+  const [low, high] = limitOf(state.ranges, name) ?? [null, null];
+  const direction = limitOf(state.direction, name);
   const parts = [];
   if (low !== null) parts.push(`at least ${low} ${unit}`.trim());
   if (high !== null) parts.push(`at most ${high} ${unit}`.trim());
-  if (state.direction[name]) parts.push(`${state.direction[name]} only`);
+  if (direction) parts.push(`${direction} only`);
   return `${name}: ${parts.join(", ")}`;
 }
 
-function without(name) {
-  const [ranges, direction] = [{ ...state.ranges }, { ...state.direction }];
-  delete ranges[name];
-  delete direction[name];
-  return { ranges, direction };
-}
+const without = (name) => ({ ranges: withoutLimit(state.ranges, name), direction: withoutLimit(state.direction, name) });
 
 function openDialog(f) {
   edited = known.dataset.feature_names[f];
   const dialog = $("#limits");
-  const [low, high] = state.ranges[edited] ?? [null, null];
+  const [low, high] = limitOf(state.ranges, edited) ?? [null, null];
   const form = $("form", dialog);
   $("#title-limits").textContent = `Limits of ${edited}`;
   const unit = known.dataset.units?.[f] ?? "";
@@ -127,7 +123,7 @@ function openDialog(f) {
   $(".unit", dialog).textContent = unit;
   form.low.value = low ?? "";
   form.high.value = high ?? "";
-  form.direction.value = state.direction[edited] ?? "";
+  form.direction.value = limitOf(state.direction, edited) ?? "";
   $(".problem", dialog).textContent = "";
   dialog.returnValue = "cancel";
   dialog.showModal();
@@ -147,8 +143,8 @@ function readDialog() {
   else if (dialog.returnValue === "set") {
     const next = without(edited);
     const ends = [form.low, form.high].map((input) => (input.value === "" ? null : input.valueAsNumber));
-    if (ends.some((end) => end !== null)) next.ranges[edited] = ends;
-    if (form.direction.value) next.direction[edited] = form.direction.value;
+    if (ends.some((end) => end !== null)) next.ranges = withLimit(next.ranges, edited, ends);
+    if (form.direction.value) next.direction = withLimit(next.direction, edited, form.direction.value);
     set({ ...next, shown: 0 });
   } else return;
   onChange();

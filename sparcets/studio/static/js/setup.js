@@ -8,7 +8,7 @@ import { clearLimits, known, set, state } from "./state.js";
 export const METHODS = {
   sparcets: "sparcets", sparce: "SPARCE", nearest: "Nearest recording", ics: "Search (ICS)", countergan: "CounteRGAN", gan: "GAN",
 };
-export const methodName = (method) => METHODS[method] ?? method;
+export const methodName = (method) => (Object.hasOwn(METHODS, method) ? METHODS[method] : method);
 const EFFORT = [["default", "Thorough: minutes"], ["tiny", "Quick try: seconds"]];
 const DEFAULTS = { classifier: "bilstm", explainer: "sparcets" };
 const CSV_EXAMPLE = "series,time,label,elbow,wrist\na,0,calm,0.1,2.0\na,1,calm,0.2,2.1\nb,0,brisk,0.0,0.3";

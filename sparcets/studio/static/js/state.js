@@ -34,6 +34,11 @@ export function set(changes) {
   writeUrl();
 }
 
+// Limits by feature. A feature may be called "constructor" or "__proto__": only an object's own entries are features.
+export const limitOf = (limits, feature) => (Object.hasOwn(limits, feature) ? limits[feature] : null);
+export const withLimit = (limits, feature, limit) => Object.fromEntries([...Object.entries(limits), [feature, limit]]);
+export const withoutLimit = (limits, feature) => Object.fromEntries(Object.entries(limits).filter(([name]) => name !== feature));
+
 export function clearLimits() {
   set({ immutable: [], frozen: [], ranges: {}, direction: {} });
 }
