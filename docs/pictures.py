@@ -27,7 +27,7 @@ def photograph(e: sp.Explanation) -> None:
     """Take one picture of the head of the report, and one of an explanation in it."""
     scores = sp.evaluate(e, sp.load_dataset("catching", seed=0))
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        report = write_report(e, Path(folder) / "report.html", scores=scores, title="What a control does differently")
+        report = write_report(e, Path(folder) / "report.html", scores=scores, title="What makes the model say Control")
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(report.as_uri())

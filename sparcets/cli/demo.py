@@ -58,7 +58,7 @@ def demo(
     texts = "\n\n".join(f"series {series[i]}: {answer.text(i)}" for i in range(len(answer)))
     (out / "explanation.txt").write_text(texts + "\n", encoding="utf-8")
     scores = evaluate(answer, data, classifier=classifier, judges={}, device=device, seed=seed)  # judges take minutes
-    title = "What a control would have done differently"
+    title = "What makes the model say Control"
     report = write_report(answer, out / "report.html", scores=scores, title=title)
     if json:
         print_json(

@@ -148,23 +148,26 @@ def explain(
 
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
+    from sparcets.explanation.amounts import percent
     from sparcets.explanation.said import said_after, said_before
+    from sparcets.explanation.verdict import VERDICTS
 
     known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
         (
             int(series[i]),
             *(str(values[i]) for values in known.values()),
+            VERDICTS[str(answer.verdict[i])],
             said_before(answer, i),
             str(answer.target_names[i]),
             answer.status[i],
             said_after(answer, i),
-            f"{100 * float(answer.share_changed[i]):.0f} %",
+            percent(float(answer.share_changed[i])),
         )
         for i in range(len(answer))
     ]
     reached = "p(target)" if answer.numbers is None else "reached"
-    print_table(["series", *known, "predicted", "target", "status", reached, "changed"], lines)
+    print_table(["series", *known, "verdict", "predicted", "target", "status", reached, "changed"], lines)
 
 
 def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
@@ -182,17 +185,19 @@ def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
     from sparcets.explanation.said import said_before
+    from sparcets.narrate.conclusion import conclude
 
     return {
         "series": series,
         "id": None if answer.ids is None else str(answer.ids[i]),
         "subject": None if answer.subjects is None else str(answer.subjects[i]),
+        "verdict": str(answer.verdict[i]),
+        "doubts": list(conclude(answer[i]).doubts),
         "predicted": said_before(answer, i),
         "target": str(answer.target_names[i]),
         "status": str(answer.status[i]),
         "valid": bool(answer.valid[i]),
         "believed": bool(answer.believed[i]),
-        "verdict": str(answer.verdict[i]),
         **_reached(answer, i),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),

@@ -42,17 +42,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, tit
     """Print a table on stdout: formatted on a terminal, tab-separated otherwise."""
     import sys
 
-    cells = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for line in [columns, *cells]:
-            typer.echo("\t".join(line))
+        for line in [columns, *rows]:
+            typer.echo("\t".join(str(cell) for cell in line))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False)
-    for row in cells:
-        table.add_row(*row)
+    for row in rows:  # as Text: brackets in names are no markup
+        table.add_row(*(Text(str(cell), getattr(cell, "terminal_style", "")) for cell in row))
     Console().print(table)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.said import said_after, said_before
+from sparcets.explanation.verdict import VERDICTS
 from sparcets.notebooks import html_card
 
 if TYPE_CHECKING:
@@ -18,18 +20,18 @@ def explanation_card(e: Explanation) -> str:
     shown = e[:MAX_ROWS]
     known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
     reached = "p(target)" if e.numbers is None else "reached"
-    heads = ("answer", "query", *known, "predicted", "target", "status", reached, "changed", "verdict")
+    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", reached, "changed")
     rows = [
         (
             i,
             int(one.query_index[0]),
             *(str(values[i]) for values in known.values()),
+            VERDICTS[str(one.verdict[0])],
             said_before(one),
             str(one.target_names[0]),
             str(one.status[0]),
             said_after(one),
-            f"{100 * float(one.share_changed[0]):.3g} %",
-            str(one.verdict[0]),
+            percent(float(one.share_changed[0])),
         )
         for i, one in enumerate(shown)
     ]

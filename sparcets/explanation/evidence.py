@@ -114,7 +114,8 @@ class Evidence:
         real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
         few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
         few &= ~np.isnan(self.support).any(1)
-        cases = [status == "unchanged", ~valid, self.believed & real, few]
+        none = ~valid | (status == "not_found")  # a missing answer may repeat one that was found
+        cases = [status == "unchanged", none, self.believed & real, few]
         return np.select(cases, ["unchanged", "not reached", "believed", "trick"], "doubtful")
 
     def with_curve(self, curve: Mapping[str, FloatArray], rows: IntArray) -> Evidence:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
-from sparcets.explanation.evidence import PLAUSIBILITY
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.skeletons import Skeleton, find_skeleton
+from sparcets.skeletons import Limb, Skeleton, find_skeleton
 
 PER_CLASS = 500  # reference series of each class
 NEIGHBOURS = 5
 ROUNDING = 1e-5  # relative difference below which distances are equal
 TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
 CHUNK = 1024  # series per matrix product, bounding memory
+SHAPE = ("outside", "jumps", "stretch")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,11 +32,8 @@ class PlausibilityReference:
         time · features) in float32, NaN where entries are missing; their classes, and their true lengths.
     own_distance
         Mean distance of each reference series to its nearest neighbours of the same class.
-    low, high, max_jump
-        Smallest and largest value, and largest change between consecutive steps, of each feature in all training
-        series (features,).
     info
-        Names and scale of the data.
+        Names, scale and ranges of the data.
 
     Examples
     --------
@@ -56,9 +53,6 @@ class PlausibilityReference:
     labels: IntArray
     lengths: IntArray
     own_distance: FloatArray
-    low: FloatArray
-    high: FloatArray
-    max_jump: FloatArray
     info: SeriesInfo
 
     @classmethod
@@ -71,7 +65,7 @@ class PlausibilityReference:
         lengths: IntArray | None = None,
         rows: IntArray | None = None,
     ) -> PlausibilityReference:
-        """Choose reference series, evenly spaced within each class, and measure the ranges of all series.
+        """Choose reference series, evenly spaced within each class, and measure the distances between them.
 
         Parameters
         ----------
@@ -98,15 +92,11 @@ class PlausibilityReference:
             distances = _distances(series[of_class], steps[of_class], series[of_class], steps[of_class], X.shape[1])
             np.fill_diagonal(distances, np.inf)
             own[of_class] = _mean_of_nearest(distances, len(of_class))
-        low, high, max_jump = _ranges(X, all_lengths)
         return cls(
             series=series,
             labels=labels,
             lengths=steps,
             own_distance=own,
-            low=low,
-            high=high,
-            max_jump=max_jump,
             info=info,
         )
 
@@ -142,28 +132,16 @@ class PlausibilityReference:
             - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
               features form no limb
         """
-        skeleton = find_skeleton(self.info.feature_names)
-        parts = [self._measure(answers[i : i + CHUNK], skeleton) for i in range(0, max(len(answers), 1), CHUNK)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in PLAUSIBILITY}
-
-    def _measure(self, answers: Explanation, skeleton: Skeleton | None) -> dict[str, FloatArray]:
-        made, n_steps = answers.counterfactual, answers.query.shape[1]
-        lengths = np.full(len(made), n_steps) if answers.lengths is None else answers.lengths
-        inside = length_mask(lengths, len(made), n_steps)
-        changed = answers.changed & inside[..., None]
-        tolerance = TOLERANCE * self.info.span
-        beyond = (made < self.low - tolerance) | (made > self.high + tolerance)
-        steep = np.abs(np.diff(made, axis=1)) > self.max_jump + tolerance  # (answers, time - 1, features)
-        steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
+        parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
         return {
-            "distance": self._distance(made, lengths, answers.target),
-            "outside": (beyond & changed).sum((1, 2)).astype(np.float64),
-            "jumps": steep.sum((1, 2)).astype(np.float64),
-            "stretch": np.full(len(made), np.nan) if skeleton is None else _stretch(answers, skeleton, inside),
+            "distance": np.concatenate([self._distances_of(part) for part in parts]),
+            **measure_shape(answers, self.info),
         }
 
-    def _distance(self, made: FloatArray, lengths: IntArray, target: IntArray) -> FloatArray:
+    def _distances_of(self, answers: Explanation) -> FloatArray:
         """Return the percentile of the distance to the target class (answers,)."""
+        made, target = answers.counterfactual, answers.target
+        lengths = np.full(len(made), made.shape[1]) if answers.lengths is None else answers.lengths
         percentile = np.full(len(made), np.nan)
         for label in np.unique(target):
             rows, of_class = np.flatnonzero(target == label), np.flatnonzero(self.labels == label)
@@ -180,13 +158,54 @@ class PlausibilityReference:
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return everything but ``info`` as plain arrays by name, for a file."""
-        names = ("series", "labels", "lengths", "own_distance", "low", "high", "max_jump")
+        names = ("series", "labels", "lengths", "own_distance")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
         """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
-        return cls(info=info, **arrays)
+        rest = dict(arrays)
+        if "max_jump" in rest:  # written by an earlier version, whose info had no ranges
+            info = replace(info, low=rest.pop("low"), high=rest.pop("high"), max_step=rest.pop("max_jump"))
+        return cls(info=info, **rest)
+
+
+def measure_shape(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
+    """Return the measures of each counterfactual that need no real series beside it.
+
+    Parameters
+    ----------
+    answers
+        Answers of any status.
+    info
+        Ranges of the training series, and the names of the features.
+
+    Returns
+    -------
+    dict
+        ``outside``, ``jumps`` and ``stretch`` (answers,), as in :meth:`PlausibilityReference.measure`; NaN where
+        unknown.
+    """
+    skeleton = find_skeleton(info.feature_names)
+    parts = [_measure_shape(answers[i : i + CHUNK], info, skeleton) for i in range(0, max(len(answers), 1), CHUNK)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in SHAPE}
+
+
+def _measure_shape(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) -> dict[str, FloatArray]:
+    made, n = answers.counterfactual, len(answers)
+    inside = length_mask(answers.lengths, n, made.shape[1])
+    changed = answers.changed & inside[..., None]
+    measured = dict.fromkeys(SHAPE, np.full(n, np.nan))
+    if info.low is not None and info.high is not None and info.max_step is not None:
+        tolerance = TOLERANCE * info.span
+        beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
+        steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
+        steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
+        measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
+        measured["jumps"] = steep.sum((1, 2)).astype(np.float64)
+    if skeleton is not None:
+        measured["stretch"] = _stretch(answers, skeleton, inside)
+    return measured
 
 
 def _evenly_spaced(rows: IntArray) -> IntArray:
@@ -194,19 +213,6 @@ def _evenly_spaced(rows: IntArray) -> IntArray:
     if len(rows) <= PER_CLASS:
         return rows
     return np.asarray(rows[np.linspace(0, len(rows) - 1, PER_CLASS).round().astype(np.int64)])
-
-
-def _ranges(X: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return smallest and largest value and largest step of each feature (features,), ignoring padding."""
-    low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
-    jump = np.zeros(X.shape[2])
-    for start in range(0, len(X), CHUNK):
-        part = X[start : start + CHUNK]
-        inside = length_mask(lengths[start : start + CHUNK], len(part), X.shape[1])
-        # fmin and fmax ignore entries that are missing.
-        low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
-        jump = np.fmax(jump, np.fmax.reduce(np.abs(np.diff(part, axis=1))[inside[:, 1:]], initial=0.0))
-    return low, high, jump
 
 
 def _standardised(X: FloatArray, lengths: IntArray, info: SeriesInfo) -> FloatArray:
@@ -264,12 +270,26 @@ def _stretch(answers: Explanation, skeleton: Skeleton, inside: BoolArray) -> Flo
     """Return the largest relative change of a limb's length over limbs and steps (answers,)."""
     largest = np.zeros(len(answers))
     for limb in skeleton.limbs:
-        start, end = (list(skeleton.points[point]) for point in limb)
-        before, after = (
-            np.linalg.norm(X[..., end].astype(np.float64) - X[..., start], axis=-1)  # (answers, time)
-            for X in (answers.query, answers.counterfactual)
-        )
-        change = np.where(inside & ~np.isnan(before), np.abs(after - before), 0.0)
-        relative = np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0)
-        largest = np.maximum(largest, relative.max(1))
+        relative = relative_change(*limb_lengths(answers, skeleton, limb))
+        largest = np.maximum(largest, np.where(inside, relative, 0.0).max(1))
     return largest
+
+
+def limb_lengths(answers: Explanation, skeleton: Skeleton, limb: Limb) -> tuple[FloatArray, FloatArray]:
+    """Return the length of a limb at every step (answers, time), in the queries and in the counterfactuals."""
+    start, end = (list(skeleton.points[point]) for point in limb)
+    before, after = (
+        np.linalg.norm(X[..., end].astype(np.float64) - X[..., start], axis=-1)
+        for X in (answers.query, answers.counterfactual)
+    )
+    return before, after
+
+
+def relative_change(before: FloatArray, after: FloatArray) -> FloatArray:
+    """Return how much lengths change, relative to what they were; infinite from 0, and 0 where they are missing.
+
+    >>> relative_change(np.array([2.0, 0.0, np.nan]), np.array([3.0, 1.0, np.nan])).tolist()
+    [0.5, inf, 0.0]
+    """
+    change = np.where(np.isnan(before), 0.0, np.abs(after - before))
+    return np.asarray(np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0))

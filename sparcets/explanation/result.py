@@ -272,9 +272,9 @@ class Explanation:
     def to_frame(self) -> pd.DataFrame:
         """Return a tidy table: a row for each stretch of steps in which one feature rises, or falls.
 
-        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``feature``, ``start`` and
-        ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers, which
-        distinguishes several answers to one query), ``valid`` and ``believed``.
+        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``verdict``, ``feature``,
+        ``start`` and ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers,
+        which distinguishes several answers to one query), ``valid`` and ``believed``.
         """
         return table_of_changes(self)
 

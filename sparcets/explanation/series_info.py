@@ -13,6 +13,9 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.explanation.outcome import Outcome
 from sparcets.validation import default_feature_names, feature_index
 
+RANGES = ("low", "high", "max_step")
+CHUNK = 1024  # series at a time, bounding memory
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesInfo:
@@ -36,6 +39,9 @@ class SeriesInfo:
         Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
     binary
         Per feature, whether its training values are 0 and 1.
+    low, high, max_step
+        Smallest and largest training value, and largest change between two consecutive steps, per feature; None in
+        files of earlier versions.
     unequal
         Whether the training series have unequal lengths.
     outcome
@@ -51,6 +57,9 @@ class SeriesInfo:
     scaler: Scaler
     span: FloatArray
     binary: BoolArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    max_step: FloatArray | None = None
     unequal: bool = False
     outcome: Outcome | None = None
 
@@ -100,6 +109,7 @@ class SeriesInfo:
         if np.isnan(span).any():  # entries are missing
             span = np.nanmax(inside, axis=0).astype(np.float64) - np.nanmin(inside, axis=0)
             binary = ((inside == 0) | (inside == 1) | np.isnan(inside)).all(0) & (span > 0)
+        low, high, max_step = _ranges(X, lengths)
         return cls(
             feature_names=names or tuple(default_feature_names(X.shape[2])),
             class_names=class_names,
@@ -110,6 +120,9 @@ class SeriesInfo:
             scaler=scaler,
             span=span,
             binary=binary,
+            low=low,
+            high=high,
+            max_step=max_step,
             unequal=lengths is not None,
             outcome=outcome,
         )
@@ -117,6 +130,7 @@ class SeriesInfo:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         numbers = {} if self.outcome is None else {"outcome": self.outcome.to_dict()}
+        ranges = {name: values for name in RANGES if (values := getattr(self, name)) is not None}
         return {
             "feature_names": list(self.feature_names),
             "class_names": list(self.class_names),
@@ -127,6 +141,7 @@ class SeriesInfo:
             "scaler": self.scaler.to_dict(),
             "span": self.span.tolist(),
             "binary": self.binary.tolist(),
+            **{name: values.tolist() for name, values in ranges.items()},
             **({"unequal": True} if self.unequal else {}),
             **numbers,
         }
@@ -144,11 +159,13 @@ class SeriesInfo:
             scaler=Scaler.from_dict(data["scaler"]),
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
+            **{name: np.asarray(data[name], dtype=np.float64) for name in RANGES if name in data},
             unequal=bool(data.get("unequal", False)),
             outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
         )
         F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
         numbers = (info.scaler.center, info.scaler.scale, info.span)
+        ranges = [values for name in RANGES if (values := getattr(info, name)) is not None]
         checks = {
             "names": F > 0
             and (info.n_classes > 0) != (info.outcome is not None)
@@ -158,8 +175,24 @@ class SeriesInfo:
             "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,
             "n_steps": info.n_steps >= 1,
             "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
+            "ranges": len(ranges) in (0, len(RANGES)) and all(v.shape == (F,) and np.isfinite(v).all() for v in ranges),
         }
         wrong = [name for name, fine in checks.items() if not fine]
         if wrong:
             raise ValueError(f"{', '.join(wrong)} of the series cannot be those of {F} features")
         return info
+
+
+def _ranges(X: FloatArray, lengths: IntArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return smallest and largest value and largest step of each feature (features,), without padding and gaps."""
+    low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
+    step = np.zeros(X.shape[2])
+    for start in range(0, len(X), CHUNK):
+        part = X[start : start + CHUNK]
+        ends = None if lengths is None else lengths[start : start + CHUNK]
+        inside = length_mask(ends, len(part), X.shape[1])
+        # fmin and fmax ignore entries that are missing.
+        low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
+        steps = np.abs(part[:, 1:].astype(np.float64) - part[:, :-1])  # float32 could overflow
+        step = np.fmax(step, np.fmax.reduce(steps[inside[:, 1:]], initial=0.0))
+    return low, high, step

@@ -32,6 +32,7 @@ def table_of_changes(e: Explanation) -> pd.DataFrame:
         {
             "query": e.query_index[found.series],
             **{name: values[found.series] for name, values in named.items() if values is not None},
+            "verdict": e.verdict[found.series],
             "feature": np.array(e.feature_names, dtype=object)[found.feature],
             "start": found.start,
             "end": found.end,

@@ -1,4 +1,4 @@
-"""Warnings about weak answers, from the explanation itself and from the measures of an evaluation."""
+"""Warnings about answers besides their verdict, from the explanation itself and from the measures of an evaluation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 
 MIN_LEAD = 0.2  # of the target's probability over the next class's; with less, the prediction is uncertain
@@ -35,13 +36,11 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
         doubts.append(
             f"{who} of {len(votes)} independent judges {verb}, so this may fool the model rather than explain it."
         )
-    if answer.verdict[0] == "trick":
-        doubts.append("few models of other kinds agree, so this may fool the model rather than explain it.")
     if answer.fragile[0]:
-        alone, all_of_them = 100 * float(answer.flips_at[0]), 100 * float(answer.least_believed[0])
+        alone, all_of_them = percent(float(answer.flips_at[0])), percent(float(answer.least_believed[0]))
         doubts.append(
-            f"the model alone already flips when {alone:.2g} % of the values that may change do; all models of other "
-            f"kinds follow only at {all_of_them:.2g} %."
+            f"the model is fragile here: it flips when {alone} of the values that may change do, but other models of "
+            f"every kind follow only at {all_of_them}."
         )
     if measures.get("oracle", math.nan) == 0:
         doubts.append(f"the process that generated the data does not put the result into {target}.")
@@ -50,16 +49,16 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
         doubts.append(
             f"the result is {distance:.1f} times as far from the training series of {target} as real series are."
         )
-    else:
+    elif not answer.plausibility["outside"][0] > 0:  # otherwise the verdict says more
         doubts += _rare_value(answer)
     lead = _lead(answer)
     if lead < MIN_LEAD:
         doubts.append(f"the model is uncertain: {target} leads by {max(lead, 0.0):.2f} only.")
     if answer.status[0] == "neighbour":
-        doubts.append(f"this was taken from a real {target} series, so it may change more than necessary.")
+        doubts.append(f"{_from_a_real_series(answer)}; it may change more than necessary.")
     if answer.share_changed[0] > LARGE_SHARE:
-        share = 100 * float(answer.share_changed[0])
-        doubts.append(f"{share:.0f} % of the values that may change do; little of the series is left as it was.")
+        share = percent(float(answer.share_changed[0]))
+        doubts.append(f"more than half of the values that may change do ({share}).")
     return doubts
 
 
@@ -84,6 +83,14 @@ def _lead(answer: Explanation) -> float:
     proba = answer.proba_after[0]
     others = np.delete(proba, int(answer.target[0]))
     return float(proba[int(answer.target[0])] - others.max()) if len(others) else 1.0
+
+
+def _from_a_real_series(answer: Explanation) -> str:
+    """Say what comes from a real series: all of it, or parts of it."""
+    real = f"a real {answer.target_names[0]} series" if answer.numbers is None else "a real series within the target"
+    if answer.share_changed[0] == 1 and answer.mutable.all():
+        return f"every value is taken from {real}"
+    return f"it combines {real} with this one, and as a whole may never have been recorded"
 
 
 def _rare_value(answer: Explanation) -> list[str]:

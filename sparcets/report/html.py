@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from sparcets.errors import DataError
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.said import said_after, said_before
 from sparcets.explanation.segments import find_segments
 from sparcets.narrate.doubts import find_votes
 from sparcets.narrate.names import query_name
+from sparcets.narrate.people import advice_note
 from sparcets.narrate.quality import Scored, measures_of
 from sparcets.narrate.sentences import Measures, Narrative, build_narrative
 from sparcets.plots.interactive import (
@@ -32,6 +34,7 @@ from sparcets.plots.interactive import (
 )
 from sparcets.plots.interactive_body import body_figure
 from sparcets.report.sections import settings_section, summary_section
+from sparcets.report.trust import badge, conclusion_box, verdict_css
 from sparcets.storage import atomic_path
 
 CAPTIONS = {
@@ -45,6 +48,8 @@ MAX_ANSWERS = 500  # shown one by one; longer pages open slowly
 WIDE = ("frequency", "body", "answers")  # span both columns
 # No external resource is loaded, even if a name in the data contains markup.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+
+QUESTION = "What would have to be different for the model to say something else?"
 
 Figures = dict[str, PageFigure]
 
@@ -104,9 +109,10 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<style>{_template('report.css')}</style></head><body>",
+        f"<style>{_template('report.css')}{verdict_css()}</style></head><body>",
         f"<header><h1>{escape(title)}</h1>",
-        '<p class="soft">What would have to be different for the model to predict another class?</p>',
+        f'<p class="soft">{QUESTION}</p>',
+        f"<p><b>{escape(note)}</b></p>" if (note := advice_note(e)) else "",
         '<nav aria-label="parts of this page"><a href="#summary">Summary</a><a href="#table">Table</a>'
         '<a href="#explanations">Explanations</a><a href="#settings">Settings</a></nav></header><main>',
         summary_section(e, scores),
@@ -144,12 +150,13 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
         ("answer", 1),
         ("query", 1),
         *((name, 0) for name in _names(e)),
+        ("verdict", 0),
         ("predicted", 0),
         ("target", 0),
         ("status", 0),
         ("probability" if e.numbers is None else "reached", 1),
     ]
-    heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("doubts", 1)]
+    heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("warnings", 1)]
     cells = "".join(
         f'<th scope="col"{" class=number" if numeric else ""}><button type="button">{name}</button></th>'
         for name, numeric in heads
@@ -171,23 +178,25 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
     votes = find_votes(measures)
     agreement = (f"{sum(votes.values())} of {len(votes)}", sum(votes.values())) if votes else ("–", -1)
     n_segments = len(find_segments(e.changed[i : i + 1]))
+    n_warnings = len(narrative.conclusion.doubts) + len(narrative.doubts)
     numbers = [
         (f'<a href="#answer-{i}">{i}</a>', i),
         (str(int(e.query_index[i])), int(e.query_index[i])),
         (said_after(e, i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
-        (f"{100 * float(e.share_changed[i]):.3g}", float(e.share_changed[i])),
+        (percent(float(e.share_changed[i])).removesuffix(" %"), float(e.share_changed[i])),
         (str(n_segments), n_segments),
         *([agreement] if judged else []),
-        (str(len(narrative.doubts)), len(narrative.doubts)),
+        (str(n_warnings), n_warnings),
     ]
     words = [
-        *(str(names[i]) for names in _names(e).values()),
-        said_before(e, i),
-        str(e.target_names[i]),
+        *(escape(str(names[i])) for names in _names(e).values()),
+        badge(narrative.conclusion.verdict),
+        escape(said_before(e, i)),
+        escape(str(e.target_names[i])),
         str(e.status[i]),
     ]
     cells = [f'<td class="number" data-value="{value}">{text}</td>' for text, value in numbers]
-    return f"<tr>{''.join(cells[:2])}{''.join(f'<td>{escape(w)}</td>' for w in words)}{''.join(cells[2:])}</tr>"
+    return f"<tr>{''.join(cells[:2])}{''.join(f'<td>{word}</td>' for word in words)}{''.join(cells[2:])}</tr>"
 
 
 def _article(e: Explanation, i: int, narrative: Narrative) -> str:
@@ -199,9 +208,10 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
             f'<article id="answer-{i}" aria-labelledby="heading-{i}">',
             f'<h3 id="heading-{i}">{i}. {escape(change)} <span class="soft">({escape(query_name(e, i))}, '
             f"{escape(str(e.status[i]))})</span></h3>",
+            conclusion_box(narrative.conclusion),
+            *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
             f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
-            *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
             _figure_boxes(f"pictures-{i}", dict(_figures(e, i))),
             "</article>",
         ]

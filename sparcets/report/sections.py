@@ -14,16 +14,18 @@ from sparcets.explanation.layout import STATUSES
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.method import method_name
 from sparcets.narrate.quality import Scored, quality_findings
+from sparcets.report.trust import verdicts_table
 
-NOT_JUDGED = (
-    "No independent judges were used, so explanations cannot be distinguished from adversarial noise. "
+NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
+CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
+TO_JUDGE = (
     "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
 )
 MEANING = {
     "unchanged": "the model already predicts the target; nothing had to change",
-    "generated": "made by the generator",
+    "generated": "made by the generator, a trained network",
     "refined": "found by a search",
-    "neighbour": "taken from a real series",
+    "neighbour": "taken from a real series, whole or in parts",
     "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
 }
 
@@ -37,10 +39,10 @@ def summary_section(e: Explanation, scores: Scored | None) -> str:
         '<h2 id="summary">Summary</h2>',
         f"<p>{what} by <b>{escape(method_name(e) or '?')}</b>; "
         f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid.</p>",
-        f'<div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
+        f'<div class="scroll">{verdicts_table(e)}</div><div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
     ]
     if scores is None or "transfer" not in scores.summary:
-        lines.append(f'<p class="careful">{NOT_JUDGED}</p>')
+        lines.append(f'<p class="careful">{CHOSEN_BY if e.families else NOT_ASKED} {TO_JUDGE}</p>')
     if scores is None:
         return "\n".join(lines)
     cards = [

@@ -31,4 +31,4 @@ def test_it_writes_all_files_and_prints_the_path_of_the_report(
     assert files == {"explanation.npz", "explanation.txt", "report.html", *pictures}
     assert capsys.readouterr().out.splitlines()[-1] == f"report: {tmp_path / 'demo' / 'report.html'}"
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<article") == 4 and "<h1>What a control would have done differently</h1>" in page
+    assert page.count("<article") == 4 and "<h1>What makes the model say Control</h1>" in page

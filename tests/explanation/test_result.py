@@ -123,7 +123,7 @@ def test_empty_explanation() -> None:
         none.text(0)
 
 
-COLUMNS = ["query", "feature", "start", "end", "mean_change", "units", "answer", "valid", "believed"]
+COLUMNS = ["query", "verdict", "feature", "start", "end", "mean_change", "units", "answer", "valid", "believed"]
 
 
 def test_to_frame_by_hand() -> None:
@@ -131,10 +131,10 @@ def test_to_frame_by_hand() -> None:
     table = explanation(info=info, query_index=np.array([5, 7, 7])).to_frame()
     assert list(table.columns) == COLUMNS
     assert table[COLUMNS[:-2]].to_numpy().tolist() == [
-        [5, "f0", 0, 2, 1.5, "m", 0],
-        [5, "f0", 3, 4, -4.0, "m", 0],
-        [5, "f1", 1, 4, 3.0, "", 0],
-        [7, "f1", 3, 4, 0.5, "", 2],
+        [5, "doubtful", "f0", 0, 2, 1.5, "m", 0],
+        [5, "doubtful", "f0", 3, 4, -4.0, "m", 0],
+        [5, "doubtful", "f1", 1, 4, 3.0, "", 0],
+        [7, "not reached", "f1", 3, 4, 0.5, "", 2],
     ]
     valid = explanation().valid
     assert table["valid"].tolist() == [valid[0], valid[0], valid[0], valid[2]]

@@ -33,6 +33,19 @@ def test_span_does_not_overflow_float32() -> None:
     assert info.span[0] == 2 * np.float64(np.float32(3e38))
 
 
+def test_ranges_ignore_padding_and_gaps_and_survive_json() -> None:
+    X = np.array([[[0.0, 5.0], [2.0, np.nan], [9.0, 9.0]], [[1.0, 4.0], [-3.0, 7.0], [-1.0, 6.0]]])
+    info = SeriesInfo.from_series(X, ("a", "b"), lengths=np.array([2, 3]))
+    for found in (info, SeriesInfo.from_dict(json.loads(json.dumps(info.to_dict())))):
+        assert found.low is not None and found.high is not None and found.max_step is not None
+        assert found.low.tolist() == [-3, 4] and found.high.tolist() == [2, 7]
+        assert found.max_step.tolist() == [4, 3], "1 to -3, and 4 to 7; the gap and the padding are left out"
+    earlier = {name: value for name, value in info.to_dict().items() if name not in ("low", "high", "max_step")}
+    assert SeriesInfo.from_dict(earlier).low is None
+    with pytest.raises(ValueError, match="ranges"):
+        SeriesInfo.from_dict({**info.to_dict(), "low": [0.0]})
+
+
 def test_names_of_the_data_set_and_json_round_trip() -> None:
     ds = Dataset.from_arrays(
         np.repeat(X, 4, axis=0),

@@ -33,21 +33,13 @@ def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
     assert narrate(answer(SMALL), short=True, measures=measures).endswith(f"Careful: {doubt}")
 
 
-def test_few_models_of_other_kinds_agree(answer: Make) -> None:
-    families = ("a", "b", "c")
-    trick = answer(SMALL, evidence=Evidence(families=families, support=np.array([[1.0, 0.0, 0.0]])))
-    (doubt,) = find_doubts(trick, {})
-    assert doubt == "few models of other kinds agree, so this may fool the model rather than explain it."
-    assert find_doubts(answer(SMALL, evidence=Evidence(families=families, support=np.ones((1, 3)))), {}) == []
-
-
 @pytest.mark.parametrize(("flips_at", "fragile"), [(0.03, True), (0.1, False)])
 def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragile: bool) -> None:
     curve = {name: np.array([v]) for name, v in (("share", [flips_at, 0.2]), ("support", [0, 1]), ("valid", [1, 1]))}
     known = Evidence(families=("a",), support=np.ones((1, 1)), curve=curve)
     expected = (
-        "the model alone already flips when 3 % of the values that may change do; all models of other kinds follow "
-        "only at 20 %."
+        "the model is fragile here: it flips when 3 % of the values that may change do, but other models of every kind "
+        "follow only at 20 %."
     )
     assert find_doubts(answer(SMALL, evidence=known), {}) == [expected] * fragile
 
@@ -72,13 +64,17 @@ def test_the_model_is_uncertain(answer: Make) -> None:
 
 
 def test_from_a_neighbour(answer: Make) -> None:
+    """A whole real series is one; parts of it put into the query were never recorded together."""
     (doubt,) = find_doubts(answer(SMALL, status=np.array(["neighbour"])), {})
-    assert "taken from a real well series" in doubt
+    assert doubt.startswith("it combines a real well series with this one, and as a whole may never have been recorded")
+    everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
+    whole, _ = find_doubts(answer(everywhere, status=np.array(["neighbour"])), {})
+    assert whole.startswith("every value is taken from a real well series")
 
 
 def test_most_of_it_changes(answer: Make) -> None:
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
-    assert doubt.startswith("60 % of the values that may change do")
+    assert doubt == "more than half of the values that may change do (60 %)."
 
 
 def test_the_oracle_disagrees(answer: Make) -> None:

@@ -24,7 +24,7 @@ def test_text_speaks_of_the_number_that_was_asked_for(answers):
     before, after = answers.prediction_before[0, 0], answers.prediction[0, 0]
     assert f"The model predicts pressure of {before:.4g} mmHg. For pressure at least 5 mmHg:" in answers.text(0)
     assert f"prediction of pressure goes from {before:.4g} mmHg to {after:.4g} mmHg" in answers.text(0)
-    assert answers.text(0, short=True).startswith(f"pressure from {before:.4g} mmHg to {after:.4g} mmHg")
+    assert answers.text(0, short=True).startswith(f"? Doubtful: pressure from {before:.4g} mmHg to {after:.4g} mmHg")
     assert "probability" not in answers.text(0)
     assert f"No change was found that takes pressure from {before:.4g} mmHg to the target" in answers.text(1)
     assert "The model already predicts" in answers.text(2)

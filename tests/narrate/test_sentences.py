@@ -19,6 +19,7 @@ Make = Callable[..., Explanation]
 def test_the_long_form(answer: Make) -> None:
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
     assert text.splitlines() == [
+        "? Doubtful: no other models were asked about it.",
         "The model says sick. For it to say well:",
         "  - raise roll by 1.5 rad from 0.75 to 1.25 s",
         "Unchanged: pressure. Nothing changes before 0.75 s or after 1.25 s.",
@@ -28,7 +29,10 @@ def test_the_long_form(answer: Make) -> None:
 
 def test_the_short_form(answer: Make) -> None:
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
-    assert text == "well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4."
+    assert text == (
+        "? Doubtful: well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4. "
+        "Doubted: no other models were asked about it."
+    )
 
 
 def test_a_single_step_and_a_lower_value(answer: Make) -> None:
@@ -74,7 +78,7 @@ def test_the_largest_five_are_described_and_the_rest_is_listed(answer: Make) -> 
     assert "step 0" not in text and "step 3\n" not in text, "the smallest two"
     assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
     short = narrate(answer(seven, n_steps=20), short=True)
-    assert short.count("raise") == 2 and short.endswith("; and 5 smaller changes.")
+    assert short.count("raise") == 2 and "; and 5 smaller changes. Doubted" in short
 
 
 def test_unchanged_and_immutable_features(answer: Make) -> None:
@@ -108,27 +112,28 @@ def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
 @pytest.mark.parametrize(
     ("support", "sentence"),
     [
-        ([1.0, 0.8, 0.6], "Models of other kinds agree: convolutions, interval quantiles, shapelets."),
-        ([1.0, 0.5, 0.6], "Models of other kinds agree: convolutions, shapelets; not: interval quantiles."),
-        ([0.0, 0.0, 0.5], "Models of other kinds do not agree (convolutions, interval quantiles and shapelets)."),
+        ([1.0, 0.8, 0.6], "Other models agree: convolutions, interval quantiles, shapelets."),
+        ([1.0, 0.5, 0.6], "Other models agree: convolutions, shapelets; not: interval quantiles."),
+        ([0.0, 0.0, 0.5], "Other models do not agree (convolutions, interval quantiles and shapelets)."),
         ([np.nan] * 3, None),
         (None, None),
     ],
 )
-def test_models_of_other_kinds_where_they_are_known(answer: Make, support: Any, sentence: str | None) -> None:
+def test_other_models_where_they_are_known(answer: Make, support: Any, sentence: str | None) -> None:
     known = Evidence.none(1)
     if support is not None:
         known = Evidence(families=("convolutions", "interval quantiles", "shapelets"), support=np.array([support]))
     text = narrate(answer({(3, 0): 1.0}, evidence=known))
-    assert sentence in text if sentence else "other kinds" not in text
+    assert sentence in text if sentence else "Other models" not in text
 
 
 def test_an_unchanged_answer(answer: Make) -> None:
     already = answer({}, status=np.array(["unchanged"]))
     for short in (False, True):
-        assert narrate(already, short=short) == (
+        assert narrate(already, short=short).endswith(
             "The model already says well (probability 0.88); nothing has to change."
         )
+        assert narrate(already, short=short).startswith("= Unchanged: ")
 
 
 @pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
@@ -140,31 +145,31 @@ def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
     }
     text = narrate(answer({(0, 0): 1.0}, **missed))
     first, second = text.splitlines()
-    assert first == (
+    assert first.startswith("○ Not reached: the model does not predict the target") and "best attempt" in first
+    assert second == (
         "No change was found that makes the model say well instead of sick: the constraints undo every change."
     )
-    assert second.startswith("Careful: this is no valid answer") and "best attempt" in second
-    assert narrate(answer({(0, 0): 1.0}, **missed), short=True) == first
-    assert "nothing was changed" in narrate(answer({}, **missed))
+    assert narrate(answer({(0, 0): 1.0}, **missed), short=True) == f"○ Not reached: {second}"
+    assert "nothing is changed" in narrate(answer({}, **missed))
 
 
 def test_not_found_is_said_once(answer: Make) -> None:
     reason = "no change was found that the classifier calls 'well'; p(well) reached 0.30"
     lost = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.7, 0.3]])}
     text = narrate(answer({(0, 0): 1.0}, **lost))
-    assert text.startswith(f"The model says sick, and {reason}.") and text.lower().count("no change was found") == 1
+    assert f"The model says sick, and {reason}." in text and text.lower().count("no change was found") == 1
 
 
 def test_not_found_without_a_reason_has_the_best_probability(answer: Make) -> None:
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
-    assert text.startswith("No change was found") and "the best attempt reached a probability of 0.30." in text
+    assert "No change was found" in text and "the best attempt reached a probability of 0.30." in text
 
 
 def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
     """Of three requested answers, the third may be missing and filled with a copy of the first, which is valid."""
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array(["only 2 different answers"])))
-    assert text.startswith("No change was found") and "only 2 different answers" in text
-    assert "Careful: this repeats another answer" in text
+    assert "No change was found" in text and "only 2 different answers" in text
+    assert text.startswith("○ Not reached: this repeats another answer")
 
 
 def test_the_text_is_deterministic(answer: Make) -> None:

@@ -19,6 +19,7 @@ from sparcets.errors import DataError, MissingExtraError
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.scores import Scores
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.verdict import VERDICTS
 from sparcets.report import html
 from sparcets.report.html import write_report
 
@@ -49,7 +50,8 @@ def test_every_answer_has_its_text(explanation: Explanation, tmp_path: Path) -> 
     seen = words(made(explanation, tmp_path))
     for i in range(len(explanation)):
         for line in explanation.text(i).splitlines():
-            assert " ".join(line.strip().removeprefix("- ").removeprefix("Careful: ").split()) in seen
+            said = " ".join(line.strip().removeprefix("- ").removeprefix("Careful: ").split())
+            assert said.replace(": ", " : ", 1) in seen or said in seen  # tags end after the first colon
     assert "6 answers to 5 queries by sparcets ; 4 of the 5 that needed a change are valid." in seen
     assert "6 explanations towards well & <fit>" in seen
 
@@ -58,10 +60,10 @@ def test_queries_are_named_where_they_have_names(explanation: Explanation, tmp_p
     ids, subjects = np.array([f"<b>trial</b> {i}" for i in explanation.query_index]), np.arange(6) + 70
     page = made(replace(explanation, ids=ids, subjects=subjects), tmp_path)
     seen = words(page)
-    assert "<b>trial</b> 3, subject 74, unchanged" in seen and "answer query id subject predicted" in seen
+    assert "<b>trial</b> 3, subject 74, unchanged" in seen and "answer query id subject verdict predicted" in seen
     assert "<b>trial" not in page
     plain = words(made(explanation, tmp_path))
-    assert "(query 3, unchanged" in plain and "answer query predicted" in plain
+    assert "(query 3, unchanged" in plain and "answer query verdict predicted" in plain
 
 
 def test_figures_are_drawn_from_the_data_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
@@ -82,11 +84,12 @@ def test_the_table_can_be_sorted_by_numbers(explanation: Explanation, tmp_path: 
     head, body = re.search(r'<table id="answers"><thead>(.*?)</thead><tbody>(.*?)</tbody>', page, re.S).groups()  # type: ignore[union-attr]
     names = re.findall(r"<button[^>]*>(.*?)</button>", head)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)]
-    assert names[:6] == ["answer", "query", "predicted", "target", "status", "probability"]
-    assert names[6:] == ["changed, %", "segments", "doubts"]
+    assert names[:7] == ["answer", "query", "verdict", "predicted", "target", "status", "probability"]
+    assert names[7:] == ["changed, %", "segments", "warnings"]
     assert len(rows) == 6 and all(len(row) == len(names) for row in rows)
-    assert rows[0][5] == "0.90" and rows[0][6] == "5" and rows[3][4] == "not_found"
-    assert [row[-1] for row in rows] == ["0", "0", "1", "1", "0", "0"]
+    assert rows[0][6] == "0.90" and rows[0][7] == "5" and rows[3][5] == "not_found"
+    assert [re.sub("<.*?>", "", row[2]) for row in rows] == [str(VERDICTS[word]) for word in explanation.verdict]
+    assert [row[-1] for row in rows] == ["1", "1", "2", "0", "0", "1"], "no other models; and one from a neighbour"
 
 
 def test_names_and_reasons_are_escaped(explanation: Explanation, tmp_path: Path) -> None:
@@ -104,11 +107,11 @@ def test_nothing_is_loaded_from_elsewhere(explanation: Explanation, tmp_path: Pa
 
 def test_scores_in_words(explanation: Explanation, tmp_path: Path) -> None:
     without = words(made(explanation, tmp_path))
-    assert "Quality" not in without and "No independent judges were used" in without
+    assert "Quality" not in without and "No other models were asked" in without
     plain = evaluate(explanation, progress=False)
     measured = words(made(explanation, tmp_path, scores=plain))
     assert "80 % of the 5 answers make the model predict the target" in measured
-    assert "No independent judges were used" in measured, "there are no judges without transfer"
+    assert "No other models were asked" in measured, "there are no judges without transfer"
     frame = plain.per_query.assign(transfer=1.0, transfer_fcn=[1.0, 1, 0, 0, np.nan, 1], transfer_tcn=0.0)
     judged = replace(plain, per_query=frame, summary={**plain.summary, "transfer": plain.summary["valid"]})
     seen = words(made(explanation, tmp_path, scores=judged))

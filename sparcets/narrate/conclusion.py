@@ -1,0 +1,166 @@
+"""The verdict on one answer in words, and what is doubted about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparcets.explanation.amounts import amount, percent
+from sparcets.explanation.evidence import MAJORITY, MAX_DISTANCE, MAX_STRETCH
+from sparcets.explanation.plausibility import limb_lengths, relative_change
+from sparcets.explanation.result import Explanation
+from sparcets.explanation.verdict import VERDICTS, Verdict
+from sparcets.narrate.phrases import count, listed_up_to_max, signed, unit_of
+from sparcets.skeletons import find_skeleton
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The verdict on one answer.
+
+    Attributes
+    ----------
+    verdict
+        With its word, symbol and colour.
+    sentence
+        What it means for this answer; empty where the doubts say all.
+    doubts
+        What is doubted, the most serious first: phrases without a capital letter and a full stop.
+    """
+
+    verdict: Verdict
+    sentence: str
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Sentence and doubts, for a list."""
+        return tuple(part for part in (self.sentence, *self.doubts) if part)
+
+    def __str__(self) -> str:
+        """Return symbol, word and all that is said; several parts are a list, one line each."""
+        head = self.verdict.title
+        if len(self.parts) == 1:
+            return f"{head}: {self.parts[0]}."
+        return "\n".join([f"{head}:", *(f"  - {part}" for part in self.parts)])
+
+
+def conclude(answer: Explanation) -> Conclusion:
+    """Return the verdict on an explanation of length 1, and what is doubted about it."""
+    verdict = VERDICTS[str(answer.verdict[0])]
+    if verdict.word == "unchanged":
+        return Conclusion(verdict, "the model predicts the target for this series as it is")
+    if verdict.word == "not reached":
+        return Conclusion(verdict, _not_reached(answer))
+    kinds = len(answer.families)
+    if verdict.word == "believed":
+        all_of_them = "other models agree" if kinds == 1 else f"other models of all {kinds} kinds agree"
+        return Conclusion(verdict, f"{all_of_them}, and the changed series looks like real ones")
+    doubts = (*_others(answer), *_looks(answer))
+    if verdict.word == "trick":
+        return Conclusion(verdict, "this may fool the model rather than explain it", doubts)
+    return Conclusion(verdict, "", doubts)
+
+
+def _not_reached(answer: Explanation) -> str:
+    if answer.valid[0]:
+        return "this repeats another answer; fewer answers were found than requested"
+    if not answer.changed[0].any():
+        return "nothing was found, and nothing is changed"
+    return "the model does not predict the target for what is shown, the best attempt"
+
+
+def _others(answer: Explanation) -> list[str]:
+    """Return a doubt by what other models say; none if every kind agrees."""
+    support, names = answer.support[0], answer.families
+    if not names:
+        return ["no other models were asked about it"]
+    if np.isnan(support).any():
+        return ["it is not known what other models say about it"]
+    against = [name for name, share in zip(names, support, strict=True) if share <= MAJORITY]
+    if not against:
+        return []
+    if len(against) == len(names):
+        return [f"other models do not agree ({', '.join(names)})"]
+    return [f"other models of {count(len(against), 'kind')} out of {len(names)} do not agree ({', '.join(against)})"]
+
+
+def _looks(answer: Explanation) -> list[str]:
+    """Return doubts by the comparison with real series: limbs, steps, values, distance."""
+    looks = {name: float(values[0]) for name, values in answer.plausibility.items()}
+    doubts = []
+    if looks["stretch"] > MAX_STRETCH:
+        doubts.append(_stretched(answer))
+    if looks["jumps"] > 0:
+        doubts.append(_jumps(answer, int(looks["jumps"])))
+    if looks["outside"] > 0:
+        doubts.append(_outside(answer, int(looks["outside"])))
+    if looks["distance"] > MAX_DISTANCE:
+        target = f"series of {answer.target_names[0]}" if answer.numbers is None else "series within the target"
+        doubts.append(f"it lies further from real {target} than {percent(MAX_DISTANCE)} of them lie from each other")
+    elif answer.families and np.isnan(looks["distance"]):
+        doubts.append("there are too few real series of the target to compare it with")
+    return doubts
+
+
+def _stretched(answer: Explanation) -> str:
+    """Name the limb whose length changes most, relative to what it was at that step."""
+    skeleton = find_skeleton(answer.feature_names)
+    assert skeleton is not None
+    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
+    found = []
+    for limb in skeleton.limbs:
+        before, after = (lengths[0, :n_steps] for lengths in limb_lengths(answer, skeleton, limb))
+        relative = relative_change(before, after)
+        step = int(relative.argmax())
+        found.append((float(relative[step]), float(before[step]), float(after[step]), limb))
+    worst, before_m, after_m, limb = max(found)
+    word = "longer" if after_m > before_m else "shorter"
+    by = f" by up to {percent(worst)}" if np.isfinite(worst) else ""
+    unit = unit_of(answer, skeleton.points[limb[0]][0])
+    return f"the limb from {limb[0]} to {limb[1]} gets {word}{by} ({amount(before_m)} to {amount(after_m)}{unit})"
+
+
+def _jumps(answer: Explanation, n: int) -> str:
+    """Name the step that is largest compared with the largest of its feature in any training series."""
+    limit = answer.info.max_step
+    if limit is None:
+        return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
+    made, changed = answer.counterfactual[0], answer.changed[0]
+    steps = np.where(changed[1:] | changed[:-1], np.abs(np.diff(made, axis=0)), 0.0)  # (time - 1, features)
+    excess = (steps - limit) / answer.info.scaler.scale
+    feature = int(np.unravel_index(np.nanargmax(excess), excess.shape)[1])
+    largest, unit = float(np.nanmax(steps[:, feature])), unit_of(answer, feature)
+    rate = answer.info.sampling_rate
+    within = f"within one step ({amount(1 / rate)} s)" if rate else "within one step"
+    return (
+        f"{answer.feature_names[feature]} jumps by {amount(largest)}{unit} {within}; in real series by at most "
+        f"{amount(float(limit[feature]))}{unit}"
+    )
+
+
+def _outside(answer: Explanation, n: int) -> str:
+    """Name the features with values outside the range of the training series, and the furthest value."""
+    low, high = answer.info.low, answer.info.high
+    if low is None or high is None:
+        return f"{count(n, 'value')} {'lies' if n == 1 else 'lie'} outside the range of real series"
+    made = np.where(answer.changed[0], answer.counterfactual[0].astype(np.float64), np.nan)  # (time, features)
+    lowest, highest = np.fmin.reduce(made), np.fmax.reduce(made)  # NaN for features without a change
+    beyond = np.fmax(low - lowest, highest - high) / answer.info.scaler.scale
+    order = np.argsort(-np.where(np.isnan(beyond), -np.inf, beyond), kind="stable")
+    over = [int(f) for f in order if beyond[f] > 0]
+    worst = over[0] if over else int(order[0])
+    reached = [
+        f"{signed(float(value))}{unit_of(answer, worst)}"
+        for value, out in ((lowest[worst], lowest[worst] < low[worst]), (highest[worst], highest[worst] > high[worst]))
+        if out
+    ]
+    real = f"{signed(float(low[worst]))} to {signed(float(high[worst]))}{unit_of(answer, worst)}"
+    others = [answer.feature_names[f] for f in over[1:]]
+    more = (
+        f"; {listed_up_to_max(others)} also {'leaves' if len(others) == 1 else 'leave'} the real range"
+        if others
+        else ""
+    )
+    return f"{answer.feature_names[worst]} goes to {' and '.join(reached)}, where real series have {real}{more}"

@@ -1,0 +1,65 @@
+"""Parts of sentences: times, amounts, counts and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparcets.explanation.amounts import amount
+from sparcets.explanation.result import Explanation
+
+MAX_NAMES = 6  # features named in a list before the rest is counted
+
+
+def when_phrase(start: int, end: int, rate: float | None) -> str:
+    """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
+
+    >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
+    ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
+    """
+    if rate:
+        return f"from {start / rate:.2f} to {end / rate:.2f} s"
+    return f"in step {start}" if end - start == 1 else f"in steps {start} to {end - 1}"
+
+
+def signed(value: float) -> str:
+    """Format a number like :func:`amount`, with a true minus sign.
+
+    >>> signed(-74.2), signed(66.0)
+    ('−74', '66')
+    """
+    return f"−{amount(-value)}" if value < 0 else amount(value)
+
+
+def unit_of(e: Explanation, feature: int) -> str:
+    """Return the unit of a feature as it follows a number: with a space unless it is a degree sign; may be empty."""
+    unit = e.info.units[feature] if e.info.units else ""
+    return f" {unit}" if unit and unit != "°" else unit
+
+
+def count(n: int, word: str) -> str:
+    """Return a count with its noun.
+
+    >>> count(1, "judge"), count(3, "judge")
+    ('1 judge', '3 judges')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join phrases with commas and an "and".
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
+def listed_up_to_max(names: Sequence[str]) -> str:
+    """Join names like :func:`listed`, but only count those beyond the first few.
+
+    >>> listed_up_to_max(["a", "b", "c", "d", "e", "f", "g", "h"])
+    'a, b, c, d, e, f and 2 more'
+    """
+    if len(names) <= MAX_NAMES + 1:  # "and 1 more" is as long as a name
+        return listed(names)
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
