@@ -40,7 +40,6 @@ from sparcets.explainers.request import (
 )
 from sparcets.explainers.streaming import QueryStream, explain_stream
 from sparcets.explanation.evidence import Evidence, is_reached
-from sparcets.explanation.plausibility import measure_shape
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.progress import Bar, progress_bar
@@ -278,9 +277,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         """Restore the arrays that :meth:`_state` returned; ``info`` describes the training series."""
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
-        """Return the evidence on finished answers; without a selector, what the ranges of the training series say."""
-        none = Evidence.none(len(answers))
-        return replace(none, plausibility={**none.plausibility, **measure_shape(answers, self._fitted())})
+        """Return the evidence on finished answers, one row each; none for a method without a selector."""
+        return Evidence.none(len(answers))
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         """Return ``share``, ``support`` and ``valid`` (answers, points) of smaller changes, as in :class:`Evidence`.

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.skeletons import Limb, Skeleton, find_skeleton
+from sparcets.explanation.shape import shape_of
 
 PER_CLASS = 500  # reference series of each class
 NEIGHBOURS = 5
 ROUNDING = 1e-5  # relative difference below which distances are equal
-TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
 CHUNK = 1024  # series per matrix product, bounding memory
-SHAPE = ("outside", "jumps", "stretch")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,12 +131,9 @@ class PlausibilityReference:
               features form no limb
         """
         parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
-        return {
-            "distance": np.concatenate([self._distances_of(part) for part in parts]),
-            **measure_shape(answers, self.info),
-        }
+        return {"distance": np.concatenate([self._distance(part) for part in parts]), **shape_of(answers, self.info)}
 
-    def _distances_of(self, answers: Explanation) -> FloatArray:
+    def _distance(self, answers: Explanation) -> FloatArray:
         """Return the percentile of the distance to the target class (answers,)."""
         made, target = answers.counterfactual, answers.target
         lengths = np.full(len(made), made.shape[1]) if answers.lengths is None else answers.lengths
@@ -168,44 +163,6 @@ class PlausibilityReference:
         if "max_jump" in rest:  # written by an earlier version, whose info had no ranges
             info = replace(info, low=rest.pop("low"), high=rest.pop("high"), max_step=rest.pop("max_jump"))
         return cls(info=info, **rest)
-
-
-def measure_shape(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
-    """Return the measures of each counterfactual that need no real series beside it.
-
-    Parameters
-    ----------
-    answers
-        Answers of any status.
-    info
-        Ranges of the training series, and the names of the features.
-
-    Returns
-    -------
-    dict
-        ``outside``, ``jumps`` and ``stretch`` (answers,), as in :meth:`PlausibilityReference.measure`; NaN where
-        unknown.
-    """
-    skeleton = find_skeleton(info.feature_names)
-    parts = [_measure_shape(answers[i : i + CHUNK], info, skeleton) for i in range(0, max(len(answers), 1), CHUNK)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in SHAPE}
-
-
-def _measure_shape(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) -> dict[str, FloatArray]:
-    made, n = answers.counterfactual, len(answers)
-    inside = length_mask(answers.lengths, n, made.shape[1])
-    changed = answers.changed & inside[..., None]
-    measured = dict.fromkeys(SHAPE, np.full(n, np.nan))
-    if info.low is not None and info.high is not None and info.max_step is not None:
-        tolerance = TOLERANCE * info.span
-        beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
-        steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
-        steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
-        measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
-        measured["jumps"] = steep.sum((1, 2)).astype(np.float64)
-    if skeleton is not None:
-        measured["stretch"] = _stretch(answers, skeleton, inside)
-    return measured
 
 
 def _evenly_spaced(rows: IntArray) -> IntArray:
@@ -264,32 +221,3 @@ def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
     if k < 1:
         return np.full(len(distances), np.nan)
     return np.asarray(np.partition(distances, k - 1, axis=1)[:, :k].mean(1))
-
-
-def _stretch(answers: Explanation, skeleton: Skeleton, inside: BoolArray) -> FloatArray:
-    """Return the largest relative change of a limb's length over limbs and steps (answers,)."""
-    largest = np.zeros(len(answers))
-    for limb in skeleton.limbs:
-        relative = relative_change(*limb_lengths(answers, skeleton, limb))
-        largest = np.maximum(largest, np.where(inside, relative, 0.0).max(1))
-    return largest
-
-
-def limb_lengths(answers: Explanation, skeleton: Skeleton, limb: Limb) -> tuple[FloatArray, FloatArray]:
-    """Return the length of a limb at every step (answers, time), in the queries and in the counterfactuals."""
-    start, end = (list(skeleton.points[point]) for point in limb)
-    before, after = (
-        np.linalg.norm(X[..., end].astype(np.float64) - X[..., start], axis=-1)
-        for X in (answers.query, answers.counterfactual)
-    )
-    return before, after
-
-
-def relative_change(before: FloatArray, after: FloatArray) -> FloatArray:
-    """Return how much lengths change, relative to what they were; infinite from 0, and 0 where they are missing.
-
-    >>> relative_change(np.array([2.0, 0.0, np.nan]), np.array([3.0, 1.0, np.nan])).tolist()
-    [0.5, inf, 0.0]
-    """
-    change = np.where(np.isnan(before), 0.0, np.abs(after - before))
-    return np.asarray(np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0))

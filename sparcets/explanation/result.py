@@ -30,6 +30,7 @@ from sparcets.explanation.layout import STATUSES, check_digests, check_header, c
 from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.shape import shape_of
 from sparcets.explanation.table import table_of_changes
 from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
@@ -210,9 +211,10 @@ class Explanation:
 
         ``distance``: percentile of the distance to real series of the target, 0 to 1; ``outside``: number of changed
         entries outside the training range; ``jumps``: number of steps larger than any in training; ``stretch``: largest
-        relative change of a limb's length.
+        relative change of a limb's length. The last three are known for every method, by the ranges of ``info``.
         """
-        return self.evidence.plausibility
+        known = self.evidence.plausibility
+        return known if self.families else {**known, **shape_of(self, self.info)}
 
     @property
     def curve(self) -> Mapping[str, FloatArray]:

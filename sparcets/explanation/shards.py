@@ -18,7 +18,7 @@ import numpy as np
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.explanation.evidence import Evidence
+from sparcets.explanation.evidence import PLAUSIBILITY, Evidence
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.result import Explanation, join, load_explanation
 from sparcets.explanation.series_info import SeriesInfo
@@ -172,6 +172,12 @@ class ExplanationFolder(Explanation):
     def evidence(self) -> Evidence:
         """What speaks for each answer besides the explained classifier."""
         return Evidence.join([shard.evidence for shard in self.shards()])
+
+    @cached_property
+    def plausibility(self) -> Mapping[str, FloatArray]:
+        """Four measures (answers,) of how real the counterfactuals look."""
+        of_shards = [shard.plausibility for shard in self.shards()]
+        return {name: np.concatenate([part[name] for part in of_shards]) for name in PLAUSIBILITY}
 
     @cached_property
     def numbers(self) -> Numbers | None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.evidence import MAJORITY, MAX_DISTANCE, MAX_STRETCH
-from sparcets.explanation.plausibility import limb_lengths, relative_change
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.shape import limb_length, relative_change
 from sparcets.explanation.verdict import VERDICTS, Verdict
 from sparcets.narrate.phrases import count, listed_up_to_max, signed, unit_of
 from sparcets.skeletons import find_skeleton
@@ -111,7 +111,7 @@ def _stretched(answer: Explanation) -> str:
     n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
     found = []
     for limb in skeleton.limbs:
-        before, after = (lengths[0, :n_steps] for lengths in limb_lengths(answer, skeleton, limb))
+        before, after = (limb_length(X[:1, :n_steps], skeleton, limb)[0] for X in (answer.query, answer.counterfactual))
         relative = relative_change(before, after)
         step = int(relative.argmax())
         found.append((float(relative[step]), float(before[step]), float(after[step]), limb))

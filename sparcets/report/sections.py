@@ -18,9 +18,7 @@ from sparcets.report.trust import verdicts_table
 
 NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
 CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
-TO_JUDGE = (
-    "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
-)
+TO_JUDGE = "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
 MEANING = {
     "unchanged": "the model already predicts the target; nothing had to change",
     "generated": "made by the generator, a trained network",

@@ -15,6 +15,9 @@ from sparcets.explanation.series_info import SeriesInfo
 INFO = replace(
     SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
     feature_names=("roll", "pressure"),
+    low=None,  # ranges are not known, so that any change is fine
+    high=None,
+    max_step=None,
 )
 
 
