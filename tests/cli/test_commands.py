@@ -105,7 +105,8 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
     header, first = out.splitlines()[:2]
     assert code == 0 and header.split("\t")[:3] == ["series", "id", "subject"]
     assert first.split("\t")[:3] == ["2", str(ds.ids_test[2]), str(ds.subjects_test[2])]
-    assert f"series 5 ({ds.ids_test[5]}, subject {ds.subjects_test[5]}): The model says" in out
+    assert f"series 5 ({ds.ids_test[5]}, subject {ds.subjects_test[5]}): ? Doubtful" in out
+    assert out.count("it is no advice for treatment") == 2, "people are the subject"
     assert sp.load_explanation(saved).ids.tolist() == ds.ids_test[[2, 5]].tolist()  # type: ignore[union-attr]
     rows = json.loads(run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--json")[1])
     assert [(r["id"], r["subject"]) for r in rows] == [(ds.ids_test[i], ds.subjects_test[i]) for i in (2, 5)]
@@ -115,8 +116,11 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
 
 def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> None:
     code, out, _ = run(capsys, "explain", model, "--rows", "0,1")
-    first = next(line for line in out.splitlines() if line.startswith("series 0: "))
-    assert code == 0 and "calm" in first and "wild" in first and f"{first}\n  - " in out
+    lines = out.splitlines()
+    assert code == 0 and lines[0].split("\t")[:2] == ["series", "verdict"] and lines[1].split("\t")[1] == "? doubtful"
+    start = next(i for i, line in enumerate(lines) if line.startswith("series 0: ? Doubtful"))
+    opening = next(line for line in lines[start:] if line.startswith("The model says"))
+    assert "calm" in opening and "wild" in opening and f"{opening}\n  - " in out
 
 
 def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:

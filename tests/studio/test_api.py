@@ -125,7 +125,7 @@ def test_a_locked_feature_does_not_change(client: TestClient, sample: Sample) ->
         ("svg", b"<?xml"),
         ("pdf", b"%PDF"),
         ("npz", b"PK"),
-        ("csv", b"query,id,feature"),
+        ("csv", b"query,id,verdict,feature"),
         ("html", b"<!doctype html>"),
     ],
 )
