@@ -209,7 +209,7 @@ def test_concurrent_requests_do_not_interfere(client: TestClient, sample: Sample
     requests = [
         {"explainer": explainer, "rows": [row], "constraints": {"immutable": [name]}}
         for row in range(6)
-        for explainer, name in ((sample.nearest, "left"), (sample.ics, "right"))
+        for explainer, name in ((sample.nearest, "left"), (sample.ics, "constructor"))
     ]
 
     def answers(request: dict[str, Any]) -> Any:

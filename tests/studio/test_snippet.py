@@ -20,10 +20,10 @@ REQUESTS: list[dict[str, Any]] = [
         "constraints": {
             "immutable": ["idle"],
             "frozen": [[0, 3], [9, 10]],
-            "ranges": {"left": [None, 1.5], "right": [-3, 3]},
+            "ranges": {"left": [None, 1.5], "constructor": [-3, 3]},
             "max_step": {"top": 2.0},
             "direction": {"top": "up"},
-            "groups": {"both": ["left", "right"]},
+            "groups": {"both": ["left", "constructor"]},
         },
     },
 ]

@@ -46,7 +46,7 @@ def test_every_field_is_in_the_list() -> None:
 def test_the_key_depends_on_what_determines_the_result(name: str) -> None:
     one = Cell(dataset="catching", label="a name")
     other = dataclasses.replace(one, **{name: OTHER[name]})
-    assert (one.key == other.key) == (name in ("label", "experiment", "keep"))
+    assert (one.key == other.key) == (name in ("label", "experiment", "keep", "figures"))
 
 
 def test_the_key_stays_the_same_from_version_to_version() -> None:
