@@ -23,6 +23,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
 from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.by_length import prolonged
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
@@ -198,7 +199,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
+            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit, or more
+            where a query is longer.
         side
             Side inputs of the queries, by the names that the fit had; a row per query.
         ids, subjects
@@ -217,29 +219,31 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         explanation
             ``n`` answers per query; the inputs, the model and the global random state are as before.
         """
-        started = time.perf_counter()
-        info = self._fitted()
+        started, info, owner = time.perf_counter(), self._fitted(), type(self).__name__
         self._check_classifier()
-        self.classifier.check_compatible(info, f"this {type(self).__name__}")
+        self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
             X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
+        view, at_once = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
+        if at_once:
+            X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
+            view = prolonged(self, X.shape[1])
+            info = view._fitted()
+        check_lengths_supported(lengths, info.n_steps, self)
+        options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
-            options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
+            options, target = settle_target(target, options, info, own=self._target, owner=owner)
         if options.curve and not self.supports_curve:
-            raise ConfigError(f"{type(self).__name__} has no models of other kinds for a curve: use sp.Explainer.")
-        if out is not None or is_stream(X) or isinstance(X, np.memmap):
-            check_lengths_supported(lengths, info.n_steps, self)
+            raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
+        if not at_once:
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
-        check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            whole = self._answer_block(block, options, bar)
+            whole = view._answer_block(block, options, bar)
         whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
 
