@@ -37,6 +37,8 @@ class Model(ABC):
         Sizes the model was fitted on, or None where it takes what comes.
     unequal
         Whether it was fitted on series of unequal lengths, padded to ``n_steps``: then it needs to know those of all.
+    takes_longer
+        Whether it then also predicts series that are longer than these.
     missing
         What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
         ``"mean"``, or a function that fills them.
@@ -47,6 +49,7 @@ class Model(ABC):
     n_features: int | None = None
     n_steps: int | None = None
     unequal: bool = False
+    takes_longer: bool = False
     missing: Missing = "refuse"
     side: SideInputs | None = None
     _knows_means = False  # whether it has values for a feature that a series has none of
@@ -69,11 +72,6 @@ class Model(ABC):
     def takes_gaps(self) -> bool:
         """Whether series may have missing values (NaN)."""
         return self.missing != "refuse"
-
-    @property
-    def takes_longer(self) -> bool:
-        """Whether it predicts series that are longer than all of its fit, if it is told their lengths."""
-        return False
 
     @final
     def with_side(self, side: SideInputs | None) -> Self:
@@ -106,8 +104,8 @@ class Model(ABC):
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
         """
-        longer = self.takes_longer
-        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps, longer=longer)
+        allowed = {"gaps": self.takes_gaps, "longer": self.takes_longer}
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, **allowed)
         self.check_gaps(X, lengths)
         if self.side is not None:
             X = self.side.attach(X, self.side.table(side, len(X), owner=owner), lengths)

@@ -139,7 +139,7 @@ class TorchClassifier(DifferentiableClassifier):
         without a series.
         """
         self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
-        self.unequal = lengths is not None
+        self.unequal = self.takes_longer = lengths is not None
         try:
             with threads_for(self.config.batch_size * X[0].size):
                 self._train(X, y, lengths, progress)
@@ -210,11 +210,6 @@ class TorchClassifier(DifferentiableClassifier):
         _freeze(network)
         network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         self.history_ = history.values
-
-    @property
-    def takes_longer(self) -> bool:
-        """Whether it predicts series that are longer than all of its fit: where these are of unequal length."""
-        return self.unequal
 
     @property
     def device(self) -> torch.device:
@@ -292,7 +287,7 @@ class TorchClassifier(DifferentiableClassifier):
         if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
             raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
         classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
-        classifier.unequal = bool(header.get("unequal", False))
+        classifier.unequal = classifier.takes_longer = bool(header.get("unequal", False))
         network = classifier._fitted()
         network.load_state_dict(dict(weights))
         _freeze(network)

@@ -51,17 +51,12 @@ class BlackBox(Classifier):
         self.model, self.interface, self._adapted = model, interface, adapted
         self._class_names, self.named = interface.class_names, interface.named
         self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
-        self.missing = interface.missing
+        self.missing, self.takes_longer = interface.missing, interface.lengths.kind != "padding"
 
     @property
     def name(self) -> str:
         """The model's class or file, or the function's name."""
         return self._adapted.name
-
-    @property
-    def takes_longer(self) -> bool:
-        """Whether it takes series that are longer than all of the fit: one that knows of their lengths does."""
-        return self.interface.lengths.kind != "padding"
 
     @property
     def description(self) -> str:

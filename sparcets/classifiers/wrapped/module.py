@@ -50,17 +50,12 @@ class WrappedModule(DifferentiableClassifier):
         self.module, self.interface, self._name = module, interface, name
         self._class_names, self.named = interface.class_names, interface.named
         self.output, self.layout, self.batch = interface.kind, interface.layout, interface.batch
-        self.missing = interface.missing
+        self.missing, self.takes_longer = interface.missing, interface.lengths.kind != "padding"
 
     @property
     def name(self) -> str:
         """The module's class."""
         return self._name
-
-    @property
-    def takes_longer(self) -> bool:
-        """Whether it takes series that are longer than all of the fit: one that knows of their lengths does."""
-        return self.interface.lengths.kind != "padding"
 
     @property
     def description(self) -> str:
