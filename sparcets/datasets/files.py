@@ -23,12 +23,14 @@ wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``,
 
     label,acc_0,acc_1,gyro_0,gyro_1
     walk,0.1,0.2,2.0,2.1
+    sit,0.0,,0.3,
 
 Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Columns of
 other names are named by ``load_dataset("mine.csv", series="id", time="t", label="y")``. Series are in order of first
 appearance, their steps are sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps
-give the sampling rate. Series of unequal length (long and tidy form) are padded with zeros at the end, and ``lengths``
-is set. Columns of a .csv file are separated by commas, or by semicolons or tabs; then numbers may have decimal commas.
+give the sampling rate. Series of unequal length are padded with zeros at the end, and ``lengths`` is set; in the wide
+form a series ends where the cells of all features are empty from there on, as ``sit`` above after one step. Columns of
+a .csv file are separated by commas, or by semicolons or tabs; then numbers may have decimal commas.
 
 **.ts**, the format of the UEA/UCR archive. If ``NAME_TEST.ts`` is in the same folder as ``NAME_TRAIN.ts``, it is the
 test part, and the data set is called ``NAME``. Labels are in lower case.
@@ -41,14 +43,14 @@ by ``label=["systolic", "diastolic"]``, with ``output_units="mmHg"`` if wanted; 
 task=regression -o label=systolic,diastolic``. In a .npz file ``y`` is (batch,) or (batch, outputs); a .ts file says
 ``@targetLabel true`` itself.
 
-An entry that nothing was measured for is missing, NaN: in a .csv or .parquet file an empty cell of a feature, in a .ts
-file ``?``, in arrays NaN. ``sp.wrap(model, missing=…)`` and ``sp.ClassifierConfig(missing=…)`` say what a model gets
-there: ``"refuse"`` (the default: missing values are an error), ``"keep"`` (NaN; wrapped models only), ``"forward"``
-(the last value before; for the first ones, the next), ``"mean"`` (of the same feature of the same series), or, for
-wrapped models, a function from series with NaN (batch, time, features) to filled ones. Explainers of such a classifier
-take series with gaps, and leave them as they are. A series has at least one value, and of every feature there is one in
-some training series; where a series has none of a feature, a network of ours gets its mean over the training series,
-and a wrapped model needs a function.
+An entry that nothing was measured for is missing, NaN: in a .csv or .parquet file an empty cell of a feature before the
+end of its series, in a .ts file ``?``, in arrays NaN. ``sp.wrap(model, missing=…)`` and
+``sp.ClassifierConfig(missing=…)`` say what a model gets there: ``"refuse"`` (the default: missing values are an error),
+``"keep"`` (NaN; wrapped models only), ``"forward"`` (the last value before; for the first ones, the next), ``"mean"``
+(of the same feature of the same series), or, for wrapped models, a function from series with NaN (batch, time,
+features) to filled ones. Explainers of such a classifier take series with gaps, and leave them as they are. A series
+has at least one value, and of every feature there is one in some training series; where a series has none of a feature,
+a network of ours gets its mean over the training series, and a wrapped model needs a function.
 
 Numbers keep all their digits. Those of a text file (.csv, .ts) become float32 if its shortest decimal form is the text
 of every number, as it is for six digits and mostly for seven; otherwise float64. Arrays of a .npz file keep their type,

@@ -15,6 +15,7 @@ from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.datasets.precision import LARGEST, as_stored, as_written
 from sparcets.datasets.sheets import FORMS, LABEL, Sheet
 from sparcets.errors import FileFormatError
+from sparcets.padding import blank
 from sparcets.registry import did_you_mean
 
 IRREGULAR = 0.02  # largest deviation of steps of a regular recording, relative to the usual step
@@ -93,7 +94,7 @@ def _long(sheet: Sheet, *, tidy: bool, number_labels: bool) -> Table:
 
 
 def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
-    """Read one row per series, with a column for each feature and step."""
+    """Read one row per series, with a column for each feature and step; a row that ends in empty cells ends there."""
     columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
         if column in sheet.series_columns:
@@ -117,8 +118,14 @@ def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
     n_series = len(sheet.frame)
     values = _numbers(sheet, [steps[step] for step in span for steps in columns.values()])
     X = values.reshape(n_series, len(span), len(columns))
+    measured = np.asarray(~np.isnan(X).all(2))  # (series, steps)
+    if (row := _first(np.asarray(~measured.any(1)))) is not None:
+        raise FileFormatError(f"{sheet.source}, {sheet.line(row)} holds no value. Drop it: a series has at least one.")
+    lengths = len(span) - measured[:, ::-1].argmax(1)
+    unequal = lengths if (lengths != lengths[0]).any() else None
+    X = blank(X, unequal, int(lengths.max()))
     metadata = _series_metadata(sheet, np.arange(n_series), number_labels=number_labels)
-    return Table(X, tuple(columns), None, **metadata)
+    return Table(X, tuple(columns), unequal, **metadata)
 
 
 def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def test_an_empty_cell_is_missing(tmp_path: Path, name: str) -> None:
 
 def test_an_empty_cell_of_a_wide_or_tidy_table_is_missing(tmp_path: Path) -> None:
     wide = tmp_path / "wide.csv"
-    wide.write_text("label,x_0,x_1\nu,1,2\nv,1,\nu,3,4\nv,5,6\n")
+    wide.write_text("label,x_0,x_1\nu,1,2\nv,,1\nu,3,4\nv,5,6\n")
     assert load_file(wide, test_size=0.5).n_missing == 1
     tidy = tmp_path / "tidy.csv"
     rows = [f"{s},{t},x,{'' if (s, t) == (1, 0) else s},{'uv'[s % 2]}" for s in range(4) for t in range(2)]
@@ -305,9 +305,28 @@ def test_an_empty_cell_of_a_wide_or_tidy_table_is_missing(tmp_path: Path) -> Non
     assert load_file(tidy, test_size=0.5).n_missing == 1
 
 
+WIDE_ENDS = "label,x_0,x_1,x_2,x_3,y_0,y_1,y_2,y_3\nu,1,2,,,5,,7,\nv,3,,,,4,,,\nu,,6,,,,,,\nv,7,8,,,9,1,,\n"
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_a_wide_row_that_ends_in_empty_cells_is_a_shorter_series(tmp_path: Path, name: str) -> None:
+    ds = read(pd.read_csv(io.StringIO(WIDE_ENDS)).assign(split=["train", "train", "test", "test"]), tmp_path / name)
+    gap = np.nan
+    np.testing.assert_array_equal(ds.X_train, [[[1, 5], [2, gap], [gap, 7]], [[3, 4], [0, 0], [0, 0]]])
+    np.testing.assert_array_equal(ds.X_test, [[[gap, gap], [6, gap], [0, 0]], [[7, 9], [8, 1], [0, 0]]])
+    assert ds.lengths_train is not None and ds.lengths_train.tolist() == [3, 1]
+    assert ds.lengths_test is not None and ds.lengths_test.tolist() == [2, 2]
+
+
+def test_wide_rows_that_end_alike_are_of_one_length(write: Write) -> None:
+    ds = load_file(write("label,x_0,x_1,x_2\nu,1,2,\nv,3,4,\nu,5,6,\nv,7,8,\n"), test_size=0.5)
+    assert ds.lengths_train is None and ds.X_train.shape == (2, 2, 1) and ds.n_missing == 0
+
+
 # --- malformed tables ------------------------------------------------------------------------------------------------
 
 MALFORMED = {
+    "no value": ("label,x_0,x_1\nu,1,2\nv,,\n", "line 3 holds no value. Drop it"),
     "empty": ("", "mine.csv is empty. Known forms: long .series, time, label"),
     "header only": ("series,time,label,x\n", "holds column names but no rows"),
     "too many": (LONG.replace("a,1,sit,4,40", "a,1,sit,4,40,9"), "line 4: 6 values, more than there are columns"),
