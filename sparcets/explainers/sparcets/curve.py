@@ -29,9 +29,7 @@ SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's chang
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
 
 
-def measure_search(
-    model: FittedModel, classifier: Classifier, request: Request, n_mutable: int
-) -> list[OperatingPoint]:
+def measure_search(model: FittedModel, classifier: Classifier, request: Request) -> list[OperatingPoint]:
     """Measure the search on held-out series, at several caps.
 
     Parameters
@@ -40,30 +38,26 @@ def measure_search(
         The fitted model and the explained classifier.
     request
         Held-out queries.
-    n_mutable
-        Number of mutable features.
     """
     if not len(request):
         return [NO_POINT]
+    entries = request.mutable_entries()
     if request.lengths is not None:
-        n_steps = request.X.shape[1]
-        return average_points(
-            request.lengths,
-            [
-                measure_search(model.at_length(n), at_length(classifier, n, n_steps), request.cut(rows, n), n_mutable)
-                for n, rows in rows_by_length(request.lengths)
-            ],
-        )
+        parts = []
+        for n, rows in rows_by_length(request.lengths):
+            own = model.at_length(n), at_length(classifier, n, request.X.shape[1])
+            parts.append((len(rows), int(entries[rows].sum()), measure_search(*own, request.cut(rows, n))))
+        return average_points(parts)
     points, rows = [], np.arange(len(request))
     candidates = Search(request, model, classifier, NO_POINT).search_rows(rows)
     for cap in CAPS:
-        at_most = np.floor(cap * request.mutable_entries() + 1e-9).astype(np.int64)
+        at_most = np.floor(cap * entries + 1e-9).astype(np.int64)
         search = Search(replace(request, at_most=at_most), model, classifier, NO_POINT)
         search.offer_candidates(rows, candidates)
         delta = search.residual(rows, search.found.series[:, 0])
         points.append(
             measure_point(
-                model, classifier, request.X, search.x, delta, search.target, n_mutable, weight=-math.log(cap)
+                model, classifier, request.X, search.x, delta, search.target, int(entries.sum()), weight=-math.log(cap)
             )
         )
     return points
@@ -98,7 +92,7 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     )
     with threads_for(job.X[:CPU_BATCH].size):
         classifier = as_classifier(regressor, goal, outcome.scale)
-        return measure_search(model.within(goal), classifier, request, int(job.constraints.mutable.sum()))
+        return measure_search(model.within(goal), classifier, request)
 
 
 def measure_curve(

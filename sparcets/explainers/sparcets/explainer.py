@@ -180,13 +180,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
         )
-        n_mutable, steps = int(job.constraints.mutable.sum()), job.steps(queries)
+        mutable, steps = job.constraints.mutable, job.steps(queries)
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
                 request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
-                points = measure_search(model, self.classifier, request, n_mutable)
+                points = measure_search(model, self.classifier, request)
             else:
-                points = measure_trade_off(model, self.classifier, job.X[queries], target, n_mutable, steps)
+                points = measure_trade_off(model, self.classifier, job.X[queries], target, mutable, steps)
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, count_measured
 from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.splits import stratified_split
@@ -101,20 +101,18 @@ def measure_trade_off(
     classifier: Classifier,
     X: FloatArray,
     target: IntArray,
-    n_mutable: int,
+    mutable: BoolArray,
     lengths: IntArray | None = None,
 ) -> list[OperatingPoint]:
     """Measure every sparsity weight and scale of the generator on held-out series in the data's own units."""
+    entries = count_measured(X, lengths, mutable)
     if lengths is not None:
-        return average_points(
-            lengths,
-            [
-                measure_trade_off(
-                    model.at_length(n), at_length(classifier, n, X.shape[1]), X[rows, :n], target[rows], n_mutable
-                )
-                for n, rows in rows_by_length(lengths)
-            ],
-        )
+        parts = []
+        for n, rows in rows_by_length(lengths):
+            own = model.at_length(n), at_length(classifier, n, X.shape[1])
+            points = measure_trade_off(*own, X[rows, :n], target[rows], mutable)
+            parts.append((len(rows), int(entries[rows].sum()), points))
+        return average_points(parts)
     x = model.ensemble.standardise(X)
     targets = torch.as_tensor(target, device=model.device)
     points = []
@@ -122,7 +120,9 @@ def measure_trade_off(
         residual = model.propose(model.ensemble.filled(x), targets, weight)
         for scale in model.residual_scales:
             delta = drop_negligible(scale * residual)
-            points.append(measure_point(model, classifier, X, x, delta, targets, n_mutable, weight=weight, scale=scale))
+            points.append(
+                measure_point(model, classifier, X, x, delta, targets, int(entries.sum()), weight=weight, scale=scale)
+            )
     return points
 
 
@@ -133,7 +133,7 @@ def measure_point(
     x: Tensor,
     delta: Tensor,
     target: Tensor,
-    n_mutable: int,
+    n_entries: int,
     *,
     weight: float,
     scale: float = 1.0,
@@ -148,8 +148,8 @@ def measure_point(
         Queries in the data's own units, and standardised.
     delta, target
         Standardised residuals, and target classes (batch,).
-    n_mutable
-        Number of mutable features.
+    n_entries
+        Number of entries of all queries that could change: those of mutable features that are not missing.
     weight, scale
         Logarithm of the sparsity weight and factor of the residuals that they come from.
     """
@@ -161,29 +161,27 @@ def measure_point(
         scale,
         valid=float(valid.mean()),
         transfer=float(belief.convincing.float().mean()),
-        changed=float((delta != 0).sum().float() / (len(X) * X.shape[1] * n_mutable)),
+        changed=float(((delta != 0) & ~torch.isnan(x)).sum().float() / max(1, n_entries)),
     )
 
 
-def average_points(lengths: IntArray, points: Sequence[Sequence[OperatingPoint]]) -> list[OperatingPoint]:
-    """Return the points of all series, from those of each length.
+def average_points(parts: Sequence[tuple[int, int, Sequence[OperatingPoint]]]) -> list[OperatingPoint]:
+    """Return the points of all series, from those of the series of each length.
 
     Parameters
     ----------
-    lengths
-        Of all series.
-    points
-        Of the series of each length, in rising order.
+    parts
+        For each length the number of series, the number of their entries that could change, and their points.
     """
-    if not points:
+    if not parts:
         return [NO_POINT]
-    steps, n_series = np.unique(lengths, return_counts=True)
+    n_series, n_entries, points = zip(*parts, strict=True)
     return [
         replace(
             same[0],
             valid=float(np.average([p.valid for p in same], weights=n_series)),
             transfer=float(np.average([p.transfer for p in same], weights=n_series)),
-            changed=float(np.average([p.changed for p in same], weights=n_series * steps)),
+            changed=float(np.average([p.changed for p in same], weights=np.maximum(n_entries, 1))),
         )
         for same in zip(*points, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -94,7 +94,7 @@ class Selector:
 
     def at_length(self, n_steps: int, of: int) -> Selector:
         """Return the same classifiers for series of ``n_steps`` steps instead of ones padded to ``of``."""
-        return Selector(self.networks, [judge.at_length(n_steps, of) for judge in self.judges])
+        return replace(self, judges=[judge.at_length(n_steps, of) for judge in self.judges])
 
     def leads(self, x: Tensor) -> Tensor:
         """Return the margin that each family should have (families,), on the device of some series."""

@@ -86,21 +86,21 @@ def curve(model, given, **constraints):
 
 def test_the_search_is_measured_at_every_cap(model):
     queries = X[Y != 1][:5]
-    points = measure_search(model(MeanModule()), CLASSIFIER, request(queries), 4)
+    points = measure_search(model(MeanModule()), CLASSIFIER, request(queries))
     assert [p.log_sparsity_weight for p in points] == pytest.approx([-math.log(cap) for cap in CAPS])
     assert all(p.changed <= cap for p, cap in zip(points, CAPS, strict=True))
     assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
 
 
 def test_one_search_serves_every_cap(model, searched):
-    points = measure_search(model(MeanModule()), CLASSIFIER, request(X[Y != 1][:5]), 4)
+    points = measure_search(model(MeanModule()), CLASSIFIER, request(X[Y != 1][:5]))
     assert searched == [5 * len(ATTEMPTS[0])]
     assert [p.changed for p in points] == pytest.approx([math.floor(48 * cap) / 48 for cap in CAPS])
 
 
 def test_every_cap_gives_what_a_search_of_its_own_would(model):
     asked, built, rows = request(X[Y != 1][:5]), model(MeanModule()), np.arange(5)
-    for point, cap in zip(measure_search(built, CLASSIFIER, asked, 4), CAPS, strict=True):
+    for point, cap in zip(measure_search(built, CLASSIFIER, asked), CAPS, strict=True):
         capped = replace(asked, at_most=np.full(5, math.floor(48 * cap)))
         search = Search(capped, built, CLASSIFIER, NO_POINT)
         search.refine_rows(rows)
@@ -110,7 +110,7 @@ def test_every_cap_gives_what_a_search_of_its_own_would(model):
 
 
 def test_without_held_out_queries_there_is_one_empty_point(model):
-    assert measure_search(model(), CLASSIFIER, request(X[:0]), 4) == [NO_POINT]
+    assert measure_search(model(), CLASSIFIER, request(X[:0])) == [NO_POINT]
 
 
 # On request.

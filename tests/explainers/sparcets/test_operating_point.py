@@ -1,6 +1,7 @@
 """Operating points: how they are measured, and which is the default."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sparcets.explainers.sparcets.operating_point import (
     NEARLY,
     RESIDUAL_SCALES,
     OperatingPoint,
+    average_points,
     best_point,
     default_point,
     log_weight_grid,
@@ -20,6 +22,7 @@ from sparcets.explainers.sparcets.operating_point import (
 )
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explainers.sparcets.prune import drop_negligible
+from sparcets.explainers.sparcets.selector import Selector
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -28,6 +31,7 @@ X, Y = make_series(36, n_steps=12)
 X = 3 * X + 5  # units of its own, so that nothing is standardised by chance
 INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
 Z = INFO.scaler.transform(X).astype(np.float32)
+ALL = np.ones(4, dtype=bool)
 
 
 class Constant(torch.nn.Module):
@@ -122,7 +126,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model):
     target = np.ones(len(rows), dtype=np.int64)
     classifier = sp.wrap(MeanModule(), n_classes=3)
     built = model(Constant(0), weights=(0.05, 1.0), scales=(1.0, 6.0))
-    points = measure_trade_off(built, classifier, X[rows], target, n_mutable=4)
+    points = measure_trade_off(built, classifier, X[rows], target, mutable=ALL)
     weights = built.log_sparsity_weights
     assert [(p.log_sparsity_weight, p.residual_scale) for p in points] == [(w, s) for w in weights for s in (1.0, 6.0)]
     assert [p.valid for p in points[:2]] == [0.0, 0.0] and points[2].valid < points[3].valid == 1.0
@@ -133,7 +137,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model):
         delta = drop_negligible(p.residual_scale * residual)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
         assert p.valid == (classifier.predict(INFO.scaler.add_delta(X[rows], delta.numpy())) == 1).mean()
-    half = measure_trade_off(built, classifier, X[rows], target, n_mutable=2)
+    half = measure_trade_off(built, classifier, X[rows], target, mutable=ALL & (np.arange(4) < 2))
     assert half[3].changed == pytest.approx(2 * points[3].changed)
 
 
@@ -141,7 +145,25 @@ def test_transfer_is_the_share_that_is_believed(model):
     rows = np.flatnonzero(Y == 0)
     target = np.ones(len(rows), dtype=np.int64)
     classifier, built = sp.wrap(MeanModule(), n_classes=3), model(MeanModule(), weights=(1.0,), scales=(1.5,))
-    (point,) = measure_trade_off(built, classifier, X[rows], target, n_mutable=4)
+    (point,) = measure_trade_off(built, classifier, X[rows], target, mutable=ALL)
     assert 0 < point.transfer == point.valid  # a judge that is the classifier itself
-    (alone,) = measure_trade_off(model(weights=(1.0,), scales=(1.5,)), classifier, X[rows], target, n_mutable=4)
+    (alone,) = measure_trade_off(model(weights=(1.0,), scales=(1.5,)), classifier, X[rows], target, mutable=ALL)
     assert alone.transfer == 1.0  # without families there is nothing to doubt
+
+
+def test_missing_entries_are_not_counted(model):
+    """A generator that changes feature 1 at all steps changes a fourth of what was measured, however much that is."""
+    queries, target = X[Y == 0].copy(), np.ones((Y == 0).sum(), dtype=np.int64)
+    queries[:, :3] = np.nan
+    queries[0, 3:6, 1] = np.nan
+    classifier, built = sp.wrap(MeanModule(), n_classes=3, missing="forward"), model(weights=(1.0,), scales=(1.0,))
+    built = replace(built, ensemble=replace(built.ensemble, selector=Selector(networks=[], judges=[], gaps=True)))
+    (point,) = measure_trade_off(built, classifier, queries, target, ALL)
+    n = len(queries)
+    assert point.changed == pytest.approx((9 * n - 3) / (36 * n - 3))
+
+
+def test_points_of_several_lengths_are_averaged_by_series_and_by_entries():
+    parts = [(3, 100, [point(1.0, 0.5, 0.2)]), (1, 300, [point(0.0, 0.1, 0.6)])]
+    (mean,) = average_points(parts)
+    assert (mean.valid, mean.transfer, mean.changed) == (0.75, pytest.approx(0.4), pytest.approx(0.5))

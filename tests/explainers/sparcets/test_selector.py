@@ -138,3 +138,9 @@ def test_no_gradients_are_kept():
         X, RAW.clone().requires_grad_(True), TARGET
     )
     assert not belief.margin.requires_grad
+
+
+def test_at_another_length_it_is_the_same_selector():
+    """It still knows of gaps, and of the leads that some families need."""
+    selector = Selector(networks=[], judges=[], gaps=True, larger_leads={"one": 0.7})
+    assert vars(selector.at_length(3, 6)) == vars(selector)
