@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
-from sparcets.errors import CapabilityError
 from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explainers.sparcets.curve import measure_curve
 from sparcets.explainers.sparcets.found_answers import VALID, FoundAnswers
@@ -59,17 +59,24 @@ class GridView(Classifier):
         Predicts whole series.
     grid
         Where the averages are taken.
-    whole
-        Series (batch, time, features) to take details from.
+    whole, lengths
+        Series (batch, time, features) to take details from, and their true lengths, or None.
     request
         The request of these series, if they are queries: whatever is made of them keeps its limits.
     """
 
     def __init__(
-        self, classifier: Classifier, grid: Grid, whole: FloatArray, *, request: Request | None = None
+        self,
+        classifier: Classifier,
+        grid: Grid,
+        whole: FloatArray,
+        lengths: IntArray | None = None,
+        *,
+        request: Request | None = None,
     ) -> None:
-        self.classifier, self.grid, self.whole, self._request = classifier, grid, whole, request
-        self.averages = grid.average(whole)
+        self.classifier, self.grid, self.whole, self.lengths = classifier, grid, whole, lengths
+        self._request = request
+        self.averages = grid.average(whole, lengths)
         self.n_features, self.n_steps = classifier.n_features, grid.n_points
         self.named, self._class_names = classifier.named, classifier.class_names
         self.missing = classifier.missing
@@ -81,12 +88,19 @@ class GridView(Classifier):
 
     def lift(self, averages: FloatArray) -> FloatArray:
         """Return whole series (batch, time, features) with these averages (batch, points, features)."""
-        rows = self._nearest(averages)
-        made = self.grid.lift(self.whole[rows], self.averages[rows], averages)
+        return self._lift(averages, self._nearest(averages, None))
+
+    def _lift(self, averages: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the series of some rows with other averages."""
+        lengths = None if self.lengths is None else self.lengths[rows]
+        made = self.grid.lift(self.whole[rows], self.averages[rows], averages, lengths)
         return made if self._request is None else self._request.apply_limits(made, rows)
 
-    def _nearest(self, averages: FloatArray) -> IntArray:
-        """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,)."""
+    def _nearest(self, averages: FloatArray, points: IntArray | None) -> IntArray:
+        """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,).
+
+        Of padded ones, it is a series with as many points (batch,); None: with all points of the grid.
+        """
         if len(self.whole) == 1:
             return np.zeros(len(averages), dtype=np.int64)
         scale = np.nanstd(self.averages, (0, 1), dtype=np.float64)
@@ -95,12 +109,20 @@ class GridView(Classifier):
             for X in (averages - self.averages[0], self.averages - self.averages[0])
         )
         distance = (known**2).sum(1) - 2 * wanted @ known.T  # without what is the same for all
+        own = self.grid.points(self.lengths)
+        if own is not None:
+            as_many = own == (self.grid.n_points if points is None else points[:, None])
+            distance = np.where(as_many, distance, np.inf)
         return np.asarray(distance.argmin(1), dtype=np.int64)
 
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         size = max(1, MAX_ENTRIES // self.whole[0].size)
-        parts = [X[start : start + size] for start in range(0, len(X), size)]
-        return np.concatenate([self.classifier.proba_unchecked(self.lift(part)) for part in parts])
+        rows, said = self._nearest(X, lengths), []
+        for start in range(0, len(X), size):
+            part = rows[start : start + size]
+            steps = None if self.lengths is None else self.lengths[part]
+            said.append(self.classifier.proba_unchecked(self._lift(X[start : start + size], part), steps))
+        return np.concatenate(said)
 
 
 class DistilledView(GridView, DifferentiableClassifier):
@@ -115,7 +137,7 @@ class DistilledView(GridView, DifferentiableClassifier):
     """
 
     def __init__(self, view: GridView, surrogate: TorchClassifier) -> None:
-        super().__init__(view.classifier, view.grid, view.whole)
+        super().__init__(view.classifier, view.grid, view.whole, view.lengths)
         self.surrogate = surrogate
 
     @property
@@ -138,11 +160,12 @@ def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedMo
     job
         The fit, of long series.
     """
-    grid, classifier, config = Grid.of(job.info.n_steps), explainer.classifier, explainer.config
-    coarse, view = grid.job(job), GridView(classifier, grid, job.X)
+    grid, classifier, config = Grid.of(longest(job)), explainer.classifier, explainer.config
+    coarse, view = grid.job(job), GridView(classifier, grid, job.X, job.lengths)
     surrogate = distill(
         view,
         coarse.X,
+        lengths=coarse.lengths,
         class_names=job.info.class_names,
         seed=spawn(config.seed, SEED),
         device=config.device,
@@ -163,8 +186,13 @@ def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedMo
     return inner, whole
 
 
+def longest(job: FitJob) -> int:
+    """Return the number of steps of the longest training series."""
+    return job.info.n_steps if job.lengths is None else int(job.lengths.max())
+
+
 def answer_long(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
-    """Answer a batch of long queries; see :func:`~sparcets.explainers.sparcets.search.answer`."""
+    """Answer a batch of long queries of one length; see :func:`~sparcets.explainers.sparcets.search.answer`."""
     long = _long(model)
     found = FoundAnswers(request, classifier, long.judging(model.ensemble))
     for row in range(len(request)):
@@ -183,22 +211,15 @@ def measure_long_curve(
     request: Request, made: FloatArray, model: FittedModel, classifier: Classifier, point: OperatingPoint
 ) -> Mapping[str, FloatArray]:
     """Return the curves of long answers, measured on their averages; see :func:`measure_curve`."""
-    long, curves = _long(model), []
+    curves, n_steps = [], request.X.shape[1]
     for row in range(len(request)):
-        one = request.select(np.array([row]))
-        view = GridView(classifier, long.grid, one.X, request=one)
-        averages = long.grid.average(made[row : row + 1])
-        curves.append(measure_curve(long.request(one), averages, model, view, point))
+        n = n_steps if request.lengths is None else int(request.lengths[row])
+        one, own = request.cut(np.array([row]), n), model.at_length(n)
+        long = _long(own)
+        view = GridView(at_length(classifier, n, n_steps), long.grid, one.X, request=one)
+        averages = long.grid.average(made[row : row + 1, :n])
+        curves.append(measure_curve(long.request(one), averages, own, view, point))
     return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
-
-
-def check_long_lengths(model: FittedModel) -> None:
-    """Raise if queries have lengths of their own, but the model was fitted to the averages of long series without."""
-    if model.long is not None:
-        raise CapabilityError(
-            f"this Explainer was fitted to series of {model.long.grid.n_steps} steps without lengths, so that it takes "
-            "no lengths of queries. Fit it with lengths= (fit(X, y, lengths=...)), or cut all series to one length."
-        )
 
 
 def _long(model: FittedModel) -> LongSeries:
@@ -214,13 +235,14 @@ def _copy_neighbours(found: FoundAnswers, long: LongSeries) -> None:
         return
     measured = fill_gaps(request.info.scaler.transform(request.X), otherwise=0.0)
     x = torch.as_tensor(measured.astype(np.float32), device=ensemble.device)
-    nearest = long.prototypes.nearest(x, request.target, NEAREST)
+    prototypes = long.prototypes.at_length(request.X.shape[1])
+    nearest = prototypes.nearest(x, request.target, NEAREST)
     for rank in range(NEAREST):
         rows = found.missing()
         rows = rows[nearest[rows, rank] >= 0]
         if not len(rows):
             return
-        change = (long.prototypes.select(nearest[rows, rank], x[rows]) - x[rows]).cpu().numpy()
+        change = (prototypes.select(nearest[rows, rank], x[rows]) - x[rows]).cpu().numpy()
         found.offer(rows, request.info.scaler.add_delta(request.X[rows], change), "neighbour")
 
 

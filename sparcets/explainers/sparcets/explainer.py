@@ -29,7 +29,7 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.numbers import regressor_of
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
-from sparcets.explainers.sparcets.coarse import answer_long, check_long_lengths, fit_averages, measure_long_curve
+from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, longest, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
@@ -142,7 +142,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
-        if job.info.n_steps > LONGEST and job.lengths is None and job.numbers is None:
+        if longest(job) > LONGEST and job.numbers is None:
             inner, self._model = fit_averages(self, job)
             self.history_, self.trade_off_ = inner.history_, inner.trade_off_
             self.silent_features_ = inner.silent_features_
@@ -325,16 +325,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain(self, request: Request) -> Answers:
         if request.lengths is not None:
-            check_long_lengths(self._fitted_model())
             return answer_by_length(request, self.classifier, self._answer)
         return self._answer(request, self.classifier)
 
     def _answer(self, request: Request, classifier: Classifier) -> Answers:
         """Answer queries of one length, without padding."""
-        model, point = self._fitted_model(), best_point(self.trade_off_)
-        if model.long is not None:
-            return answer_long(request, model, classifier, point)
-        return answer(request, model.at_length(request.X.shape[1]), classifier, point)
+        model, point = self._fitted_model().at_length(request.X.shape[1]), best_point(self.trade_off_)
+        return (answer if model.long is None else answer_long)(request, model, classifier, point)
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._fitted_model()
@@ -350,10 +347,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _ask(self, answers: Explanation) -> Belief:
         """Return what the selector says of the counterfactuals."""
-        model, made = self._fitted_model(), answers.counterfactual
+        model, made, lengths = self._fitted_model(), answers.counterfactual, answers.lengths
         if model.long is not None:
-            made = model.long.grid.average(made)
-        return model.believe(made, answers.target, answers.lengths)
+            grid = model.long.grid
+            made, lengths = grid.average(made, lengths), grid.points(lengths)
+        return model.believe(made, answers.target, lengths)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(answers.query, answers.target, answers.lengths, self._fitted())

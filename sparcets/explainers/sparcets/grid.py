@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray, missing_entries
+from sparcets.arrays import FloatArray, IntArray, length_mask, missing_entries
 from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.datasets.scaling import Scaler
 from sparcets.explainers.request import FitJob, Request
@@ -17,6 +17,7 @@ from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.prototypes import Prototypes
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.gaps import fill_gaps
+from sparcets.padding import rows_by_length
 
 LONGEST = 500  # steps of the longest series that are worked on step by step
 MAX_POINTS = 200  # of a grid: a piece of a change is a fourteenth of a series, which are as many points as that
@@ -50,6 +51,18 @@ class Grid:
         """Return the finest grid of at most ``MAX_POINTS`` points."""
         return cls(n_steps, -(-n_steps // MAX_POINTS))
 
+    def at_length(self, n_steps: int) -> Grid:
+        """Return the grid of series of ``n_steps`` steps, with points of the same size."""
+        return Grid(n_steps, self.size)
+
+    def points(self, lengths: IntArray | None) -> IntArray | None:
+        """Return the numbers of points of series with these numbers of steps (batch,), or None.
+
+        >>> Grid(n_steps=9, size=4).points(np.array([1, 4, 9])).tolist()
+        [1, 1, 3]
+        """
+        return None if lengths is None else -(-lengths // self.size)
+
     @property
     def starts(self) -> IntArray:
         """First step of each point (points,)."""
@@ -60,14 +73,17 @@ class Grid:
         """Number of points."""
         return len(self.starts)
 
-    def average(self, X: FloatArray) -> FloatArray:
+    def average(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
         """Return the averages (batch, points, features) of series (batch, time, features), of the same dtype.
 
         Gaps count as the last value before; only a feature that a series has no value of is missing in its averages.
+        Those of padded series are padded with zeros, as the series are; see :meth:`points`.
         """
-        totals = np.add.reduceat(fill_gaps(X), self.starts, axis=1, dtype=np.float64)
-        counts = np.diff(self.starts, append=self.n_steps)
-        return (totals / counts[:, None]).astype(X.dtype)
+        filled = fill_gaps(X[:, : self.n_steps], lengths=lengths)
+        totals = np.add.reduceat(filled, self.starts, axis=1, dtype=np.float64)
+        ends = np.array([[self.n_steps]]) if lengths is None else lengths[:, None]
+        counts = (ends - self.starts).clip(1, self.size)  # (batch, points)
+        return (totals / counts[..., None]).astype(X.dtype)
 
     def interpolate(self, change: FloatArray) -> FloatArray:
         """Return changes of points (batch, points, features) as changes of steps (batch, time, features).
@@ -75,14 +91,16 @@ class Grid:
         They run linearly from the middle of a point to that of the next, and are exactly 0 between two points that do
         not change: a change begins and ends smoothly, half a point outside.
         """
+        if self.n_points == 1:
+            return np.repeat(change, self.n_steps, axis=1)
         middles = (self.starts + np.append(self.starts[1:], self.n_steps) - 1) / 2
         position = np.interp(np.arange(self.n_steps), middles, np.arange(self.n_points))
         left = np.minimum(position.astype(np.int64), self.n_points - 2)
         weight = (position - left)[:, None]
         return np.asarray(change[:, left] * (1 - weight) + change[:, left + 1] * weight)
 
-    def lift(self, X: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Return series whose averages become others; steps that no change reaches keep their bits.
+    def lift(self, X: FloatArray, before: FloatArray, after: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return series whose averages become others; steps that no change reaches, and padding, keep their bits.
 
         Parameters
         ----------
@@ -90,7 +108,16 @@ class Grid:
             Series (batch, time, features), and their averages (batch, points, features).
         after
             The averages wanted, met up to the interpolation.
+        lengths
+            True lengths of padded series, or None.
         """
+        if lengths is not None:
+            made = X.copy()
+            for n, rows in rows_by_length(lengths):
+                own = self.at_length(n)
+                averages = before[rows, : own.n_points], after[rows, : own.n_points]
+                made[rows, :n] = own.lift(X[rows, :n], *averages)
+            return made
         change = self.interpolate(after.astype(np.float64) - before)
         return np.where(change == 0, X, (X + change).astype(X.dtype))
 
@@ -98,7 +125,7 @@ class Grid:
         """Return constraints on the averages; those that averages cannot obey are left to the whole series."""
         return replace(
             bound,
-            editable=np.logical_or.reduceat(bound.editable, self.starts, axis=0),
+            editable=np.logical_or.reduceat(bound.editable[: self.n_steps], self.starts, axis=0),
             limit=bound.limit * self.size,
             integer=np.zeros_like(bound.integer),
             project=None,
@@ -106,16 +133,16 @@ class Grid:
 
     def job(self, job: FitJob) -> FitJob:
         """Return the fit to the averages."""
-        X = self.average(job.X)
-        steps = X.reshape(-1, X.shape[2])
+        X, points = self.average(job.X, job.lengths), self.points(job.lengths)
+        steps = X[length_mask(points, *X.shape[:2])]
         info = replace(
             job.info,
             n_steps=self.n_points,
-            scaler=Scaler.fit(X),
+            scaler=Scaler.fit(X, points),
             span=np.nanmax(steps, 0).astype(np.float64) - np.nanmin(steps, 0),
             binary=np.zeros_like(job.info.binary),
         )
-        return replace(job, X=X, info=info, constraints=self.limits(job.constraints))
+        return replace(job, X=X, lengths=points, info=info, constraints=self.limits(job.constraints))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +173,10 @@ class LongSeries:
     grid: Grid
     scaler: Scaler
     prototypes: Prototypes
+
+    def at_length(self, n_steps: int) -> LongSeries:
+        """Return what is needed to answer series of ``n_steps`` steps without padding."""
+        return self if n_steps == self.grid.n_steps else replace(self, grid=self.grid.at_length(n_steps))
 
     def info(self, info: SeriesInfo) -> SeriesInfo:
         """Return the description of the averages of series that are described by ``info``."""
@@ -182,6 +213,7 @@ class LongSeries:
             "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy(),
             "series": self.prototypes.series,
             "classes": self.prototypes.classes,
+            **({} if self.prototypes.lengths is None else {"lengths": self.prototypes.lengths}),
         }
 
     @classmethod
@@ -193,5 +225,5 @@ class LongSeries:
         return cls(
             Grid(int(header["n_steps"]), int(header["size"])),
             Scaler.from_dict(header["scaler"]),
-            Prototypes(arrays["series"], arrays["classes"]),
+            Prototypes(arrays["series"], arrays["classes"], arrays.get("lengths")),
         )

@@ -67,15 +67,17 @@ class FittedModel:
 
     @property
     def n_steps(self) -> int:
-        """Number of steps that the training series are padded to."""
-        return self.reference.info.n_steps
+        """Number of steps, of long series that of averages, that the training series are padded to."""
+        return self.reference.info.n_steps if self.long is None else self.long.grid.n_points
 
     def at_length(self, n_steps: int) -> FittedModel:
         """Return the same model for queries of ``n_steps`` steps without padding."""
-        ensemble = self.ensemble.at_length(n_steps, of=self.n_steps)
-        prototypes = self.prototypes.at_length(n_steps)
-        is_same = ensemble is self.ensemble and prototypes is self.prototypes
-        return self if is_same else replace(self, ensemble=ensemble, prototypes=prototypes)
+        long = None if self.long is None else self.long.at_length(n_steps)
+        seen = n_steps if long is None else long.grid.n_points
+        ensemble = self.ensemble.at_length(seen, of=self.n_steps)
+        prototypes = self.prototypes.at_length(seen)
+        is_same = ensemble is self.ensemble and prototypes is self.prototypes and long is self.long
+        return self if is_same else replace(self, ensemble=ensemble, prototypes=prototypes, long=long)
 
     def believe(self, X: FloatArray, target: IntArray, lengths: IntArray | None) -> Belief:
         """Return what the selector says of series in the data's own units, with their true lengths or None."""

@@ -163,3 +163,57 @@ def test_missing_values_of_long_series_stay_missing(small: None) -> None:
     e = explain(fitted, np.where(of_queries, np.nan, QUERIES).astype("f4"))
     assert e.valid.all() and (e.changed.any((1, 2)) | (e.status == "unchanged")).all()
     assert np.array_equal(np.isnan(e.counterfactual), of_queries) and not e.changed[of_queries].any()
+
+
+# --- series of unequal length ----------------------------------------------------------------------------------------
+
+LENGTHS = np.random.default_rng(1).integers(41, N_STEPS + 1, len(X))
+QUERY_LENGTHS = np.array([62, 61, 45, 43, 6, 50])
+
+
+class Masked(MeanModule):
+    """Takes padded series and their lengths; the class is the highest of the first three features."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        assert not x[torch.arange(x.shape[1]) >= lengths[:, None]].any()
+        return super().forward(x * (x.shape[1] / lengths)[:, None, None])
+
+
+@pytest.fixture(scope="module")
+def unequal(small: None) -> sp.Explainer:
+    return sp.Explainer(sp.wrap(Masked(), n_classes=3), SETTINGS).fit(X, Y, lengths=LENGTHS, progress=False)
+
+
+def test_averages_of_padded_series_are_those_of_the_series_alone() -> None:
+    some, lengths = grid.Grid(n_steps=11, size=3), np.array([11, 7, 2])
+    series = np.random.default_rng(0).normal(size=(3, 11, 2)) * (np.arange(11) < lengths[:, None])[..., None]
+    series[1, 2, 0] = np.nan
+    averages, points = some.average(series, lengths), some.points(lengths)
+    after = averages + np.random.default_rng(1).normal(size=averages.shape)
+    made = some.lift(series, averages, after, lengths)
+    for i, (n, p) in enumerate(zip(lengths, points, strict=True)):
+        alone = grid.Grid(int(n), 3)
+        np.testing.assert_array_equal(averages[i, :p], alone.average(series[i : i + 1, :n])[0])
+        expected = alone.lift(series[i : i + 1, :n], averages[i : i + 1, :p], after[i : i + 1, :p])[0]
+        np.testing.assert_array_equal(made[i, :n], expected)
+        assert not averages[i, p:].any() and not made[i, n:].any()
+
+
+def test_long_series_of_unequal_length(unequal: sp.Explainer, tmp_path: Any) -> None:
+    e = explain(unequal, lengths=QUERY_LENGTHS, curve=True)
+    asked, inside = e.status != "unchanged", np.arange(N_STEPS) < QUERY_LENGTHS[:, None]
+    assert "see averages of 4 steps" in unequal.summary() and asked.sum() >= 4
+    assert e.valid.all() and not e.changed[~inside].any() and not e.counterfactual[~inside].any()
+    assert (e.changed.sum((1, 2)) < 0.4 * 4 * QUERY_LENGTHS).all() and np.isfinite(e.flips_at[asked]).all()
+    cut = explain(unequal, [QUERIES[2, : QUERY_LENGTHS[2]]])
+    assert (cut.counterfactual == e.counterfactual[2:3]).all()
+    unequal.save(tmp_path / "folder")
+    loaded = explain(sp.load(tmp_path / "folder", classifier=unequal.classifier), lengths=QUERY_LENGTHS)
+    assert (loaded.counterfactual == e.counterfactual).all() and (loaded.support == e.support).all()
+
+
+def test_the_view_takes_details_of_a_series_with_as_many_points(small: None) -> None:
+    some, padded = grid.Grid.of(N_STEPS), X * (np.arange(N_STEPS) < LENGTHS[:, None])[..., None]
+    view = GridView(sp.wrap(Masked(), n_classes=3), some, padded, LENGTHS)
+    said = view.proba_unchecked(view.averages, some.points(LENGTHS))
+    np.testing.assert_array_equal(said, view.classifier.predict_proba(padded, LENGTHS))
