@@ -62,6 +62,11 @@ class Model(ABC):
         """Whether series may have missing values (NaN)."""
         return self.missing != "refuse"
 
+    @property
+    def takes_longer(self) -> bool:
+        """Whether it predicts series that are longer than all of its fit, if it is told their lengths."""
+        return False
+
     @final
     def check_input(
         self, X: Any, lengths: Any, *, owner: str, like: Model | SeriesInfo
@@ -75,7 +80,8 @@ class Model(ABC):
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
         """
-        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps)
+        longer = self.takes_longer
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps, longer=longer)
         self.check_gaps(X, lengths)
         return X, lengths
 

@@ -23,6 +23,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
 from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.by_length import prolonged
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
@@ -193,7 +194,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
+            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit, or more
+            where a query is longer.
         ids, subjects
             Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
         curve
@@ -217,23 +219,27 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         if isinstance(X, Dataset):
             X, lengths, ids, subjects = split_test_part(X, lengths, ids, subjects)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
+        view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
+        if is_block:
+            X, lengths = self.classifier.check_input(X, lengths, owner=type(self).__name__, like=info)
+            view = prolonged(self, X.shape[1])
+            info = view._fitted()
+        options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
         if options.curve and not self.supports_curve:
             name = type(self).__name__
             raise ConfigError(f"{name} has no models of other kinds to measure a curve with: use sp.Explainer for it.")
-        if out is not None or is_stream(X) or isinstance(X, np.memmap):
+        if not is_block:
             check_lengths_supported(lengths, info.n_steps, self)
             stream = QueryStream(X, target, lengths, names, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X, lengths = self.classifier.check_input(X, lengths, owner=type(self).__name__, like=info)
         check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            whole = self._answer_block(block, options, bar)
+            whole = view._answer_block(block, options, bar)
         whole = replace(whole, seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
 

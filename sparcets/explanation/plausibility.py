@@ -165,6 +165,8 @@ class PlausibilityReference:
     def _distance(self, made: FloatArray, lengths: IntArray, target: IntArray) -> FloatArray:
         """Return the percentile of the distance to the target class (answers,)."""
         percentile = np.full(len(made), np.nan)
+        n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
+        made, lengths = made[:, :n_steps], np.minimum(lengths, n_steps)
         for label in np.unique(target):
             rows, of_class = np.flatnonzero(target == label), np.flatnonzero(self.labels == label)
             if len(of_class) < 2:

@@ -83,7 +83,7 @@ class Grid:
         totals = np.add.reduceat(filled, self.starts, axis=1, dtype=np.float64)
         ends = np.array([[self.n_steps]]) if lengths is None else lengths[:, None]
         counts = (ends - self.starts).clip(1, self.size)  # (batch, points)
-        return (totals / counts[..., None]).astype(X.dtype)
+        return np.asarray((totals / counts[..., None]).astype(X.dtype))
 
     def interpolate(self, change: FloatArray) -> FloatArray:
         """Return changes of points (batch, points, features) as changes of steps (batch, time, features).
@@ -92,7 +92,7 @@ class Grid:
         not change: a change begins and ends smoothly, half a point outside.
         """
         if self.n_points == 1:
-            return np.repeat(change, self.n_steps, axis=1)
+            return np.asarray(np.repeat(change, self.n_steps, axis=1))
         middles = (self.starts + np.append(self.starts[1:], self.n_steps) - 1) / 2
         position = np.interp(np.arange(self.n_steps), middles, np.arange(self.n_points))
         left = np.minimum(position.astype(np.int64), self.n_points - 2)
@@ -112,7 +112,7 @@ class Grid:
             True lengths of padded series, or None.
         """
         if lengths is not None:
-            made = X.copy()
+            made: FloatArray = X.copy()
             for n, rows in rows_by_length(lengths):
                 own = self.at_length(n)
                 averages = before[rows, : own.n_points], after[rows, : own.n_points]
