@@ -91,6 +91,7 @@ def check_padded(
     like: Sizes | None = None,
     first: int = 0,
     gaps: bool = False,
+    longer: bool = False,
 ) -> tuple[FloatArray, IntArray | None]:
     """Return series as :func:`check_series` does, and their true lengths, or None without padding.
 
@@ -107,6 +108,8 @@ def check_padded(
         needed.
     first, gaps
         As in :func:`check_series`.
+    longer
+        Whether series may be longer than those of the fit, if these are of unequal length; then there are more steps.
     """
     n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
     unequal = like is not None and like.unequal
@@ -124,10 +127,13 @@ def check_padded(
             X, lengths = _as_float(X, "X"), check_lengths(lengths, X)
             most = X.shape[1] if n_steps is None else n_steps
             if lengths.max() > most:
-                raise FeatureMismatchError(
-                    f"{owner} was fitted on series of at most {most} steps, series {first + int(lengths.argmax())} has "
-                    f"{int(lengths.max())}. Cut or resample it."
-                )
+                if not (longer and unequal):
+                    raise FeatureMismatchError(
+                        f"{owner} was fitted on series of at most {most} steps, series {first + int(lengths.argmax())} "
+                        f"has {int(lengths.max())}. Cut or resample it; longer ones are taken for a model that is told "
+                        "their lengths (lengths= of sp.wrap) and was fitted on unequal ones, and not with out=."
+                    )
+                most = n_steps = int(lengths.max())
             X = blank(X, lengths, most)
     X = check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
     return X, lengths

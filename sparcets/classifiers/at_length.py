@@ -24,7 +24,7 @@ def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     length
         True length of all series.
     n_steps
-        Number of steps that the classifier is given.
+        Number of steps that the classifier is given; longer series are given as they are.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     >>> at_length(model, 2, 5).predict_proba(np.full((1, 2, 1), 0.5))
     array([[0.5, 0.5]])
     """
-    if length == n_steps:
+    if length >= n_steps:
         return classifier
     if isinstance(classifier, DifferentiableClassifier):
         return ModuleAtLength(classifier, length, n_steps)

@@ -70,6 +70,11 @@ class Model(ABC):
         """Whether series may have missing values (NaN)."""
         return self.missing != "refuse"
 
+    @property
+    def takes_longer(self) -> bool:
+        """Whether it predicts series that are longer than all of its fit, if it is told their lengths."""
+        return False
+
     @final
     def with_side(self, side: SideInputs | None) -> Self:
         """Return the model for series that such side inputs are attached to; None for series alone."""
@@ -101,7 +106,8 @@ class Model(ABC):
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
         """
-        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps)
+        longer = self.takes_longer
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, gaps=self.takes_gaps, longer=longer)
         self.check_gaps(X, lengths)
         if self.side is not None:
             X = self.side.attach(X, self.side.table(side, len(X), owner=owner), lengths)

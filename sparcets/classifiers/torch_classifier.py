@@ -212,6 +212,11 @@ class TorchClassifier(DifferentiableClassifier):
         self.history_ = history.values
 
     @property
+    def takes_longer(self) -> bool:
+        """Whether it predicts series that are longer than all of its fit: where these are of unequal length."""
+        return self.unequal
+
+    @property
     def device(self) -> torch.device:
         """Device of the network."""
         return self._center.device

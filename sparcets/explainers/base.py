@@ -22,7 +22,8 @@ from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.asked import index_of_each, only_target, settle_target
+from sparcets.explainers.by_length import prolonged
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
@@ -46,7 +47,6 @@ from sparcets.explanation.side import side_apart
 from sparcets.progress import Bar, progress_bar
 from sparcets.side_inputs import SideInputs
 from sparcets.targets import Not, NumberTarget
-from sparcets.validation import check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -149,7 +149,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             numbers=labels.numbers,
             lengths=lengths,
             info=info,
-            target=self._own_target(info),
+            target=only_target(self.config, info),
             constraints=standing.bind(info),
             constraints_given=standing.to_dict(),
             checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -198,7 +198,8 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit.
+            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit, or more
+            where a query is longer.
         side
             Side inputs of the queries, by the names that the fit had; a row per query.
         ids, subjects
@@ -224,22 +225,25 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         if isinstance(X, Dataset):
             X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        options = self._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
+        view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
+        if is_block:
+            X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
+            view = prolonged(self, X.shape[1])
+            info = view._fitted()
+        options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
         if options.curve and not self.supports_curve:
             raise ConfigError(f"{type(self).__name__} has no models of other kinds for a curve: use sp.Explainer.")
-        if out is not None or is_stream(X) or isinstance(X, np.memmap):
-            check_lengths_supported(lengths, info.n_steps, self)
+        check_lengths_supported(lengths, info.n_steps, self)
+        if not is_block:
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
-        X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
-        check_lengths_supported(lengths, X.shape[1], self)
         if names is not None:
             names.check_number(len(X))
         block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            whole = self._answer_block(block, options, bar)
+            whole = view._answer_block(block, options, bar)
         whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
 
@@ -380,12 +384,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     def _check_classifier(self) -> None:
         if not isinstance(self.classifier, Classifier) or self.needs_gradients:
             check_model(self.classifier, self)
-
-    def _own_target(self, info: SeriesInfo) -> int | None:
-        """Return the index of the class that the settings name as the only target, or None."""
-        if self.config.target is None:
-            return None
-        return int(check_target([self.config.target], n_queries=1, class_names=info.class_names)[0])
 
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""

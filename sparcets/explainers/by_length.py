@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +13,18 @@ from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.explainers.request import Answers, Request
 from sparcets.padding import rows_by_length
+
+E = TypeVar("E", bound=Any)  # an explainer
+
+
+def prolonged(explainer: E, n_steps: int) -> E:
+    """Return a fitted explainer for queries padded to more steps than the training series; itself for as many."""
+    info = explainer._fitted()
+    if n_steps == info.n_steps:
+        return explainer
+    view = copy(explainer)
+    view._set_fitted(replace(info, n_steps=n_steps), explainer.constraints_, explainer._target)
+    return view
 
 
 def answer_by_length(

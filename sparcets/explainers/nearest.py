@@ -17,6 +17,7 @@ from sparcets.explainers.request import Answers, FitJob, Request
 from sparcets.explanation.numbers import is_within
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.gaps import fill_gaps
+from sparcets.padding import blank
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +107,8 @@ class Nearest(BaseExplainer[NearestConfig]):
             candidates = np.flatnonzero(self._y == k)
             if not len(candidates):
                 continue
-            queries, real = (
-                request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], self._X[candidates])
-            )
+            others = blank(self._X[candidates], None, request.X.shape[1])
+            queries, real = (request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], others))
             lengths = None if request.lengths is None else request.lengths[rows]
             ends = None if self._lengths is None else self._lengths[candidates]
             has_gaps = request.gaps is not None or self._has_gaps
@@ -122,7 +122,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
         """Put each candidate in its query's place; where it has ended already, or has no value, the query stays."""
-        proposal: FloatArray = self._X[candidates]
+        proposal = blank(self._X[candidates], None, request.X.shape[1])
         ends = None if self._lengths is None else self._lengths[candidates]
         if self._has_gaps:
             proposal = fill_gaps(proposal, lengths=ends)

@@ -141,6 +141,8 @@ class PlausibilityReference:
         made, target = answers.counterfactual, answers.target
         lengths = np.full(len(made), made.shape[1]) if answers.lengths is None else answers.lengths
         percentile = np.full(len(made), np.nan)
+        n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
+        made, lengths = made[:, :n_steps], np.minimum(lengths, n_steps)
         for label in np.unique(target):
             rows, of_class = np.flatnonzero(target == label), np.flatnonzero(self.labels == label)
             if len(of_class) < 2:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.config.runs import TrainConfig
 from sparcets.explainers.sparcets import surrogate
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.families.classifier import FEATURES, FamilyClassifier
@@ -16,7 +17,7 @@ from sparcets.networks.discriminators import Discriminator
 from sparcets.networks.generators import Generator
 from sparcets.report.sections import settings_section
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MaskedMeanModule
+from sparcets.testing.mocks import MaskedMeanModule, MeanModule
 from sparcets.training import losses
 
 STEPS, WIDTH = 20, 4
@@ -241,3 +242,41 @@ def test_a_data_set_and_a_report_of_series_of_unequal_length(tmp_path):
     e.save(tmp_path / "e.npz")
     again = sp.load_explanation(tmp_path / "e.npz")
     assert again.info.unequal and np.array_equal(again.lengths, e.lengths) and again.text(0) == e.text(0)
+
+
+LONGER = [make_series(6, n_steps=n, seed=1)[0][1] for n in (12, 20, 31)]  # of class 0; the fit has 20 steps at most
+QUICKLY = {
+    "Explainer": {"families": ("intervals",), "proposals": "search"},
+    "Sparce": {"train": TrainConfig(epochs=2)},
+    "Ics": {},
+    "Nearest": {},
+}
+
+
+@pytest.mark.parametrize("method", QUICKLY)
+def test_queries_longer_than_all_training_series(method):
+    """They are answered as the shorter ones, which do not notice; constraints reach to the end of the longest."""
+    config = replace(getattr(sp, f"{method}Config").tiny(), **QUICKLY[method])
+    ex = getattr(sp, method)(sp.wrap(MaskedMeanModule(), n_classes=3), config).fit(PADDED, Y, lengths=N)
+    limits = sp.Constraints(frozen=[(28, 31)], immutable=[3])
+    e = ex.explain(LONGER, target=1, constraints=limits)
+    assert e.counterfactual.shape == (3, 31, WIDTH) and e.info.n_steps == 31 and e.lengths.tolist() == [12, 20, 31]
+    assert not e.changed[:, 28:].any() and not e.changed[0, 12:].any()
+    # The neighbour of the longest query has ended after 20 steps, and changes nothing there.
+    assert e.changed[2, :20].any() and e.changed[2, 20:28].any() == (method != "Nearest")
+    shorter = ex.explain(LONGER[:2], target=1, constraints=sp.Constraints(immutable=[3]))
+    assert np.array_equal(shorter.counterfactual, e.counterfactual[:2, :STEPS]) and ex.info_.n_steps == STEPS
+    if method in ("Explainer", "Ics"):
+        assert e.valid.all() and np.array_equal(ex.classifier.predict(e.counterfactual, e.lengths), [1, 1, 1])
+
+
+def test_a_model_that_is_given_padding_alone_takes_no_longer_series():
+    clf = sp.wrap(MeanModule(), n_classes=3)
+    with pytest.raises(
+        sp.SparcetsError, match=r"at most 20 steps, series 2 has 31\. Cut or resample it; longer ones are"
+    ):
+        sp.Nearest(clf).fit(PADDED, Y, lengths=N).explain(LONGER, target=1)
+    trained = sp.TorchClassifier("fcn", replace(sp.ClassifierConfig.tiny(), epochs=1)).fit(PADDED, Y, lengths=N)
+    assert trained.predict_proba(LONGER).shape == (3, 3)
+    with pytest.raises(sp.SparcetsError, match="and not with out="):
+        nearest().explain(iter(LONGER), target=1)

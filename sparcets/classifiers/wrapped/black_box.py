@@ -59,6 +59,11 @@ class BlackBox(Classifier):
         return self._adapted.name
 
     @property
+    def takes_longer(self) -> bool:
+        """Whether it takes series that are longer than all of the fit: one that knows of their lengths does."""
+        return self.interface.lengths.kind != "padding"
+
+    @property
     def description(self) -> str:
         """The model's name, and what it was said or assumed to take and to return."""
         return f"{self.name} ({self.interface.describe(self.side)})"

@@ -350,7 +350,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         """Return what the selector says of the counterfactuals."""
         model, made, lengths = self._fitted_model(), answers.counterfactual, answers.lengths
         if model.long is not None:
-            grid = model.long.grid
+            grid = model.long.grid.at_length(made.shape[1])
             made, lengths = grid.average(made, lengths), grid.points(lengths)
         return model.believe(made, answers.target, lengths)
 

@@ -92,7 +92,7 @@ class Grid:
         not change: a change begins and ends smoothly, half a point outside.
         """
         if self.n_points == 1:
-            return np.repeat(change, self.n_steps, axis=1)
+            return np.asarray(np.repeat(change, self.n_steps, axis=1))
         middles = (self.starts + np.append(self.starts[1:], self.n_steps) - 1) / 2
         position = np.interp(np.arange(self.n_steps), middles, np.arange(self.n_points))
         left = np.minimum(position.astype(np.int64), self.n_points - 2)
