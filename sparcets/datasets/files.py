@@ -220,7 +220,7 @@ def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, task: Task | 
 
 
 def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **known: Any) -> Dataset:
-    arrays = _read_npz(path)
+    arrays = read_npz(path)
     parts = ("_train", "_test") if "X_train" in arrays else ("",)
     _check_keys(path, list(arrays), parts)
     for part in parts:
@@ -243,7 +243,8 @@ def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **k
     return Dataset.from_rows(X, y, train=train, test=test, **rows, **about)
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def read_npz(path: Path) -> dict[str, Any]:
+    """Return the plain arrays of a .npz file, text decoded."""
     if not zipfile.is_zipfile(path):
         raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")
     try:

@@ -31,24 +31,25 @@ class Table(NamedTuple):
     X: FloatArray
     feature_names: tuple[str, ...]
     lengths: IntArray | None
-    labels: StrArray | FloatArray
+    labels: StrArray | FloatArray | None  # None only where they are not needed
     ids: StrArray | None
     subjects: StrArray | None
     split: StrArray | None
     sampling_rate: float | None = None
 
 
-def to_table(sheet: Sheet, *, number_labels: bool = False) -> Table:
-    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``."""
+def to_table(sheet: Sheet, *, number_labels: bool = False, labelled: bool = True) -> Table:
+    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``; or not needed."""
+    label = (LABEL,) if labelled else ()
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.source} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
-        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", LABEL))
+        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", *label))
         return _long(sheet, tidy=True, number_labels=number_labels)
     if "time" in sheet.frame:
-        _check_columns(sheet, "long", ("series", "time", LABEL))
+        _check_columns(sheet, "long", ("series", "time", *label))
         return _long(sheet, tidy=False, number_labels=number_labels)
-    _check_columns(sheet, "wide", (LABEL,))
+    _check_columns(sheet, "wide", label)
     return _wide(sheet, number_labels=number_labels)
 
 
