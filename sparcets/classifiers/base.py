@@ -38,8 +38,7 @@ class Model(ABC):
     unequal
         Whether it was fitted on series of unequal lengths, padded to ``n_steps``: then it needs to know those of all.
     missing
-        What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
-        ``"mean"``, or a function that fills them.
+        What it gets for NaN: ``"refuse"`` (an error), ``"keep"``, ``"forward"``, ``"mean"``, or a function that fills.
     side
         The side inputs that are attached to its series as their last features, or None.
     """

@@ -17,7 +17,6 @@ from sparcets.classifiers.batching import call_in_batches
 from sparcets.config.explainers import AdversarialConfig
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import NotFittedError
-from sparcets.explainers.asked import only_target
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.compatibility import require_gradients
 from sparcets.explainers.gan_training import (
@@ -306,7 +305,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         silent = state.pop("silent")
         size = self.config.generator
         check_sizes(size.hidden, size.layers, [array.shape for array in state.values()])
-        mutable, conditional = state["mutable"].tolist(), only_target(self.config, info) is None
+        mutable, conditional = state["mutable"].tolist(), self.config.target is None
         generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
         self._generator = generator.to(resolve_device(self.config.device)).eval()

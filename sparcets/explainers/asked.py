@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from sparcets.arrays import IntArray, StrArray
-from sparcets.config.explainers import MethodConfig
 from sparcets.errors import ConfigError, TargetError
 from sparcets.explainers.request import CallOptions
 from sparcets.explanation.outcome import Outcome
@@ -17,11 +16,9 @@ from sparcets.targets import Not, NumberTarget, excluded_class
 from sparcets.validation import check_target
 
 
-def only_target(config: MethodConfig, info: SeriesInfo) -> int | None:
+def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
     """Return the index of the class that the settings of a method name as the only target, or None."""
-    if config.target is None:
-        return None
-    return int(check_target([config.target], n_queries=1, class_names=info.class_names)[0])
+    return None if target is None else int(check_target([target], n_queries=1, class_names=info.class_names)[0])
 
 
 def settle_target(

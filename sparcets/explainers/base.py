@@ -149,7 +149,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             numbers=labels.numbers,
             lengths=lengths,
             info=info,
-            target=only_target(self.config, info),
+            target=None if self.config.target is None else only_target(self.config.target, info),
             constraints=standing.bind(info),
             constraints_given=standing.to_dict(),
             checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -228,8 +228,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
         if is_block:
             X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
-            view = prolonged(self, X.shape[1])
-            info = view._fitted()
+            if X.shape[1] != info.n_steps:
+                view = prolonged(self, X.shape[1])
+                info = view._fitted()
         options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)

@@ -18,12 +18,9 @@ E = TypeVar("E", bound=Any)  # an explainer
 
 
 def prolonged(explainer: E, n_steps: int) -> E:
-    """Return a fitted explainer for queries padded to more steps than the training series; itself for as many."""
-    info = explainer._fitted()
-    if n_steps == info.n_steps:
-        return explainer
+    """Return a fitted explainer for queries padded to more steps than the training series."""
     view = copy(explainer)
-    view._set_fitted(replace(info, n_steps=n_steps), explainer.constraints_, explainer._target)
+    view._set_fitted(replace(explainer._fitted(), n_steps=n_steps), explainer.constraints_, explainer._target)
     return view
 
 

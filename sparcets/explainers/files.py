@@ -94,7 +94,7 @@ def load_as(
     try:
         with naming(path):
             explainer._restore(state, info)
-            explainer._set_fitted(info, constraints, only_target(explainer.config, info))
+            explainer._set_fitted(info, constraints, only_target(explainer.config.target, info))
     except SparcetsError:
         raise  # a missing device, for example, is not damage
     except DAMAGE as error:

@@ -107,7 +107,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             candidates = np.flatnonzero(self._y == k)
             if not len(candidates):
                 continue
-            others = blank(self._X[candidates], None, request.X.shape[1])
+            others = self._series(candidates, request.X.shape[1])
             queries, real = (request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], others))
             lengths = None if request.lengths is None else request.lengths[rows]
             ends = None if self._lengths is None else self._lengths[candidates]
@@ -120,9 +120,14 @@ class Nearest(BaseExplainer[NearestConfig]):
             ranked[rows, : order.shape[1]] = candidates[order]
         return ranked
 
+    def _series(self, rows: IntArray, n_steps: int) -> FloatArray:
+        """Return training series, padded to the steps of queries that are longer than all of them."""
+        series: FloatArray = self._X[rows]
+        return series if series.shape[1] == n_steps else blank(series, None, n_steps)
+
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
         """Put each candidate in its query's place; where it has ended already, or has no value, the query stays."""
-        proposal = blank(self._X[candidates], None, request.X.shape[1])
+        proposal = self._series(candidates, request.X.shape[1])
         ends = None if self._lengths is None else self._lengths[candidates]
         if self._has_gaps:
             proposal = fill_gaps(proposal, lengths=ends)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
@@ -249,7 +246,7 @@ class ExplainRequest(RequestModel):
     find_rest: bool = True
 
     @model_validator(mode="after")
-    def _strokes_are_drawn_on_one_recording(self) -> Self:
+    def _strokes_are_drawn_on_one_recording(self) -> ExplainRequest:
         if self.strokes and len(self.rows) > 1:
             raise ValueError(f"strokes are drawn on one recording, got {len(self.rows)} rows")
         return self

@@ -127,8 +127,8 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
     from sparcets.narrate.sentences import build_narrative
 
     status: Any = str(e.status[i])
-    told = build_narrative(e[i])
-    parts = {name: getattr(told, name) for name in Description.model_fields}
+    narrative = build_narrative(e[i])
+    parts = {name: getattr(narrative, name) for name in Description.model_fields}
     return CounterfactualResult(
         row=rows[int(e.query_index[i])],
         **_names(e.ids, e.subjects, i),
@@ -136,10 +136,10 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
         predicted=e.class_names[int(e.predicted[i])],
         status=status,
         valid=bool(e.valid[i]),
-        verdict=_verdict(told.conclusion),
+        verdict=_verdict(narrative.conclusion),
         support={name: _finite(share) for name, share in zip(e.families, e.support[i], strict=True)},
         reason=str(e.reason[i]),
-        text=str(told),
+        text=str(narrative),
         description=Description.model_validate(parts),
         probability_before=e.proba_before[i].tolist(),
         probability_after=e.proba_after[i].tolist(),

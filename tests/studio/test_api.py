@@ -163,7 +163,7 @@ def test_new_recordings_without_labels_are_explained(client: TestClient, sample:
 def test_recordings_that_are_not_like_the_data_are_refused(client: TestClient, sample: Sample) -> None:
     url = f"{API}/datasets/{sample.dataset}/recordings"
     problem = error(client.post(url, params={"filename": "a.csv"}, content=b"series,time,left\na,0,1\n"), 422)
-    assert "they have no right, top, idle" in problem["message"] and str(sample.folder) not in problem["message"]
+    assert "they have no constructor, top, idle" in problem["message"] and str(sample.folder) not in problem["message"]
     assert error(client.post(url, params={"filename": "../a.csv"}, content=b"x"), 422)["code"] == "bad_filename"
     error(client.post(f"{API}/datasets/nobody/recordings", params={"filename": "a.csv"}, content=b"x"), 404)
     assert not list(sample.folder.glob(".upload-*")) and not list((sample.folder / "datasets" / "own").glob("new/*"))

@@ -142,7 +142,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
-        if longest(job) > LONGEST and job.numbers is None:
+        if job.info.n_steps > LONGEST and longest(job) > LONGEST and job.numbers is None:
             inner, self._model = fit_averages(self, job)
             self.history_, self.trade_off_ = inner.history_, inner.trade_off_
             self.silent_features_ = inner.silent_features_
