@@ -22,6 +22,7 @@ class Limits:
     queued_jobs: int = 8  # queued training jobs
     job_seconds: float = 4 * 3600.0  # time limit of one training job
     cached_models: int = 8  # LRU cache size for data sets, classifiers and explainers, each
-    answer_bytes: int = (
-        256 * MIB
-    )  # LRU cache size for answers: a slider moves back and forth, and files are made of them
+    answer_bytes: int = 256 * MIB  # LRU cache size for answers: a slider moves back and forth, and files need them
+    connections: int = 128  # open connections; above it, the one that has waited longest for a request is closed
+    header_seconds: float = 10.0  # time for the header of a request, or between two requests
+    pause_seconds: float = 20.0  # time without a byte of a body that is not complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -92,12 +93,19 @@ class SecurityMiddleware:
         return self.limits.upload_bytes if scope["path"] == UPLOAD else self.limits.body_bytes
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """Count the bytes of the body: a request need not declare its size."""
-        left = self._max_size(scope)
+        """Count the bytes of the body, as a request need not declare its size, and wait for them only so long."""
+        left, complete = self._max_size(scope), False
 
         async def limited() -> Message:
-            nonlocal left
-            message = await receive()
+            nonlocal left, complete
+            if complete:  # only the end of the connection can follow
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), self.limits.pause_seconds)
+            except (TimeoutError, asyncio.TimeoutError):
+                pause = f"{self.limits.pause_seconds:g} s"
+                raise ApiError(408, "too_slow", f"no more of the request arrived within {pause}. Try again.") from None
+            complete = not message.get("more_body", False)
             left -= len(message.get("body", b""))
             if left < 0:
                 raise too_large(self._max_size(scope))

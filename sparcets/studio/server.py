@@ -88,17 +88,20 @@ def serve(
     uvicorn = require_extra("uvicorn", "the studio", "studio")
     from sparcets.studio.access import find_token
     from sparcets.studio.app import create_app
+    from sparcets.studio.connections import limited
+    from sparcets.studio.limits import Limits
     from sparcets.studio.middleware import LOOPBACK
     from sparcets.studio.workspace import Workspace
 
     folder = Workspace(workspace)
     folder.make_private()
-    token = find_token(folder.folder, token)
+    token, limits = find_token(folder.folder, token), Limits()
     app = create_app(
         workspace,
         token=token,
         hosts=(*LOOPBACK, host) if is_loopback(host) else None,
         api_only=api_only,
+        limits=limits,
         seed=seed,
         device=device,
         model=model,
@@ -111,10 +114,16 @@ def serve(
         say(f"workspace: {folder.folder}")
         say(f"token: {token}")
         say("Stop it with Ctrl-C.")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        config = uvicorn.Config(
+            app,
+            http=limited(limits),
+            ws="none",
+            log_level="error",  # whoever sends nonsense does not write to the terminal
+            timeout_graceful_shutdown=2,
+        )
         if open_page and not api_only:
             webbrowser.open(_opening_file(folder.folder, page).as_uri())
-        server.run(sockets=[opened])
+        uvicorn.Server(config).run(sockets=[opened])
 
 
 def _opening_file(folder: Path, page: str) -> Path:

@@ -1,12 +1,18 @@
 """Hosts, origins and sizes of requests; security headers of responses."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
+from sparcets.studio.access import Access
 from sparcets.studio.app import STATIC, create_app
+from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
+from sparcets.studio.middleware import SecurityMiddleware
 
 from .conftest import API, BEARER, HOST, TOKEN, error, npz_bytes
 
@@ -50,6 +56,22 @@ def test_other_requests_have_a_smaller_limit(start: Start) -> None:
 
     for content in (big, pieces()):
         error(client.post(f"{API}/datasets", content=content, headers={"Content-Type": "application/json"}), 413)
+
+
+def test_a_body_that_stops_arriving_is_not_waited_for() -> None:
+    async def stalls() -> MutableMapping[str, Any]:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+
+    limits = Limits(pause_seconds=0.05)
+    guarded = SecurityMiddleware(app, access=Access(TOKEN), hosts=None, limits=limits)
+    headers = [(name.lower().encode(), value.encode()) for name, value in {**BEARER, "Host": "here"}.items()]
+    scope = {"type": "http", "path": STATUS, "headers": headers}
+    with pytest.raises(ApiError, match=r"within 0\.05 s"):
+        asyncio.run(guarded(scope, stalls, stalls))  # type: ignore[arg-type]
 
 
 def test_pages_load_local_resources_only(client: TestClient) -> None:

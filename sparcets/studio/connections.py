@@ -1,0 +1,101 @@
+"""Connections that wait are limited in number and in time, so that unfinished requests keep nobody from the studio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sparcets.studio.errors import error_body
+from sparcets.studio.limits import Limits
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if no complete header arrives in time, or earlier to make room for another one.
+
+    It has the signature that uvicorn expects; :func:`limited` gives it its limits.
+    """
+
+    limits = Limits()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._closing: asyncio.TimerHandle | None = None  # set while it waits for a request
+
+    @property
+    def waits_until(self) -> float | None:
+        """When it will be closed, by the clock of the loop; None while a request is being answered."""
+        return None if self._closing is None else self._closing.when()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, in the place of the one that has waited longest if there are too many."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) <= self.limits.connections:
+            return
+        others = [c for c in self.connections if isinstance(c, Connection) and c is not self]
+        waiting = [(c.waits_until, c) for c in others if c.waits_until is not None]
+        if waiting:
+            min(waiting, key=lambda pair: pair[0])[1].abandon()
+        else:
+            self._refuse(503, "busy", f"all {self.limits.connections} connections are in use. Try again in a moment.")
+
+    def handle_events(self) -> None:
+        """Read what has arrived; a complete header ends the wait."""
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the rest of one that was answered before it was complete."""
+        self._wait()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def abandon(self) -> None:
+        """Close the connection at once; nothing was asked for."""
+        self._stop_waiting()
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP with the body that all errors have."""
+        self._refuse(400, "bad_request", f"this is not a valid HTTP request: {msg.rstrip('.').lower()}.")
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._closing = self.loop.call_later(self.limits.header_seconds, self._late)
+
+    def _stop_waiting(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None
+
+    def _late(self) -> None:
+        seconds = f"{self.limits.header_seconds:g} s"
+        if self.conn.their_state is h11.IDLE and self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._refuse(408, "too_slow", f"the header of the request was not complete after {seconds}.")
+        else:
+            self.abandon()  # nothing was sent, or an answer already
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        self._stop_waiting()
+        content = json.dumps(error_body(code, message)).encode()
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        if not self.transport.is_closing():
+            self.transport.write(head.encode() + content)
+            self.transport.close()
+
+
+def limited(limits: Limits) -> type[Connection]:
+    """Return the class of connections with these limits."""
+    return type("LimitedConnection", (Connection,), {"limits": limits})

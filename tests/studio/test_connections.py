@@ -1,0 +1,124 @@
+"""Connections: unfinished requests are ended in time and keep nobody out."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import uvicorn
+
+from sparcets.studio.connections import limited
+from sparcets.studio.limits import Limits
+
+Connect = Callable[[str], socket.socket]
+REQUEST = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+UNFINISHED = "GET / HTTP/1.1\r\nHost: he"
+SECONDS = 0.5  # for the header
+in_work: list[Any] = []
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Answer "here"; to POST, before its body was read; to PUT, after a while."""
+    if scope["method"] == "PUT":
+        in_work.append(scope)
+        await asyncio.sleep(2 * SECONDS)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+    await send({"type": "http.response.body", "body": b"here"})
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Return a function that opens a connection to a server of at most four, and sends a text."""
+    limits = Limits(header_seconds=SECONDS, connections=4)
+    config = uvicorn.Config(app, http=limited(limits), ws="none", lifespan="off", log_level="error")
+    server = uvicorn.Server(config)
+    with ExitStack() as stack:
+        opened = stack.enter_context(socket.socket())
+        opened.bind(("127.0.0.1", 0))
+        opened.listen()
+        thread = threading.Thread(target=server.run, args=([opened],))
+        thread.start()
+
+        def start(text: str) -> socket.socket:
+            client = stack.enter_context(socket.create_connection(opened.getsockname(), timeout=60))
+            client.sendall(text.encode())
+            return client
+
+        address = opened.getsockname()
+        assert answer(start(REQUEST)).endswith("here"), address
+        yield start
+        server.should_exit = True
+        thread.join()
+
+
+def answer(client: socket.socket, end: str = "here") -> str:
+    """Return what is received until the end, or until the connection is closed."""
+    text = ""
+    while not text.endswith(end):
+        try:
+            if not (piece := client.recv(4096)):
+                break
+        except ConnectionResetError:
+            break
+        text += piece.decode()
+    return text
+
+
+def refusal(text: str) -> tuple[str, dict[str, Any]]:
+    head, _, body = text.partition("\r\n\r\n")
+    return head.split(" ")[1], json.loads(body)["error"]
+
+
+def test_an_unfinished_header_is_ended_in_time(connect: Connect) -> None:
+    client, started = connect(UNFINISHED), time.monotonic()
+    time.sleep(0.8 * SECONDS)
+    client.sendall(b"re")  # one more byte now and then gives no more time
+    status, problem = refusal(answer(client, "\0"))
+    assert status == "408" and "header" in problem["message"] and set(problem) == {"code", "message", "details"}
+    assert time.monotonic() - started < 20 * SECONDS
+
+
+def test_a_connection_that_says_nothing_is_closed(connect: Connect) -> None:
+    assert answer(connect("")) == ""
+    client = connect(REQUEST)
+    assert answer(client).endswith("here")
+    client.sendall(b"GET / HT")  # the beginning of a second request
+    assert refusal(answer(client, "\0"))[0] == "408"
+
+
+def test_a_body_that_never_comes_is_not_waited_for_after_the_answer(connect: Connect) -> None:
+    client = connect("POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\nx")
+    assert answer(client).endswith("here") and answer(client) == ""
+
+
+def test_requests_in_work_are_not_ended(connect: Connect) -> None:
+    assert answer(connect(REQUEST.replace("GET", "PUT"))).endswith("here")  # takes longer than a header may
+
+
+def test_the_connection_that_has_waited_longest_makes_room(connect: Connect) -> None:
+    waiting = [connect(UNFINISHED) for _ in range(12)]
+    assert answer(connect(REQUEST)).endswith("here")
+    assert answer(waiting[0]) == ""  # closed without a word
+
+
+def test_connections_in_use_are_kept(connect: Connect) -> None:
+    in_work.clear()
+    busy = [connect(REQUEST.replace("GET", "PUT")) for _ in range(4)]
+    while len(in_work) < len(busy):
+        time.sleep(0.01)
+    status, problem = refusal(answer(connect(REQUEST), "\0"))
+    assert status == "503" and problem["code"] == "busy" and "4 connections" in problem["message"]
+    assert all(answer(client).endswith("here") for client in busy)
+
+
+@pytest.mark.parametrize(
+    "text", ["\0\x01nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"]
+)
+def test_what_is_no_request_gets_an_error_of_the_usual_shape(connect: Connect, text: str) -> None:
+    status, problem = refusal(answer(connect(text), "\0"))
+    assert status == "400" and problem["code"] == "bad_request"
