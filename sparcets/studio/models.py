@@ -12,6 +12,7 @@ JobKind = Literal["classifier", "explainer"]
 Part = Literal["test", "train", "new"]  # new: added later, without a part in any training
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=1_000_000)]
+Windows = Annotated[list[tuple[Step, Step]], Field(max_length=200)]
 
 
 class RequestModel(BaseModel):
@@ -203,9 +204,6 @@ class QueryPage(BaseModel):
     total: int
     counts: dict[Part, int]
     items: list[QuerySummary]
-
-
-Windows = Annotated[list[tuple[Step, Step]], Field(max_length=200)]
 
 
 class ConstraintsRequest(RequestModel):
