@@ -119,7 +119,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         """Return the metadata of a data set."""
         return workspace.dataset(name)
 
-    @router.delete("/datasets/{name}", tags=["data"], status_code=204)
+    @router.delete("/datasets/{name}", tags=["data"], status_code=204, response_model=None)
     def remove_dataset(name: Id) -> None:
         """Remove a data set that no classifier uses."""
         jobs.check_unused(name)
@@ -164,7 +164,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.dataset(request.dataset)
         return jobs.submit(request)
 
-    @router.delete("/classifiers/{name}", tags=["models"], status_code=204)
+    @router.delete("/classifiers/{name}", tags=["models"], status_code=204, response_model=None)
     def remove_classifier(name: Id) -> None:
         """Remove a classifier that no explainer uses."""
         jobs.check_unused(name)
@@ -219,7 +219,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.classifier(request.classifier)
         return jobs.submit(request)
 
-    @router.delete("/explainers/{name}", tags=["models"], status_code=204)
+    @router.delete("/explainers/{name}", tags=["models"], status_code=204, response_model=None)
     def remove_explainer(name: Id) -> None:
         """Remove an explainer."""
         workspace.remove("explainers", name)
