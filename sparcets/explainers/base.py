@@ -218,24 +218,23 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         explanation
             ``n`` answers per query; the inputs, the model and the global random state are as before.
         """
-        started = time.perf_counter()
-        info = self._fitted()
+        started, info, owner = time.perf_counter(), self._fitted(), type(self).__name__
         self._check_classifier()
-        self.classifier.check_compatible(info, f"this {type(self).__name__}")
+        self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
             X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
         if is_block:
-            X, lengths = self.classifier.check_input(X, lengths, side, owner=type(self).__name__, like=info.of_series)
+            X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
             if X.shape[1] != info.n_steps:
                 view = prolonged(self, X.shape[1])
                 info = view._fitted()
         options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
-            options, target = settle_target(target, options, info, own=self._target, owner=type(self).__name__)
+            options, target = settle_target(target, options, info, own=self._target, owner=owner)
         if options.curve and not self.supports_curve:
-            raise ConfigError(f"{type(self).__name__} has no models of other kinds for a curve: use sp.Explainer.")
+            raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
         check_lengths_supported(lengths, info.n_steps, self)
         if not is_block:
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
@@ -247,11 +246,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             whole = view._answer_block(block, options, bar)
         whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
-
-    @property
-    def method(self) -> str:
-        """The method's name in lower case, as in the registry."""
-        return type(self).__name__.lower()
 
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:
