@@ -247,6 +247,11 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
         return whole if names is None else names.attach(whole)
 
+    @property
+    def method(self) -> str:
+        """The method's name in lower case, as in the registry."""
+        return type(self).__name__.lower()
+
     @final
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`."""

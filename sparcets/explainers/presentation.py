@@ -27,11 +27,6 @@ class Presentation:
         """Names of the features it was fitted on."""
         return self._fitted().of_series.feature_names
 
-    @property
-    def method(self) -> str:
-        """The method's name in lower case, as in the registry."""
-        return type(self).__name__.lower()
-
     def summary(self) -> str:
         """Say in a few lines what was fitted."""
         if self.info_ is None:
