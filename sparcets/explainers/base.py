@@ -91,8 +91,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self.constraints_ = Constraints()
         self._target: int | None = None  # the one class it is fitted for, if its settings name one
 
-    # Public methods. Final: every method checks, batches and packages in the same way. They compute gradients, also if
-    # they are called within no_grad or inference_mode; the decorator switches both off.
+    # Public methods, final: all methods check, batch and package alike. They compute gradients, also within no_grad.
 
     @final
     @torch.inference_mode(mode=False)
@@ -139,8 +138,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         X, lengths = model.check_input(X, lengths, side, owner=model.name, like=model)
         labels = agree_on_labels(model, X, lengths, y, source)
         lengths = check_lengths_supported(lengths, X.shape[1], self)
-        standing = check_constraints(constraints)
-        self.history_, self.info_ = {}, None
+        standing, self.history_, self.info_ = check_constraints(constraints), {}, None
         known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
         info = self._rescaled(SeriesInfo.from_series(X, labels.class_names, lengths=lengths, **known))
         job = FitJob(
@@ -198,8 +196,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         confidence
             The least probability of the target that counts as reached.
         lengths
-            True lengths of padded queries. Padding is returned as zeros, in as many steps as that of the fit, or more
-            where a query is longer.
+            True lengths of padded queries; padding is returned as zeros, up to the longest series of fit and call.
         side
             Side inputs of the queries, by the names that the fit had; a row per query.
         ids, subjects
@@ -227,9 +224,9 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
         if is_block:
             X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
-            if X.shape[1] != info.n_steps:
-                view = prolonged(self, X.shape[1])
-                info = view._fitted()
+            view = self if X.shape[1] == info.n_steps else prolonged(self, X.shape[1])
+        info = view._fitted()
+        check_lengths_supported(lengths, info.n_steps, self)
         options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
         if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
             options, target = settle_target(target, options, info, own=self._target, owner=owner)
@@ -377,8 +374,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
 
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
-            name = type(self).__name__
-            raise NotFittedError(f"this {name} is not fitted yet. Call fit(dataset) or fit(X, y) before explain(X).")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet. Call fit(dataset) or fit(X, y) first.")
         return self.info_
 
     def _check_classifier(self) -> None:

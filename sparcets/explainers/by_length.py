@@ -18,7 +18,7 @@ E = TypeVar("E", bound=Any)  # an explainer
 
 
 def prolonged(explainer: E, n_steps: int) -> E:
-    """Return a fitted explainer for queries padded to more steps than the training series."""
+    """Return a fitted explainer for queries that have more steps than the training series."""
     view = copy(explainer)
     view._set_fitted(replace(explainer._fitted(), n_steps=n_steps), explainer.constraints_, explainer._target)
     return view

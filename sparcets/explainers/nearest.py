@@ -120,9 +120,9 @@ class Nearest(BaseExplainer[NearestConfig]):
             ranked[rows, : order.shape[1]] = candidates[order]
         return ranked
 
-    def _series(self, rows: IntArray, n_steps: int) -> FloatArray:
+    def _series(self, candidates: IntArray, n_steps: int) -> FloatArray:
         """Return training series, padded to the steps of queries that are longer than all of them."""
-        series: FloatArray = self._X[rows]
+        series: FloatArray = self._X[candidates]
         return series if series.shape[1] == n_steps else blank(series, None, n_steps)
 
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:

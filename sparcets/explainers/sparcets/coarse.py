@@ -160,7 +160,8 @@ def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedMo
     job
         The fit, of long series.
     """
-    grid, classifier, config = Grid.of(longest(job)), explainer.classifier, explainer.config
+    longest = job.info.n_steps if job.lengths is None else int(job.lengths.max())
+    grid, classifier, config = Grid.of(longest), explainer.classifier, explainer.config
     coarse, view = grid.job(job), GridView(classifier, grid, job.X, job.lengths)
     surrogate = distill(
         view,
@@ -184,11 +185,6 @@ def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedMo
         long=LongSeries(grid, coarse.info.scaler, prototypes),
     )
     return inner, whole
-
-
-def longest(job: FitJob) -> int:
-    """Return the number of steps of the longest training series."""
-    return job.info.n_steps if job.lengths is None else int(job.lengths.max())
 
 
 def answer_long(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:

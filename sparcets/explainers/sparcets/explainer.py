@@ -29,7 +29,7 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.numbers import regressor_of
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
-from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, longest, measure_long_curve
+from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
@@ -142,7 +142,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
-        if job.info.n_steps > LONGEST and longest(job) > LONGEST and job.numbers is None:
+        if (job.info.n_steps if job.lengths is None else job.lengths.max()) > LONGEST and job.numbers is None:
             inner, self._model = fit_averages(self, job)
             self.history_, self.trade_off_ = inner.history_, inner.trade_off_
             self.silent_features_ = inner.silent_features_
