@@ -232,7 +232,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             options, target = settle_target(target, options, info, own=self._target, owner=owner)
         if options.curve and not self.supports_curve:
             raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
-        check_lengths_supported(lengths, info.n_steps, self)
         if not is_block:
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
