@@ -48,6 +48,7 @@ class Model(ABC):
     unequal: bool = False
     missing: Missing = "refuse"
     side: SideInputs | None = None
+    takes_side = False  # whether it may take more than the series
     _knows_means = False  # whether it has values for a feature that a series has none of
 
     @property
@@ -87,10 +88,8 @@ class Model(ABC):
 
     def _check_side(self, side: SideInputs) -> None:
         """Raise unless the model takes such side inputs."""
-        raise CapabilityError(
-            f"{self.name} takes series alone, and no {', '.join(side.names)} beside them. Side inputs are for models "
-            "of your own: sp.wrap(model)."
-        )
+        names = ", ".join(side.names)
+        raise CapabilityError(f"{self.name} takes series alone, and no {names} beside them: wrap a model of your own.")
 
     @final
     def check_input(

@@ -35,6 +35,7 @@ class Table(NamedTuple):
     ids: StrArray | None
     subjects: StrArray | None
     split: StrArray | None
+    side: dict[str, FloatArray] | None = None
     sampling_rate: float | None = None
 
 
@@ -130,7 +131,7 @@ def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
 
 
 def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> dict[str, Any]:
-    """Return labels, ids, subjects and split, one entry per series."""
+    """Return labels, ids, subjects, split and side inputs, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
     def check_one(same: BoolArray, column: str) -> None:
@@ -147,15 +148,12 @@ def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> 
         check_one(codes == codes[first][series], column)
         return np.asarray(names[codes[first]])
 
-    def numbers_of_each() -> FloatArray:
-        columns = []
-        for column in sheet.labels:
-            values = _floats(sheet, column)
-            if (row := _first(np.isnan(values))) is not None:
-                raise sheet.error(row, column, "the cell is empty. A series without its number cannot be used.")
-            check_one(values == values[first][series], column)
-            columns.append(values[first])
-        return np.stack(columns, axis=1)
+    def numbers_of_each(column: str) -> FloatArray:
+        values = _floats(sheet, column)
+        if (row := _first(np.isnan(values))) is not None:
+            raise sheet.error(row, column, "the cell is empty. A series without its number cannot be used.")
+        check_one(values == values[first][series], column)
+        return np.asarray(values[first])
 
     split = one_each("split")
     if split is not None:
@@ -166,8 +164,12 @@ def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> 
             needed = "Mark training and test rows, or drop the column for an automatic split"
             raise FileFormatError(f"{sheet.source}: every row has the split {str(split[0])!r}. {needed}.")
     ids = one_each("series")
-    labels = numbers_of_each() if number_labels else one_each(LABEL)
-    return {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
+    labels = np.stack([numbers_of_each(c) for c in sheet.labels], axis=1) if number_labels else one_each(LABEL)
+    found = {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
+    # Whole numbers stay such: a model may look them up.
+    kinds = {c: {"i": "int64", "u": "int64", "b": "bool"}.get(sheet.frame[c].dtype.kind, "float64") for c in sheet.side}
+    side = {sheet.name(c): numbers_of_each(c).astype(kind) for c, kind in kinds.items()}
+    return {**found, "side": side or None}
 
 
 def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:

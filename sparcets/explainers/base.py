@@ -131,7 +131,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
-            X, y, lengths, side = split_training_part(source, y, lengths, side)
+            X, y, lengths, side = split_training_part(source, y, lengths, side, self.classifier)
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
@@ -219,7 +219,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
-            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
+            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side, known=info.side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
         view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
         if is_block:
