@@ -5,7 +5,8 @@
     python scripts/test_versions.py minimum -- tests/cli -x        # arguments for pytest
 
 The virtual environment is made in ``--folder`` and used again by the next call. Tests of CUDA are left out. Most
-versions of PyTorch are downloads of several gigabytes; ``--torch 2.13.0`` holds it at one that is at hand.
+versions of PyTorch are downloads of several gigabytes; ``--torch 2.13.0`` holds it at one that is at hand. The script
+itself needs Python 3.11. Its last lines are the versions, and how many tests passed and failed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import tomllib
@@ -22,6 +24,12 @@ import tomllib
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("all", "onnx", "dev")
 LOWEST = re.compile(r"([A-Za-z0-9_.-]+)\s*>=\s*([0-9][0-9A-Za-z.]*)")
+
+VERSIONS = """
+import platform, sys
+from importlib.metadata import version
+print(f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in sys.argv[1:]), sep=", ")
+"""
 
 
 def lowest_versions() -> dict[str, str]:
@@ -62,10 +70,37 @@ def main() -> int:
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pinned.items())))
     install = ["-m", "pip", "install", "--disable-pip-version-check", "--upgrade", "-c", constraints]
     subprocess.run([python, *install, "-e", f"{ROOT}[{','.join(EXTRAS)}]"], check=True)
+    results = folder / "results.xml"
+    results.unlink(missing_ok=True)
     # Old versions use what new ones of their own dependencies deprecate.
     deprecated = [part for kind in ("", "Pending") for part in ("-W", f"ignore::{kind}DeprecationWarning")]
-    tests = [python, "-m", "pytest", "-m", "not gpu", *deprecated, *given[end + 1 :]]
-    return subprocess.run(tests, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode
+    tests = [python, "-m", "pytest", "-m", "not gpu", f"--junitxml={results}", *deprecated, *given[end + 1 :]]
+    code = subprocess.run(tests, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode
+    print(f"\n{options.versions} versions: {installed_versions(python)}\n{summary(results)}")
+    return code
+
+
+def installed_versions(python: Path) -> str:
+    """Return the versions of Python and of the packages that pyproject.toml names."""
+    names = ["sparcets", *lowest_versions()]
+    return subprocess.run([python, "-c", VERSIONS, *names], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def summary(results: Path) -> str:
+    """Return the counts of a run of pytest, and the tests that failed."""
+    if not results.exists():
+        return "no results: pytest ended before its tests did"
+    suite = ElementTree.parse(results).getroot().find("testsuite")
+    assert suite is not None
+    n = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
+    passed = n["tests"] - n["failures"] - n["errors"] - n["skipped"]
+    failed = [
+        f"  {case.get('classname')}::{case.get('name')}"
+        for case in suite.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    counts = f"{passed} passed, {n['failures']} failed, {n['errors']} errors, {n['skipped']} skipped"
+    return "\n".join([f"{counts} in {float(suite.get('time', 0)) / 60:.0f} min", *failed])
 
 
 if __name__ == "__main__":

@@ -52,9 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO if debug else logging.WARNING, format="%(message)s", stream=sys.stderr)
     if not sys.stderr.isatty():  # no progress bar is drawn, so log messages show the progress of long runs
         logging.getLogger("sparcets.experiments.benchmark").setLevel(logging.INFO)
-    usage_error: type[Exception] = typer.BadParameter.__bases__[
-        0
-    ]  # defined by typer itself, or by click in older versions
+    usage_error: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which has no public name
     try:
         code = app(args=arguments or ["--help"], prog_name="sparcets", standalone_mode=False)
         sys.stdout.flush()

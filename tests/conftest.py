@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("sparcets", deadline=None)  # a busy machine is no failure
+settings.load_profile("sparcets")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 

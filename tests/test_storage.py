@@ -48,14 +48,14 @@ def test_sparcets_errors_propagate_unchanged(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_disk_full_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+@pytest.mark.parametrize(("where", "call"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
+def test_disk_full_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, call: str) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = tmp_path / "a.txt"
     file.write_text("old")
-    monkeypatch.setattr(os, call, full)  # Path.replace calls os.replace
+    monkeypatch.setattr(where, call, full)
     expected = r"cannot write .*a.txt: No space left on device. Nothing was overwritten; free some space or choose"
     with pytest.raises(StorageError, match=expected), atomic_path(file) as temporary:
         temporary.write_text("new")

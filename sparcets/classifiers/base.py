@@ -40,8 +40,7 @@ class Model(ABC):
     takes_longer
         Whether it then also predicts series that are longer than these.
     missing
-        What the model gets for missing values (NaN): ``"refuse"``, they are an error; ``"keep"``, NaN; ``"forward"``,
-        ``"mean"``, or a function that fills them.
+        What it gets for NaN: ``"refuse"`` (an error), ``"keep"``, ``"forward"``, ``"mean"``, or a function that fills.
     side
         The side inputs that are attached to its series as their last features, or None.
     """
@@ -52,6 +51,7 @@ class Model(ABC):
     takes_longer: bool = False
     missing: Missing = "refuse"
     side: SideInputs | None = None
+    takes_side = False  # whether it may take more than the series
     _knows_means = False  # whether it has values for a feature that a series has none of
 
     @property
@@ -86,10 +86,8 @@ class Model(ABC):
 
     def _check_side(self, side: SideInputs) -> None:
         """Raise unless the model takes such side inputs."""
-        raise CapabilityError(
-            f"{self.name} takes series alone, and no {', '.join(side.names)} beside them. Side inputs are for models "
-            "of your own: sp.wrap(model)."
-        )
+        names = ", ".join(side.names)
+        raise CapabilityError(f"{self.name} takes series alone, and no {names} beside them: wrap a model of your own.")
 
     @final
     def check_input(

@@ -30,11 +30,13 @@ from sparcets.classifiers.wrapped.model_file import check_suffix
 from sparcets.classifiers.wrapped.outputs import KINDS
 from sparcets.digests import digest_of_bytes
 from sparcets.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError, StorageError
+from sparcets.side_inputs import Side, take_rows
 from sparcets.storage import MALFORMED, read_json, reason, write_json
 
 log = logging.getLogger(__name__)
 HEADER = "model.json"
 FORMAT = 1  # raised whenever the layout of the folder changes
+N_RANDOM = 4  # random series that a model is recognised by
 CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
 ROUNDING = 1e-5  # relative difference of numbers by rounding
 
@@ -126,7 +128,7 @@ class OwnModel:
         except SparcetsError as error:
             raise type(error)(f"{self.name}: {error}") from error
 
-    def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray) -> None:
+    def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray, side: Side | None = None) -> None:
         """Write what is needed to find the model again.
 
         Parameters
@@ -137,6 +139,8 @@ class OwnModel:
             The model that :meth:`load` returned.
         X
             Training series (batch, time, features), for the scale of the random series.
+        side
+            Side inputs of the training series, of which the first are used, or None.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +153,7 @@ class OwnModel:
             **self.to_dict(),
             **({"source": self.file.name} if self.function is None else {}),
             "digest": self._digest(),
-            "check": _check_of(model, X),
+            "check": _check_of(model, X, side),
         }
         write_json(folder / HEADER, header)
 
@@ -244,20 +248,23 @@ def _part(text: str) -> str | int:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-def _check_of(model: Classifier | Regressor, X: FloatArray) -> dict[str, Any]:
+def _check_of(model: Classifier | Regressor, X: FloatArray, side: Side | None) -> dict[str, Any]:
     """Return the scale of a few random series, and the model's probabilities, or numbers, for them."""
+    beside = take_rows(side or {}, np.arange(N_RANDOM) % len(X))
     check = {
         "n_steps": int(X.shape[1]),
         "mean": np.nanmean(X, axis=(0, 1), dtype=np.float64).tolist(),
         "std": np.nanstd(X, axis=(0, 1), dtype=np.float64).tolist(),
         "dtype": X.dtype.name,
+        "side": {name: {"values": array.tolist(), "dtype": array.dtype.name} for name, array in beside.items()},
     }
     return {**check, "proba": _predictions(model, check).tolist()}
 
 
 def _predictions(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray:
-    series = _random_series(check)
-    return model.predict(series) if isinstance(model, Regressor) else model.predict_proba(series)
+    series, beside = _random_series(check), check.get("side", {})  # not in earlier versions
+    side = {name: np.array(known["values"], dtype=known["dtype"]) for name, known in beside.items()} or None
+    return (model.predict if isinstance(model, Regressor) else model.predict_proba)(series, side=side)
 
 
 def _tolerance(model: Classifier | Regressor, before: FloatArray) -> FloatArray | float:
@@ -270,7 +277,7 @@ def _tolerance(model: Classifier | Regressor, before: FloatArray) -> FloatArray 
 
 def _random_series(check: dict[str, Any]) -> FloatArray:
     mean, std = np.array(check["mean"]), np.array(check["std"])
-    noise = np.random.default_rng(0).normal(size=(4, check["n_steps"], len(mean)))
+    noise = np.random.default_rng(0).normal(size=(N_RANDOM, check["n_steps"], len(mean)))
     series: FloatArray = (mean + std * noise).astype(check["dtype"])
     return series
 

@@ -77,6 +77,7 @@ def explain(
 
     from sparcets.datasets.load import load_dataset
     from sparcets.narrate.names import has_name, query_name
+    from sparcets.side_inputs import take_rows
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
@@ -125,6 +126,7 @@ def explain(
         lengths=lengths,
         ids=None if data.ids_test is None else data.ids_test[chosen],
         subjects=None if data.subjects_test is None else data.subjects_test[chosen],
+        side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
         curve=curve,
     )
     if out is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,7 +111,9 @@ def fit(
             "config": config.to_dict(),
             "version": __version__,
         }
-        save = explained.save if own is None else partial(own.save, model=explained, X=data.X_train)
+        save = (
+            explained.save if own is None else partial(own.save, model=explained, X=data.X_train, side=data.side_train)
+        )
         write_fit(folder, save, explainer, run)
     if json:
         print_json({**run, "folder": str(out)})
@@ -126,13 +127,16 @@ def fit(
 
 def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
     """Return how good the model is on test series: the share of right classes, or of the variance of the numbers."""
+    side = data.side_test if model.takes_side else None
     if data.task == "classification":
-        correct = model.predict(data.X_test, data.lengths_test) == data.y_test
+        correct = model.predict(data.X_test, data.lengths_test, side=side) == data.y_test
         return {"test_accuracy": float(correct.mean())}
-    from sparcets.evaluation.numbers import explained_variance
+    from sparcets.evaluation.numbers import labels_of, share_explained
 
-    share = explained_variance({"model": model}, data)["model"]
-    return {"explained_test_variance": None if isnan(share) else share}
+    if len(data.X_test) < 2:
+        return {"explained_test_variance": None}
+    numbers = model.predict(data.X_test, data.lengths_test, side=side)
+    return {"explained_test_variance": share_explained(numbers, labels_of(data.y_test))}
 
 
 def _example(data: Dataset, target: str | None) -> str:

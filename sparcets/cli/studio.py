@@ -29,6 +29,10 @@ def studio(
     ] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    explainer: Annotated[
+        list[Path] | None,
+        typer.Option("--explainer", help="Folder written by `sparcets fit`, to use on the page; may be repeated."),
+    ] = None,
     model: Model = None,
     output: Output = None,
     layout: Layout = None,
@@ -39,6 +43,8 @@ def studio(
     """Start the studio, a local web application to explain series in the browser."""
     from sparcets.studio.server import serve
 
+    for folder in explainer or []:
+        _add(folder, workspace, device)
     serve(
         workspace,
         host=host,
@@ -51,3 +57,14 @@ def studio(
         model=own_model(model, output, layout, classes),
         say=lambda line: typer.echo(line, err=True),
     )
+
+
+def _add(folder: Path, workspace: Path, device: str) -> None:
+    """Copy a fit into the workspace."""
+    from sparcets.cli.fit_folder import CLASSIFIER, EXPLAINER, load_fit
+    from sparcets.studio.own_explainer import add_fit
+    from sparcets.studio.workspace import Workspace
+
+    run, explainer = load_fit(folder, device=device)
+    record = add_fit(Workspace(workspace), run, explainer, folder / CLASSIFIER, folder / EXPLAINER)
+    typer.echo(f"explainer: {folder} is {record.id} in the workspace", err=True)

@@ -236,6 +236,7 @@ class Dataset:
         split: str = "split",
         feature: str = "feature",
         value: str = "value",
+        side: str | Sequence[str] = (),
         test_size: float = 0.2,
         seed: int = 0,
         **known: Any,
@@ -251,6 +252,8 @@ class Dataset:
         series, time, label, subject, split, feature, value
             Names of the columns with that meaning; ``subject`` and ``split`` are optional, ``label`` may be several if
             they are numbers. Every other column is a feature.
+        side
+            Columns that are side inputs of a model, with one value per series.
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split, if there is no column ``split``.
         **known
@@ -271,7 +274,7 @@ class Dataset:
         from sparcets.datasets.sheets import column_roles, sheet_of_frame
 
         columns: dict[str, Any] = {"series": series, "time": time, "subject": subject, "split": split}
-        columns |= {"feature": feature, "value": value, "label": label}
+        columns |= {"feature": feature, "value": value, "label": label, "side": side}
         if "task" in known:
             check_task(known["task"])
         sheet = sheet_of_frame(frame, column_roles(columns, task=known.get("task")), source="the frame")

@@ -4,7 +4,8 @@
 ``subjects`` is given; or ``X_train``, ``y_train``, ``X_test``, ``y_test``. Optional: ``feature_names``,
 ``class_names``, ``units``, ``sampling_rate`` (Hz), ``mutable`` (flags or names of features), ``name``, ``description``;
 for numbers as labels ``task``, ``output_names``, ``output_units``; and per series ``ids``, ``subjects``, ``lengths``,
-``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as :func:`save_dataset` writes them.
+``salient`` (with ``_train`` and ``_test`` where ``X`` has them), as :func:`save_dataset` writes them; also side inputs
+of a model, each as ``side_<name>``.
 
 **.csv** and **.parquet**, tables in one of three forms, recognised by their columns; long, a row per series and step::
 
@@ -25,12 +26,13 @@ wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``,
     walk,0.1,0.2,2.0,2.1
     sit,0.0,,0.3,
 
-Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``. Columns of
-other names are named by ``load_dataset("mine.csv", series="id", time="t", label="y")``. Series are in order of first
-appearance, their steps are sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps
-give the sampling rate. Series of unequal length are padded with zeros at the end, and ``lengths`` is set; in the wide
-form a series ends where the cells of all features are empty from there on, as ``sit`` above after one step. Columns of
-a .csv file are separated by commas, or by semicolons or tabs; then numbers may have decimal commas.
+Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``, and columns
+of side inputs of a model, such as an age, which are named by ``side=["age"]``. Columns of other names are named by
+``load_dataset("mine.csv", series="id", time="t", label="y")``. Series are in order of first appearance, their steps are
+sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps give the sampling rate.
+Series of unequal length are padded with zeros at the end, and ``lengths`` is set; in the wide form a series ends where
+the cells of all features are empty from there on, as ``sit`` above after one step. Columns of a .csv file are separated
+by commas, or by semicolons or tabs; then numbers may have decimal commas.
 
 **.ts**, the format of the UEA/UCR archive. If ``NAME_TEST.ts`` is in the same folder as ``NAME_TRAIN.ts``, it is the
 test part, and the data set is called ``NAME``. Labels are in lower case.
@@ -84,6 +86,7 @@ TABLES = (".csv", ".parquet")
 SUFFIXES = {".npz", ".ts", *TABLES}
 
 PER_SERIES = ("X", "y", "ids", "subjects", "lengths", "salient")
+SIDE = "side_"  # begins the name of an array with side inputs
 OUTPUTS = ("task", "output_names", "output_units")
 ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split", *OUTPUTS)
 
@@ -98,6 +101,7 @@ def load_file(
     label: str | Sequence[str] | None = None,
     subject: str | None = None,
     split: str | None = None,
+    side: str | Sequence[str] | None = None,
     task: Task | None = None,
     output_names: str | Sequence[str] | None = None,
     output_units: str | Sequence[str] | None = None,
@@ -113,6 +117,9 @@ def load_file(
     series, time, label, subject, split
         Names of those columns of a .csv or .parquet file, where they are called otherwise; ``label`` may be several if
         they are numbers.
+    side
+        Columns of a .csv or .parquet file that are side inputs of the model, one value per series; else they are
+        features.
     task
         ``"regression"`` if the labels are numbers to predict, ``"classification"`` if they are classes; None is what a
         .npz or .ts file says itself, otherwise classification.
@@ -131,7 +138,7 @@ def load_file(
     """
     file = Path(path)
     suffix = file.suffix.lower()
-    roles = {"series": series, "time": time, "subject": subject, "split": split, "label": label}
+    roles = {"series": series, "time": time, "subject": subject, "split": split, "label": label, "side": side}
     columns = {role: name for role, name in roles.items() if name is not None}
     outputs = {"output_names": output_names, "output_units": output_units}
     known = {name: value for name, value in outputs.items() if value is not None}
@@ -173,6 +180,8 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     if dataset.task == "regression":
         del known["class_names"]
     arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
+    for part, side in (("train", dataset.side_train), ("test", dataset.side_test)):
+        arrays |= {f"{SIDE}{name}_{part}": array for name, array in (side or {}).items()}
     for name, array in arrays.items():
         if array.dtype == object:
             raise DataError(
@@ -211,6 +220,7 @@ def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, task: Task | 
         "subjects": table.subjects,
         "lengths": table.lengths,
         "sampling_rate": table.sampling_rate,
+        "side": table.side,
         **known,
     }
     if table.split is None:
@@ -220,14 +230,17 @@ def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, task: Task | 
 
 
 def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **known: Any) -> Dataset:
-    arrays = _read_npz(path)
+    arrays = read_npz(path)
     parts = ("_train", "_test") if "X_train" in arrays else ("",)
-    _check_keys(path, list(arrays), parts)
+    beside = sorted({k.removesuffix(part) for k in arrays for part in parts if k.startswith(SIDE) and k.endswith(part)})
+    _check_keys(path, list(arrays), parts, beside)
     for part in parts:
         _check_part(arrays, part)
-    present = [key for key in PER_SERIES if key + parts[0] in arrays]
+    present = [key for key in (*PER_SERIES, *beside) if key + parts[0] in arrays]
     rows = {key: _joined(key, [arrays[key + part] for part in parts]) for key in present}
     X, y = rows.pop("X"), rows.pop("y")
+    side = {key.removeprefix(SIDE): rows.pop(key) for key in beside}
+    known |= {"side": side} if side else {}
     about = {"name": path.stem, **{key: _about(path, key, arrays[key], X.shape[2]) for key in ABOUT if key in arrays}}
     about |= known | ({} if task is None else {"task": task})
     if (
@@ -243,7 +256,8 @@ def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **k
     return Dataset.from_rows(X, y, train=train, test=test, **rows, **about)
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def read_npz(path: Path) -> dict[str, Any]:
+    """Return the plain arrays of a .npz file, text decoded."""
     if not zipfile.is_zipfile(path):
         raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")
     try:
@@ -256,10 +270,10 @@ def _read_npz(path: Path) -> dict[str, Any]:
         raise FileFormatError(f"{path} cannot be read: {error}. {plain}.") from error
 
 
-def _check_keys(path: Path, names: list[str], parts: tuple[str, ...]) -> None:
+def _check_keys(path: Path, names: list[str], parts: tuple[str, ...], beside: list[str]) -> None:
     there = f"there are: {', '.join(names) or 'none'}"
-    known = [*(key + part for key in PER_SERIES for part in parts), *ABOUT]
-    for key in PER_SERIES:
+    known = [*(key + part for key in (*PER_SERIES, *beside) for part in parts), *ABOUT]
+    for key in (*PER_SERIES, *beside):
         absent = [key + part for part in parts if key + part not in names]
         if absent and (key in ("X", "y") or len(absent) < len(parts)):
             needed = "Needed are X and y, or X_train, y_train, X_test and y_test; other arrays for both parts or none."

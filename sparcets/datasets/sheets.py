@@ -22,7 +22,7 @@ FORMS = (
     "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
     "wide (label, columns <feature>_<step>), each optionally with subject and split."
 )
-LABEL = "label"
+LABEL, SIDE = "label", "side"
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
@@ -52,9 +52,14 @@ class Sheet(NamedTuple):
         return [LABEL, *(role for role in self.columns if role.startswith(f"{LABEL} "))]
 
     @property
+    def side(self) -> list[str]:
+        """The columns of side inputs."""
+        return [role for role in self.columns if role.startswith(f"{SIDE} ")]
+
+    @property
     def series_columns(self) -> tuple[str, ...]:
         """The columns that a series has one value of."""
-        return (*SERIES_COLUMNS, *self.labels[1:])
+        return (*SERIES_COLUMNS, *self.labels[1:], *self.side)
 
     def name(self, column: str) -> str:
         """Return a column's name in the source."""
@@ -74,12 +79,16 @@ class Sheet(NamedTuple):
 
 
 def column_roles(columns: Mapping[str, Any], *, task: str | None) -> dict[str, str]:
-    """Return the names of columns by role, where several columns may hold labels of a regressor.
+    """Return the names of columns by role, where several columns may hold labels of a regressor, or side inputs.
 
     >>> column_roles({"series": "id", "label": ["low", "high"]}, task="regression")
     {'series': 'id', 'label': 'low', 'label 1': 'high'}
+    >>> column_roles({"time": "t", "side": ["age"]}, task=None)
+    {'time': 't', 'side age': 'age'}
     """
-    roles = {role: str(name) for role, name in columns.items() if role != LABEL}
+    roles = {role: str(name) for role, name in columns.items() if role not in (LABEL, SIDE)}
+    beside = columns.get(SIDE, ())
+    roles |= {f"{SIDE} {name}": str(name) for name in ([beside] if isinstance(beside, str) else beside)}
     names = columns.get(LABEL, LABEL)
     if isinstance(names, str):
         return {**roles, LABEL: names} if LABEL in columns else roles

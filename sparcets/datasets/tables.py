@@ -31,24 +31,26 @@ class Table(NamedTuple):
     X: FloatArray
     feature_names: tuple[str, ...]
     lengths: IntArray | None
-    labels: StrArray | FloatArray
+    labels: StrArray | FloatArray | None  # None only where they are not needed
     ids: StrArray | None
     subjects: StrArray | None
     split: StrArray | None
+    side: dict[str, FloatArray] | None = None
     sampling_rate: float | None = None
 
 
-def to_table(sheet: Sheet, *, number_labels: bool = False) -> Table:
-    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``."""
+def to_table(sheet: Sheet, *, number_labels: bool = False, labelled: bool = True) -> Table:
+    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``; or not needed."""
+    label = (LABEL,) if labelled else ()
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.source} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
-        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", LABEL))
+        _check_columns(sheet, "tidy", ("series", "time", "feature", "value", *label))
         return _long(sheet, tidy=True, number_labels=number_labels)
     if "time" in sheet.frame:
-        _check_columns(sheet, "long", ("series", "time", LABEL))
+        _check_columns(sheet, "long", ("series", "time", *label))
         return _long(sheet, tidy=False, number_labels=number_labels)
-    _check_columns(sheet, "wide", (LABEL,))
+    _check_columns(sheet, "wide", label)
     return _wide(sheet, number_labels=number_labels)
 
 
@@ -129,7 +131,7 @@ def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
 
 
 def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> dict[str, Any]:
-    """Return labels, ids, subjects and split, one entry per series."""
+    """Return labels, ids, subjects, split and side inputs, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
     def check_one(same: BoolArray, column: str) -> None:
@@ -146,15 +148,12 @@ def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> 
         check_one(codes == codes[first][series], column)
         return np.asarray(names[codes[first]])
 
-    def numbers_of_each() -> FloatArray:
-        columns = []
-        for column in sheet.labels:
-            values = _floats(sheet, column)
-            if (row := _first(np.isnan(values))) is not None:
-                raise sheet.error(row, column, "the cell is empty. A series without its number cannot be used.")
-            check_one(values == values[first][series], column)
-            columns.append(values[first])
-        return np.stack(columns, axis=1)
+    def numbers_of_each(column: str) -> FloatArray:
+        values = _floats(sheet, column)
+        if (row := _first(np.isnan(values))) is not None:
+            raise sheet.error(row, column, "the cell is empty. A series without its number cannot be used.")
+        check_one(values == values[first][series], column)
+        return np.asarray(values[first])
 
     split = one_each("split")
     if split is not None:
@@ -165,8 +164,12 @@ def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> 
             needed = "Mark training and test rows, or drop the column for an automatic split"
             raise FileFormatError(f"{sheet.source}: every row has the split {str(split[0])!r}. {needed}.")
     ids = one_each("series")
-    labels = numbers_of_each() if number_labels else one_each(LABEL)
-    return {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
+    labels = np.stack([numbers_of_each(c) for c in sheet.labels], axis=1) if number_labels else one_each(LABEL)
+    found = {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
+    # Whole numbers stay such: a model may look them up.
+    kinds = {c: {"i": "int64", "u": "int64", "b": "bool"}.get(sheet.frame[c].dtype.kind, "float64") for c in sheet.side}
+    side = {sheet.name(c): numbers_of_each(c).astype(kind) for c, kind in kinds.items()}
+    return {**found, "side": side or None}
 
 
 def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:

@@ -188,11 +188,13 @@ def explained_variance(judges: Mapping[str, Judge], dataset: Dataset) -> dict[st
     rows = choose_rows(np.zeros(len(dataset.X_test), dtype=np.int64), MAX_TEST)
     X, y = dataset.X_test[rows], labels_of(dataset.y_test)[rows]
     lengths = None if dataset.lengths_test is None else dataset.lengths_test[rows]
+    return {name: share_explained(judge.predict(X, lengths), y) for name, judge in judges.items()}
+
+
+def share_explained(numbers: Any, y: FloatArray) -> float:
+    """Return the share of the variance of labels (batch, outputs) that predicted numbers explain."""
     total = max(float(((y - y.mean(0)) ** 2).sum()), 1e-12)
-    return {
-        name: float(1 - ((np.asarray(judge.predict(X, lengths)) - y) ** 2).sum() / total)
-        for name, judge in judges.items()
-    }
+    return float(1 - ((np.asarray(numbers) - y) ** 2).sum() / total)
 
 
 def check_explained_numbers(regressor: Any, e: Explanation, rows: IntArray, predict: Callable[..., Any]) -> None:

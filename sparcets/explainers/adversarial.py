@@ -305,7 +305,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         silent = state.pop("silent")
         size = self.config.generator
         check_sizes(size.hidden, size.layers, [array.shape for array in state.values()])
-        mutable, conditional = state["mutable"].tolist(), self._own_target(info) is None
+        mutable, conditional = state["mutable"].tolist(), self.config.target is None
         generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
         self._generator = generator.to(resolve_device(self.config.device)).eval()

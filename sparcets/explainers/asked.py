@@ -13,6 +13,12 @@ from sparcets.explainers.request import CallOptions
 from sparcets.explanation.outcome import Outcome
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.targets import Not, NumberTarget, excluded_class
+from sparcets.validation import check_target
+
+
+def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
+    """Return the index of the class that the settings of a method name as the only target, or None."""
+    return None if target is None else int(check_target([target], n_queries=1, class_names=info.class_names)[0])
 
 
 def settle_target(

@@ -22,7 +22,7 @@ from sparcets.constraints.spec import Constraints
 from sparcets.datasets.base import Dataset
 from sparcets.errors import ConfigError, DataError, NotFittedError
 from sparcets.explainers.any_other import answer_any_other
-from sparcets.explainers.asked import index_of_each, settle_target
+from sparcets.explainers.asked import index_of_each, only_target, settle_target
 from sparcets.explainers.by_length import prolonged
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
@@ -47,7 +47,6 @@ from sparcets.explanation.side import side_apart
 from sparcets.progress import Bar, progress_bar
 from sparcets.side_inputs import SideInputs
 from sparcets.targets import Not, NumberTarget
-from sparcets.validation import check_target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -132,7 +131,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
-            X, y, lengths, side = split_training_part(source, y, lengths, side)
+            X, y, lengths, side = split_training_part(source, y, lengths, side, self.classifier)
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
@@ -148,7 +147,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             numbers=labels.numbers,
             lengths=lengths,
             info=info,
-            target=self._own_target(info),
+            target=None if self.config.target is None else only_target(self.config.target, info),
             constraints=standing.bind(info),
             constraints_given=standing.to_dict(),
             checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -220,10 +219,10 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
-            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side)
+            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side, known=info.side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        view, at_once = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
-        if at_once:
+        view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
+        if is_block:
             X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
             view = self if X.shape[1] == info.n_steps else prolonged(self, X.shape[1])
         info = view._fitted()
@@ -233,7 +232,7 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
             options, target = settle_target(target, options, info, own=self._target, owner=owner)
         if options.curve and not self.supports_curve:
             raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
-        if not at_once:
+        if not is_block:
             stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
             return explain_stream(self, stream, options, out=out, progress=progress)
         if names is not None:
@@ -380,12 +379,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
     def _check_classifier(self) -> None:
         if not isinstance(self.classifier, Classifier) or self.needs_gradients:
             check_model(self.classifier, self)
-
-    def _own_target(self, info: SeriesInfo) -> int | None:
-        """Return the index of the class that the settings name as the only target, or None."""
-        if self.config.target is None:
-            return None
-        return int(check_target([self.config.target], n_queries=1, class_names=info.class_names)[0])
 
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""

@@ -16,6 +16,7 @@ from sparcets.classifiers.regressor import Regressor
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import FileFormatError, SparcetsError
 from sparcets.explainers import EXPLAINERS
+from sparcets.explainers.asked import only_target
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.folders import SavedModel
 from sparcets.storage import MALFORMED, naming
@@ -93,7 +94,7 @@ def load_as(
     try:
         with naming(path):
             explainer._restore(state, info)
-            explainer._set_fitted(info, constraints, explainer._own_target(info))
+            explainer._set_fitted(info, constraints, only_target(explainer.config.target, info))
     except SparcetsError:
         raise  # a missing device, for example, is not damage
     except DAMAGE as error:

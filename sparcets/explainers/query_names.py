@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from sparcets.classifiers.base import Model
 from sparcets.datasets.base import Dataset
 from sparcets.errors import DataError, ShapeError
 from sparcets.explanation.result import Explanation
-from sparcets.side_inputs import one_side
+from sparcets.side_inputs import SideInputs, one_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,20 +54,29 @@ class QueryNames:
         return all(b is None or (a is not None and np.array_equal(a, b)) for a, b in pairs)
 
 
-def split_training_part(dataset: Dataset, y: Any, lengths: Any, side: Any) -> tuple[Any, Any, Any, Any]:
-    """Return training series, labels, lengths and side inputs of a data set; raise if they were given beside it."""
+def split_training_part(dataset: Dataset, y: Any, lengths: Any, side: Any, model: Model) -> tuple[Any, Any, Any, Any]:
+    """Return training series, labels, lengths and side inputs of a data set; raise if they were given beside it.
+
+    A model that does not take side inputs is given none.
+    """
     if y is not None or lengths is not None:
         raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
-    return dataset.X_train, dataset.y_train, dataset.lengths_train, one_side(side, dataset.side_train)
+    own = one_side(side, dataset.side_train if model.takes_side else None)
+    return dataset.X_train, dataset.y_train, dataset.lengths_train, own
 
 
-def split_test_part(dataset: Dataset, *given: Any, side: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return test series, lengths, ids, subjects and side inputs of a data set; raise if ``given`` beside it."""
+def split_test_part(
+    dataset: Dataset, *given: Any, side: Any, known: SideInputs | None
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Return test series, lengths, ids, subjects and side inputs of a data set; raise if ``given`` beside it.
+
+    Side inputs are those that are ``known``: none if there were none in the fit.
+    """
     if any(values is not None for values in given):
         raise DataError("a Dataset brings its own lengths, ids and subjects: leave them out, or pass its X_test.")
     if not len(dataset.X_test):
         raise DataError(f"the data set {dataset.name!r} has no test series to explain. Pass series: explain(X).")
-    own = one_side(side, dataset.side_test)
+    own = one_side(side, None if known is None else dataset.side_test)
     return dataset.X_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test, own
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sparcets.studio import results
+from sparcets.studio.by_hand import draw
 from sparcets.studio.cache import LruCache
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainResponse
+from sparcets.studio.models import ConstraintsRequest, CurveResponse, ExplainRequest, ExplainResponse
+from sparcets.studio.recordings import AllRecordings, Chosen
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints
+    from sparcets.explainers.sparcets.memory import Memory
     from sparcets.explanation.result import Explanation
     from sparcets.studio.service import StudioService
+
+Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
+CURVES = 500  # curves that are kept
+MEMORIES = 8  # queries whose search is kept, for other caps on the changes
 
 
 @dataclass(eq=False)
@@ -39,6 +46,8 @@ class Answers:
     def __init__(self, service: StudioService) -> None:
         self.service = service
         self._kept: LruCache[_Kept] = LruCache(service.limits.answer_bytes, lambda kept: kept.nbytes)
+        self._curves: LruCache[CurveResponse] = LruCache(CURVES)
+        self._memories: LruCache[Memory] = LruCache(MEMORIES)
 
     def respond(self, request: ExplainRequest) -> ExplainResponse:
         """Return the response to a request."""
@@ -76,24 +85,83 @@ class Answers:
 
     def explain(self, request: ExplainRequest) -> Explanation:
         """Compute the answers to a request."""
+        from sparcets.explainers.sparcets.memory import remember_searches
+
+        recordings = self._recordings(request)
+        chosen = recordings.choose(request.rows)
+        with remember_searches(self._memory(request) if len(request.rows) == 1 else {}):
+            return self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
+
+    def _ask(self, request: ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
         explainer = self.service.explainer(request.explainer)
-        dataset = self.service.dataset(self.service.workspace.explainer(request.explainer).dataset)
-        rows = np.array(request.rows)
-        if rows.max() >= len(dataset.X_test):
-            raise ApiError(
-                422, "no_such_row", f"no test series {rows.max()}: there are {len(dataset.X_test)}, numbered from 0."
-            )
         return explainer.explain(
-            dataset.X_test[rows],
+            chosen.X,
             target=request.target,
-            constraints=to_constraints(request.constraints),
+            constraints=to_constraints(request.constraints, explainer.feature_names, drawn),
             sparsity=request.sparsity,
             n=request.answers,
-            lengths=None if dataset.lengths_test is None else dataset.lengths_test[rows],
-            ids=None if dataset.ids_test is None else dataset.ids_test[rows],
-            subjects=None if dataset.subjects_test is None else dataset.subjects_test[rows],
+            lengths=chosen.lengths,
+            ids=chosen.ids,
+            subjects=chosen.subjects,
             progress=False,
         )
+
+    def _drawn(self, request: ExplainRequest, chosen: Chosen) -> Explanation:
+        """Answer with what was drawn by hand, or with that and the rest that was found."""
+        from sparcets.explainers.review import review
+
+        explainer = self.service.explainer(request.explainer)
+        info = explainer.info_
+        assert info is not None  # it is fitted
+        length = chosen.X.shape[1] if chosen.lengths is None else int(chosen.lengths[0])
+        made, windows = draw(chosen.X[0], request.strokes, info.feature_names, info.mutable, length)
+        if request.find_rest:
+            found = self._ask(request, chosen._replace(X=made[None]), windows)
+            n = len(found)
+            answer = review(
+                explainer,
+                np.repeat(chosen.X, n, axis=0),
+                found.counterfactual,
+                found.target,
+                lengths=None if chosen.lengths is None else np.repeat(chosen.lengths, n),
+                status=found.status,
+                reason=found.reason,
+            )
+            answer = replace(answer, mutable=found.mutable, constraints=found.constraints)
+        else:
+            answer = review(explainer, chosen.X, made[None], request.target, lengths=chosen.lengths)
+        n = len(answer)
+        return replace(
+            answer,
+            query_index=np.zeros(n, dtype=np.int64),
+            ids=None if chosen.ids is None else np.repeat(chosen.ids, n),
+            subjects=None if chosen.subjects is None else np.repeat(chosen.subjects, n),
+        )
+
+    def curve(self, request: ExplainRequest) -> CurveResponse:
+        """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""
+        from sparcets.explainers.review import add_curve
+        from sparcets.explainers.sparcets.memory import remember_searches
+
+        whole = request.model_copy(update={"sparsity": None, "answers": 1, "strokes": [], "rows": request.rows[:1]})
+        key = _key(whole, whole.rows[0])
+        found = self._curves.find(key)
+        if found is None:
+            answer = self.explanation(whole)
+            explainer = self.service.explainer(request.explainer)
+            rules = to_constraints(request.constraints, explainer.feature_names)
+            with remember_searches(self._memory(whole)):
+                found = results.to_curve(add_curve(explainer, answer, rules))
+            self._curves.put(key, found)
+        return found
+
+    def _memory(self, request: ExplainRequest) -> Memory:
+        """Return the memory of the search for one query: with another cap it needs no second search."""
+        same = request.model_copy(update={"sparsity": None, "target": None, "answers": 1})
+        return self._memories.get(_key(same, request.rows[0]), dict)
+
+    def _recordings(self, request: ExplainRequest) -> AllRecordings:
+        return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)
 
     def _keep(self, request: ExplainRequest, row: int, explanation: Explanation) -> _Kept:
         kept = _Kept(explanation)
@@ -117,11 +185,29 @@ def _joined(kept: Sequence[_Kept | None]) -> Explanation:
     return join([replace(part, query_index=np.full(len(part), k)) for k, part in enumerate(parts)])
 
 
-def to_constraints(rules: ConstraintsRequest) -> Constraints:
+def to_constraints(
+    rules: ConstraintsRequest,
+    feature_names: Sequence[str],
+    drawn: Windows | None = None,
+) -> Constraints:
     """Return the constraints of a request as ``sp.Constraints``.
 
-    >>> to_constraints(ConstraintsRequest(ranges={"pulse": (40, None)})).ranges
+    Parameters
+    ----------
+    rules
+        Those of the request.
+    feature_names
+        Of the data, to write windows of all features as windows of each.
+    drawn
+        Windows by feature that were drawn by hand, and stay so.
+
+    Examples
+    --------
+    >>> to_constraints(ConstraintsRequest(ranges={"pulse": (40, None)}), ["pulse"]).ranges
     {'pulse': (40.0, inf)}
+    >>> rules = ConstraintsRequest(frozen=[(0, 2)], frozen_features={"b": [(4, 5)]})
+    >>> to_constraints(rules, ["a", "b"]).frozen
+    {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}
     """
     from sparcets.constraints.spec import Constraints
 
@@ -129,7 +215,14 @@ def to_constraints(rules: ConstraintsRequest) -> Constraints:
         f: (-np.inf if low is None else low, np.inf if high is None else high)
         for f, (low, high) in rules.ranges.items()
     }
-    return Constraints(**{**rules.model_dump(), "ranges": ranges})
+    frozen: Any = rules.frozen
+    if rules.frozen_features or drawn:
+        frozen = {name: list(rules.frozen) for name in feature_names} if rules.frozen else {}
+        for windows in (rules.frozen_features, drawn or {}):
+            for name, more in windows.items():
+                frozen[name] = [*frozen.get(name, []), *more]
+    given = rules.model_dump(exclude={"frozen_features"})
+    return Constraints(**{**given, "ranges": ranges, "frozen": frozen})
 
 
 def check_size(request: ExplainRequest, rows: int, limits: Limits) -> None:

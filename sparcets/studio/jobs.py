@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
+from sparcets.studio.training_progress import TrainingProgress
 from sparcets.studio.workspace import Kind, Workspace, new_id
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TERMINATE_TIMEOUT = 3.0  # seconds from terminate to kill
 class _Entry:
     job: Job
     request: TrainClassifier | FitExplainer
+    progress: TrainingProgress
     process: subprocess.Popen[str] | None = None
     started: float = 0.0
 
@@ -95,7 +97,7 @@ class Jobs:
                 raise ApiError(
                     429, "busy", f"the queue of training jobs is full ({queued}). Wait for one, or cancel one."
                 )
-            self._entries[job.id] = _Entry(job, request)
+            self._entries[job.id] = _Entry(job, request, TrainingProgress(job.title))
             finished = [k for k, e in self._entries.items() if e.job.state not in ("queued", "running")]
             for old in finished[:-MAX_FINISHED]:
                 del self._entries[old]
@@ -149,6 +151,7 @@ class Jobs:
     def _snapshot(self, entry: _Entry) -> Job:
         if entry.job.state == "running":
             entry.job.seconds = round(time.monotonic() - entry.started, 1)
+            entry.job.left = entry.progress.left(entry.job.seconds)
         return entry.job.model_copy()
 
     def _is(self, entry: _Entry, state: str) -> bool:
@@ -159,6 +162,7 @@ class Jobs:
         entry.job.state, entry.job.error = state, error
         if state == "done":
             entry.job.result, entry.job.stage, entry.job.note = entry.job.id, "", ""
+            entry.job.share = 1.0
 
     def _work(self) -> None:
         if hasattr(signal, "pthread_sigmask"):
@@ -198,6 +202,8 @@ class Jobs:
                 job = entry.job
                 job.stages += event["stage"] != job.stage or event["done"] == 0
                 job.stage, job.done, job.total, job.note = (event[k] for k in ("stage", "done", "total", "note"))
+                entry.progress.update(job.stage, job.done, job.total, job.note)
+                job.share, job.curves = entry.progress.share, dict(entry.progress.curves)
         code = process.wait()
         timer.cancel()
         if process.stdin is not None:

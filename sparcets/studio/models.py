@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
 JobKind = Literal["classifier", "explainer"]
+Part = Literal["test", "train", "new"]  # new: added later, without a part in any training
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=1_000_000)]
+Windows = Annotated[list[tuple[Step, Step]], Field(max_length=200)]
 
 
 class RequestModel(BaseModel):
@@ -52,18 +54,29 @@ class Status(BaseModel):
 
 
 class CatalogEntry(BaseModel):
-    """Name and description of a registered data set, classifier or explainer."""
+    """Name and description of a registered data set, classifier or explainer; ``own``: the user's own model."""
 
     name: str
     about: str
+    own: bool = False
+
+
+class VerdictEntry(BaseModel):
+    """A verdict as it is shown everywhere; ``tone`` is the name of its colour."""
+
+    word: str
+    symbol: str
+    tone: Literal["green", "amber", "red", "grey"]
+    meaning: str
 
 
 class Catalog(BaseModel):
-    """Everything that can be selected by name."""
+    """Everything that can be selected by name, and the verdicts that answers can have."""
 
     datasets: list[CatalogEntry]
     classifiers: list[CatalogEntry]
     explainers: list[CatalogEntry]
+    verdicts: list[VerdictEntry]
 
 
 class OpenDataset(RequestModel):
@@ -99,12 +112,13 @@ class DatasetRecord(BaseModel):
 
 
 class Series(BaseModel):
-    """One test series; ``values`` is (time, features) in the data's own units."""
+    """One recording; ``values`` is (time, features) in the data's own units."""
 
     row: int
+    part: Part
     id: str | None = None
     subject: str | None = None
-    label: str
+    label: str | None
     length: int
     values: list[list[float | None]]
 
@@ -127,6 +141,7 @@ class ClassifierRecord(BaseModel):
     seed: int
     test_accuracy: float
     seconds: float
+    own: bool = False  # the user's own model, which was not trained here; not in records of earlier versions
 
 
 class FitExplainer(RequestModel):
@@ -163,26 +178,31 @@ class Job(BaseModel):
     done: float = 0.0  # progress of the current stage, out of ``total``
     total: float | None = None
     note: str = ""
+    share: float = 0.0  # progress of the whole training, 0 to 1, as far as it can be known
+    left: float | None = None  # seconds, about
+    curves: dict[str, list[float | None]] = {}  # values that the training reported, by name
     seconds: float = 0.0
     error: ErrorBody | None = None
     result: Id | None = None
 
 
 class QuerySummary(BaseModel):
-    """A test series in the list of queries: its label and the classifier's prediction."""
+    """A recording in the list: its label, if it has one, and the classifier's prediction."""
 
     row: int
+    part: Part
     id: str | None = None
     subject: str | None = None
-    label: str
+    label: str | None
     predicted: str
     probability: float
 
 
 class QueryPage(BaseModel):
-    """A page of the list of queries."""
+    """A page of the list of recordings; ``counts`` has the number of all recordings by part."""
 
     total: int
+    counts: dict[Part, int]
     items: list[QuerySummary]
 
 
@@ -190,15 +210,29 @@ class ConstraintsRequest(RequestModel):
     """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name."""
 
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
-    frozen: Annotated[list[tuple[Step, Step]], Field(max_length=200)] = []
+    frozen: Windows = []  # for all features
+    frozen_features: Annotated[dict[Name, Windows], Field(max_length=2000)] = {}  # for single ones
     ranges: Annotated[dict[Name, tuple[FiniteFloat | None, FiniteFloat | None]], Field(max_length=2000)] = {}
     max_step: Annotated[dict[Name, FiniteFloat], Field(max_length=2000)] = {}
     direction: Annotated[dict[Name, Literal["up", "down"]], Field(max_length=2000)] = {}
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
 
 
+class Stroke(RequestModel):
+    """A change drawn by hand: a bump of height ``by`` around the step ``at``, ``width`` steps to both sides."""
+
+    feature: Name
+    at: Step
+    width: Step
+    by: FiniteFloat
+
+
 class ExplainRequest(RequestModel):
-    """Request to explain test series; ``answers`` is the number of counterfactuals per query."""
+    """Request to explain recordings; ``answers`` is the number of counterfactuals per query.
+
+    ``strokes`` change the recording first. They stay as they are, and the rest is searched for, unless ``find_rest`` is
+    false: then the answer is what was drawn.
+    """
 
     explainer: Id
     rows: Annotated[list[Annotated[int, Field(ge=0, le=100_000_000)]], Field(min_length=1)]
@@ -206,6 +240,14 @@ class ExplainRequest(RequestModel):
     sparsity: Annotated[float, Field(gt=0, le=1)] | None = None
     answers: Annotated[int, Field(ge=1)] = 1
     constraints: ConstraintsRequest = ConstraintsRequest()
+    strokes: Annotated[list[Stroke], Field(max_length=200)] = []
+    find_rest: bool = True
+
+    @model_validator(mode="after")
+    def _strokes_are_drawn_on_one_recording(self) -> ExplainRequest:
+        if self.strokes and len(self.rows) > 1:
+            raise ValueError(f"strokes are drawn on one recording, got {len(self.rows)} rows")
+        return self
 
 
 class ExportRequest(ExplainRequest):
@@ -224,6 +266,25 @@ class Change(BaseModel):
     units: str
 
 
+class VerdictResult(VerdictEntry):
+    """How far an answer can be trusted: what is said about it, and what speaks against it."""
+
+    sentence: str
+    doubts: list[str]
+
+
+class Description(BaseModel):
+    """What an answer changes, in sentences; ``changes`` are phrases, the largest first."""
+
+    opening: str
+    changes: list[str]
+    rest: str
+    unchanged: str
+    trust: str
+    doubts: list[str]
+    note: str
+
+
 class CounterfactualResult(BaseModel):
     """One counterfactual of one query; ``counterfactual`` is (time, features)."""
 
@@ -234,8 +295,11 @@ class CounterfactualResult(BaseModel):
     predicted: str
     status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
     valid: bool
+    verdict: VerdictResult
+    support: dict[str, float | None]  # share of each family of other models that predicts the target
     reason: str
     text: str
+    description: Description
     probability_before: list[float]
     probability_after: list[float]
     share_changed: float
@@ -249,3 +313,87 @@ class ExplainResponse(BaseModel):
     method: str
     seconds: float
     answers: list[CounterfactualResult]
+
+
+class CurveResponse(BaseModel):
+    """How belief falls as less may change, for one recording; no points for methods without other models.
+
+    Each point has the ``share`` of changed values, the ``support`` of the family of other models that is convinced
+    least, and whether the classifier predicts the target (``valid``).
+    """
+
+    target: str
+    needed: float  # share of the answer without a cap
+    share: list[float]
+    support: list[float]
+    valid: list[bool]
+    flips_at: float | None  # smallest share at which the classifier predicts the target
+    least_believed: float | None  # smallest share at which all families agree
+    fragile: bool
+
+
+class Pattern(BaseModel):
+    """A change that several answers share: what happens to a feature, and in how many answers."""
+
+    what: str
+    how: str
+    count: int
+
+
+class GroupException(BaseModel):
+    """A recording whose answer is not like those of the others."""
+
+    row: int
+    id: str | None
+    subject: str | None
+    verdict: str
+    why: str
+    likeness: float | None  # cosine of its change and that of the others
+
+
+class GroupResponse(BaseModel):
+    """What the answers of many recordings have in common; ``share`` and ``change`` are (time, features).
+
+    ``share`` is that of the answers that change an entry, ``change`` their mean change in standard deviations, both
+    over the answers that reach the target.
+    """
+
+    n: int
+    n_reached: int
+    verdicts: dict[str, int]
+    share: list[list[float]]
+    change: list[list[float]]
+    patterns: list[Pattern]
+    exceptions: list[GroupException]
+    rows: list[int]
+    row_verdicts: list[str]
+    row_shares: list[float]
+
+
+class Overview(BaseModel):
+    """The predictions of a classifier: confusion tables by part (labels × predictions), and a point per recording."""
+
+    confusion: dict[Part, list[list[int]]]
+    x: list[float]
+    y: list[float]
+    predicted: list[int]
+    labels: list[int]  # -1 where unknown
+    parts: list[Part]
+    probability: list[float]
+    names: list[str] | None
+
+
+class SkeletonResponse(BaseModel):
+    """Body points among the features, two coordinates each; no limbs if the features name no body."""
+
+    limbs: list[tuple[str, str]] | None = None
+    outline: list[tuple[str, str]] = []
+    points: dict[str, tuple[int, int]] = {}
+    ball: str | None = None
+
+
+class AddedRecordings(BaseModel):
+    """Recordings that were added to a data set: their number, and the row of the first."""
+
+    n: int
+    first_row: int

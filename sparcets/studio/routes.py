@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request
 
 from sparcets import __version__
-from sparcets.studio import data, exports, results
+from sparcets.studio import data, group, results
+from sparcets.studio.explanation_routes import add_explanations
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
+    AddedRecordings,
     Catalog,
     CatalogEntry,
     ClassifierRecord,
     DatasetRecord,
     ErrorResponse,
     ExplainerRecord,
-    ExplainRequest,
-    ExplainResponse,
-    ExportRequest,
     FitExplainer,
     Id,
     Job,
     OpenDataset,
+    Overview,
+    Part,
     QueryPage,
     Series,
+    SkeletonResponse,
     Status,
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
-from sparcets.studio.snippet import python_code
 
 PREFIX = "/api/v1"
 OWN_MODEL = "your own model, as it is; nothing is trained"
@@ -49,7 +48,7 @@ FILE: dict[str, Any] = {
 def build_router(service: StudioService, jobs: Jobs) -> APIRouter:
     """Return the API of one studio."""
     router = APIRouter(prefix=PREFIX, responses=ERRORS)
-    for add in (_add_overview, _add_datasets, _add_models, _add_jobs, _add_explanations):
+    for add in (_add_overview, _add_datasets, _add_models, _add_jobs, add_explanations):
         add(router, service, jobs)
     return router
 
@@ -74,14 +73,18 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         """List the data sets, classifiers and explainers that can be selected by name."""
         from sparcets.datasets.load import DATASETS
         from sparcets.explainers import EXPLAINERS
+        from sparcets.explanation.verdict import VERDICTS
         from sparcets.networks import ARCHITECTURES
 
         def entries(registry: Any) -> list[CatalogEntry]:
             return [CatalogEntry(name=name, about=registry.about.get(name, "")) for name in registry]
 
-        own = [] if jobs.model is None else [CatalogEntry(name=jobs.model.name, about=OWN_MODEL)]
+        own = [] if jobs.model is None else [CatalogEntry(name=jobs.model.name, about=OWN_MODEL, own=True)]
         return Catalog(
-            datasets=entries(DATASETS), classifiers=[*own, *entries(ARCHITECTURES)], explainers=entries(EXPLAINERS)
+            datasets=entries(DATASETS),
+            classifiers=[*own, *entries(ARCHITECTURES)],
+            explainers=entries(EXPLAINERS),
+            verdicts=[results.verdict_entry(verdict) for verdict in VERDICTS.values()],
         )
 
 
@@ -116,7 +119,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         """Return the metadata of a data set."""
         return workspace.dataset(name)
 
-    @router.delete("/datasets/{name}", tags=["data"], status_code=204)
+    @router.delete("/datasets/{name}", tags=["data"], status_code=204, response_model=None)
     def remove_dataset(name: Id) -> None:
         """Remove a data set that no classifier uses."""
         jobs.check_unused(name)
@@ -124,8 +127,23 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None
 
     @router.get("/datasets/{name}/series/{row}", tags=["data"])
     async def series(name: Id, row: Annotated[int, Path(ge=0, le=100_000_000)]) -> Series:
-        """Return a test series."""
-        return await service.run(lambda: results.series(service.dataset(name), row))
+        """Return a recording."""
+        return await service.run(lambda: results.series(service.recordings(name), row))
+
+    @router.get("/datasets/{name}/skeleton", tags=["data"])
+    def skeleton(name: Id) -> SkeletonResponse:
+        """Return the body whose points the features name; no limbs if they name none."""
+        return results.skeleton(workspace.dataset(name))
+
+    @router.post("/datasets/{name}/recordings", tags=["data"], status_code=201, openapi_extra=FILE)
+    async def add_recordings(
+        name: Id, request: Request, filename: Annotated[str, Query(min_length=1, max_length=255, examples=["new.csv"])]
+    ) -> AddedRecordings:
+        """Add recordings to be explained, a .csv or .npz file with the same features; they need no labels."""
+        workspace.dataset(name)
+        first = len(await service.run(lambda: service.recordings(name)))
+        added = await data.receive_new(workspace, name, filename, request.stream(), service)
+        return AddedRecordings(n=added, first_row=first)
 
 
 def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
@@ -146,7 +164,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.dataset(request.dataset)
         return jobs.submit(request)
 
-    @router.delete("/classifiers/{name}", tags=["models"], status_code=204)
+    @router.delete("/classifiers/{name}", tags=["models"], status_code=204, response_model=None)
     def remove_classifier(name: Id) -> None:
         """Remove a classifier that no explainer uses."""
         jobs.check_unused(name)
@@ -157,19 +175,35 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         name: Id,
         offset: Annotated[int, Query(ge=0, le=100_000_000)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        part: Part | None = None,
+        search: Annotated[str | None, Query(max_length=200)] = None,
         predicted: Annotated[str | None, Query(max_length=200)] = None,
         wrong: bool = False,
     ) -> QueryPage:
-        """List the test series with labels and predictions; ``wrong``: only those that are misclassified."""
+        """List the recordings with labels and predictions: test series first, then training series, then new ones.
+
+        ``search`` is a part of an id or subject, ``wrong`` keeps only those that are misclassified.
+        """
         record = workspace.classifier(name)
 
         def find() -> QueryPage:
-            dataset, proba = service.dataset(record.dataset), service.proba(name)
             return results.query_page(
-                dataset, proba, predicted=predicted, wrong=wrong, page=slice(offset, offset + limit)
+                service.recordings(record.dataset),
+                service.predictions(name),
+                part=part,
+                search=search,
+                predicted=predicted,
+                wrong=wrong,
+                page=slice(offset, offset + limit),
             )
 
         return await service.run(find)
+
+    @router.get("/classifiers/{name}/overview", tags=["models"])
+    async def overview(name: Id) -> Overview:
+        """Return the confusion tables of a classifier, and every recording as a point."""
+        record = workspace.classifier(name)
+        return await service.run(lambda: group.overview(service.recordings(record.dataset), service.predictions(name)))
 
     @router.get("/explainers", tags=["models"])
     def explainers(classifier: Id | None = None) -> list[ExplainerRecord]:
@@ -185,7 +219,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.classifier(request.classifier)
         return jobs.submit(request)
 
-    @router.delete("/explainers/{name}", tags=["models"], status_code=204)
+    @router.delete("/explainers/{name}", tags=["models"], status_code=204, response_model=None)
     def remove_explainer(name: Id) -> None:
         """Remove an explainer."""
         workspace.remove("explainers", name)
@@ -206,43 +240,3 @@ def _add_jobs(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     def cancel(name: Id) -> Job:
         """Cancel a training job and remove its files."""
         return jobs.cancel(name)
-
-
-def _add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
-    @router.post("/explanations", tags=["explanations"])
-    async def explain(request: ExplainRequest) -> ExplainResponse:
-        """Return counterfactuals for one query or a batch."""
-        return await service.run(lambda: service.answers.respond(request))
-
-    files: dict[int | str, dict[str, Any]] = {
-        200: {
-            "description": "The file.",
-            "content": {kind: {"schema": {"type": "string"}} for kind in exports.MEDIA_TYPES.values()},
-        }
-    }
-
-    @router.post("/exports/{kind}", tags=["explanations"], response_class=Response, responses=files)
-    async def export(
-        kind: Literal["png", "svg", "pdf", "csv", "npz", "html", "py"], request: ExportRequest
-    ) -> Response:
-        """Return answers as a file: figure, table of changes, explanation file, report, or Python code.
-
-        Answers that were requested before are not computed again.
-        """
-        content = await _file(service, request, kind)
-        name = f"explanation.{kind}"
-        return Response(
-            content,
-            media_type=exports.MEDIA_TYPES[kind],
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
-
-
-async def _file(service: StudioService, request: ExportRequest, kind: str) -> bytes:
-    if kind == "py":
-        return await service.render(lambda: python_code(service.workspace, request).encode())
-    explanation = service.answers.known(request)
-    if explanation is None:
-        explanation = await service.run(lambda: service.answers.explanation(request))
-    numbered = replace(explanation, query_index=np.array(request.rows)[explanation.query_index])
-    return await service.render(lambda: exports.render(numbered, kind, request.shown))

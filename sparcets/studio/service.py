@@ -14,14 +14,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sparcets.arrays import FloatArray
 from sparcets.errors import SparcetsError
 from sparcets.studio import exports
 from sparcets.studio.answers import Answers
 from sparcets.studio.cache import LruCache
-from sparcets.studio.data import load
+from sparcets.studio.data import load, load_new, new_files
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
+from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class StudioService:
         self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
         self._classifiers: LruCache[Classifier] = LruCache(limits.cached_models)
         self._explainers: LruCache[BaseExplainer[Any]] = LruCache(limits.cached_models)
-        self._proba: LruCache[FloatArray] = LruCache(limits.cached_models)
+        self._recordings: LruCache[AllRecordings] = LruCache(limits.cached_models)
+        self._predictions: LruCache[Predictions] = LruCache(limits.cached_models)
         self.answers = Answers(self)
 
     def warm_up(self) -> None:
@@ -124,15 +125,22 @@ class StudioService:
         path, record = self.workspace.path("explainers", name), self.workspace.explainer(name)
         return self._explainers.get(name, lambda: load_explainer(path, classifier=self.classifier(record.classifier)))
 
-    def proba(self, name: str) -> FloatArray:
-        """Return a classifier's predicted probabilities for the test series of its data set, (series, classes)."""
-        record = self.workspace.classifier(name)
+    def recordings(self, name: str) -> AllRecordings:
+        """Return all recordings of a data set: of its test and training parts, and those added later."""
+        added = new_files(self.workspace, name)
 
-        def predict() -> FloatArray:
-            dataset = self.dataset(record.dataset)
-            return self.classifier(name).predict_proba(dataset.X_test, dataset.lengths_test)
+        def read() -> AllRecordings:
+            dataset = self.dataset(name)
+            return AllRecordings(dataset, [load_new(file, dataset) for file in added])
 
-        return self._proba.get(name, predict)
+        return self._recordings.get(f"{name}: {len(added)}", read)
+
+    def predictions(self, name: str) -> Predictions:
+        """Return a classifier's predictions for all recordings of its data set."""
+        recordings = self.recordings(self.workspace.classifier(name).dataset)
+        return self._predictions.get(
+            f"{name}: {len(recordings)}", lambda: Predictions(self.classifier(name), recordings)
+        )
 
 
 def too_slow(seconds: float) -> ApiError:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
+
+from sparcets.studio.answers import Windows, to_constraints
+from sparcets.studio.by_hand import draw
+from sparcets.studio.data import new_files
 from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
+from sparcets.studio.recordings import AllRecordings
 from sparcets.studio.workspace import Workspace
 
 
-def python_code(workspace: Workspace, request: ExportRequest) -> str:
+def python_code(workspace: Workspace, request: ExportRequest, recordings: AllRecordings) -> str:
     """Return a script that computes an explanation again; it is to be run in the workspace's folder.
 
     Parameters
@@ -17,18 +27,13 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         Where classifier and explainer are stored.
     request
         What to explain, and which counterfactual to show.
+    recordings
+        All recordings of the data set.
     """
     explainer = workspace.explainer(request.explainer)
     classifier = workspace.classifier(explainer.classifier)
     dataset = workspace.dataset(explainer.dataset)
-    rows = request.rows
-    per_query = f", lengths=ds.lengths_test[{rows}]" if dataset.padded else ""
-    per_query += f", ids=ds.ids_test[{rows}]" if dataset.has_ids else ""
-    options = [f"target={request.target!r}"]
-    options += [f"sparsity={request.sparsity!r}"] if request.sparsity is not None else []
-    options += [f"n={request.answers}"] if request.answers > 1 else []
-    limits = _constraints(request.constraints)
-    options += ["constraints=limits"] if limits else []
+    limits = _constraints(request.constraints, dataset.feature_names)
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
         "import sparcets as sp",
@@ -36,13 +41,71 @@ def python_code(workspace: Workspace, request: ExportRequest) -> str:
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
         *_classifier(workspace, classifier, dataset),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
-        *([f"limits = sp.Constraints({limits})"] if limits else []),
-        f"e = ex.explain(ds.X_test[{rows}], {', '.join(options)}{per_query})",
+        *_queries(workspace, dataset, recordings, request.rows),
+        *([f"limits = sp.Constraints({limits})"] if limits and not request.strokes else []),
+        *(_by_hand(request, dataset, recordings) if request.strokes else [_explain(request, recordings, limits)]),
         f"print(e.text({request.shown}))",
         "print(e.to_frame())",
         f'e.plot({request.shown}).savefig("counterfactual.png")',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _queries(workspace: Workspace, dataset: DatasetRecord, recordings: AllRecordings, rows: Sequence[int]) -> list[str]:
+    """Return the lines that define the queries ``X``."""
+    lines: list[str] = []
+    pieces = []
+    for part, places in groupby(map(recordings.place, rows), key=lambda place: place[0]):
+        source = f"ds.X_{recordings.parts[part].name}"
+        if recordings.parts[part].name == "new":
+            source = f"new{part - 1}.X"
+            file = new_files(workspace, dataset.id)[part - 2].relative_to(workspace.folder)
+            read = f"load_recordings({file.as_posix()!r})"
+            like = f"like({tuple(dataset.feature_names)!r}, ds.n_steps, padded={dataset.padded})"
+            if not lines:
+                lines.append("from sparcets.datasets.recordings import load_recordings")
+            lines.append(f"{source[:-2]} = {read}.{like}")
+        pieces.append(f"{source}[{[index for _, index in places]}]")
+    if len(pieces) == 1:
+        return [*lines, f"X = {pieces[0]}"]
+    return ["import numpy as np", *dict.fromkeys(lines), f"X = np.concatenate([{', '.join(pieces)}])"]
+
+
+def _explain(request: ExportRequest, recordings: AllRecordings, limits: str, queries: str = "X") -> str:
+    """Return the line that explains the queries."""
+    chosen = recordings.choose(request.rows)
+    options = [f"target={request.target!r}"]
+    options += [f"sparsity={request.sparsity!r}"] if request.sparsity is not None else []
+    options += [f"n={request.answers}"] if request.answers > 1 else []
+    options += ["constraints=limits"] if limits else []
+    given = {"lengths": chosen.lengths, "ids": chosen.ids, "subjects": chosen.subjects}
+    options += [f"{name}={values.tolist()}" for name, values in given.items() if values is not None]
+    return f"e = ex.explain({queries}, {', '.join(options)})"
+
+
+def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllRecordings) -> list[str]:
+    """Return the lines for a recording that was changed by hand: with its numbers."""
+    chosen, names = recordings.choose(request.rows), dataset.feature_names
+    length = recordings.length(request.rows[0])
+    made, windows = draw(chosen.X[0], request.strokes, names, np.array(dataset.mutable), length)
+    lines = ["from sparcets.explainers.review import review", "drawn = X.copy()"]
+    for name, steps in windows.items():
+        feature = names.index(name)
+        for start, stop in steps:
+            numbers = ", ".join("float('nan')" if v != v else repr(v) for v in made[start:stop, feature].tolist())
+            lines.append(f"drawn[0, {start}:{stop}, {feature}] = [{numbers}]  # {name!r}")
+    lengths = "" if chosen.lengths is None else f", lengths={chosen.lengths.tolist()}"
+    if not request.find_rest:
+        return [*lines, f"e = review(ex, X, drawn, {request.target!r}{lengths})"]
+    limits = _constraints(request.constraints, names, windows)
+    n = f".repeat({request.answers}, axis=0)" if request.answers > 1 else ""
+    lengths = lengths and f", lengths={chosen.lengths.repeat(request.answers).tolist()}"  # type: ignore[union-attr]
+    return [
+        *lines,
+        f"limits = sp.Constraints({limits})  # what was drawn stays",
+        _explain(request, recordings, limits, "drawn"),
+        f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}, status=e.status, reason=e.reason)",
+    ]
 
 
 def _source(dataset: DatasetRecord) -> str:
@@ -82,35 +145,32 @@ def _fitted(record: ExplainerRecord) -> str:
     return f'sp.{name}(clf, {start}.override("seed={record.seed}")).fit(ds)'
 
 
-def _constraints(rules: ConstraintsRequest) -> str:
+def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None) -> str:
     """Return the arguments of ``sp.Constraints`` that are not empty.
 
-    >>> _constraints(ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)}))
+    >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
+    >>> _constraints(rules, ["a", "b"])
     'immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)}'
     """
-    arguments = {name: _python(value) for name, value in rules.model_dump().items() if value}
-    if rules.frozen:
-        arguments["frozen"] = repr(rules.frozen)
-    if rules.ranges:
-        pairs = [
-            f"{_python(f)}: ({_bound(low, '-inf')}, {_bound(high, 'inf')})" for f, (low, high) in rules.ranges.items()
-        ]
-        arguments["ranges"] = "{" + ", ".join(pairs) + "}"
+    given = to_constraints(rules, feature_names, drawn)
+    arguments = {}
+    for name in ("immutable", "frozen", "ranges", "max_step", "direction", "groups"):
+        value = getattr(given, name)
+        if value:
+            arguments[name] = _python(value)
     return ", ".join(f"{name}={text}" for name, text in arguments.items())
-
-
-def _bound(value: float | None, infinite: str) -> str:
-    return f'float("{infinite}")' if value is None else repr(value)
 
 
 def _python(value: object) -> str:
     """Return the Python literal of a value, with double quotes."""
-    import json
-
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and math.isinf(value):
+        return f'float("{value}")'
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_python(k)}: {_python(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(_python, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_python, value))})"
     return repr(value)

@@ -75,6 +75,7 @@ def train_classifier(
             seed=seed,
             test_accuracy=float(correct.mean()),
             seconds=time.perf_counter() - started,
+            own=own is not None,
         )
         write_record(folder, record)
 

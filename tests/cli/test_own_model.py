@@ -191,3 +191,31 @@ def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFi
 def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
     assert message in user_error(capsys, *FIT, *arguments)
     assert not (place / "fitted").exists()
+
+
+AGED = """
+def load():
+    from sparcets.testing.mocks import mean_proba
+
+    def model(X, age):
+        return mean_proba(X + 0.01 * (age[:, None, None] - 50))
+
+    return model
+"""
+
+
+def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = make_series(60, n_steps=8)
+    np.savez(place / "aged.npz", X=X, y=y, side_age=np.linspace(20, 90, 60))
+    (place / "my_aged.py").write_text(AGED)
+    fit = ("fit", "-d", "aged.npz", "-m", "nearest", "--model", "my_aged.py:load", "--out", "aged")
+    assert main([*fit]) == 0 and "side inputs age" in capsys.readouterr().out
+    assert main(["explain", "aged", "--target", "1", "--rows", "0:3", "--out", "run.npz"]) == 0
+    e = sp.load_explanation("run.npz")
+    assert e.side is not None and e.side["age"].shape == (3,) and e.query.shape[2] == 4
+    (place / "my_aged.py").write_text(AGED.replace("0.01", "0.02"))
+    capsys.readouterr()
+    assert main(["explain", "aged", "--target", "1"]) == 2 and "has changed since the fit" in capsys.readouterr().err
+    np.savez(place / "own.npz", X=X, y=y)
+    assert main([*FIT, "--model", "my_aged.py:load"]) == 2
+    assert "--option side=age" in capsys.readouterr().err

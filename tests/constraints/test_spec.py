@@ -132,7 +132,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"immutable": [True]}, "immutable: no feature True"),
     ({"immutable": "f0"}, "immutable must be a list of features, got 'f0'"),
     ({"immutable": None}, "got None"),
-    ({"immutable": np.int64(1)}, "got np.int64(1)"),
+    ({"immutable": np.int64(1)}, f"got {np.int64(1)!r}"),
     ({"immutable": [0, 1, 2]}, "together they leave nothing that may change; free at least one feature and step"),
     ({"frozen": [(0, 6)]}, "together"),
     ({"frozen": [(0, 3), (3, 6)]}, "together"),

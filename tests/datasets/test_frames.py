@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import sparcets as sp
+from sparcets.datasets.files import save_dataset
 from sparcets.errors import ConfigError, FileFormatError
 
 RNG = np.random.default_rng(0)
@@ -154,3 +155,49 @@ def test_ids_are_saved(tmp_path: Path) -> None:
 def test_one_id_per_series() -> None:
     with pytest.raises(sp.SparcetsError, match=r"ids must be 10, one per series, got shape \(3,\)"):
         sp.Dataset.from_arrays(X, LABELS, ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("form", ["long", "wide", "csv", "parquet"])
+def test_columns_of_side_inputs(form: str, tmp_path: Path) -> None:
+    rows = [(i, t, "ab"[i % 2], 20.5 + i, i % 3, 1.0 * i + t) for i in range(10) for t in range(2)]
+    frame = pd.DataFrame(rows, columns=["series", "time", "label", "age", "ward", "pulse"])
+    if form == "wide":
+        wide = frame.pivot(index=["series", "label", "age", "ward"], columns="time", values="pulse")
+        frame = wide.add_prefix("pulse_").reset_index()
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    if form in ("csv", "parquet"):
+        path = tmp_path / f"mine.{form}"
+        frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
+        ds = sp.load_dataset(path, side=["age", "ward"])
+    else:
+        ds = sp.Dataset.from_frame(frame, side=["age", "ward"])
+    assert ds.feature_names == ("pulse",) and ds.side_test is not None and ds.side_train is not None
+    assert ds.side_test["age"].tolist() == (20.5 + ds.X_test[:, 0, 0]).tolist()
+    assert ds.side_test["ward"].dtype == np.int64 and len(ds.side_train["ward"]) == 8
+    if form == "long":
+        assert sp.Dataset.from_frame(frame, side="ward").feature_names == ("age", "pulse")
+
+
+def test_a_series_has_one_value_of_a_side_input() -> None:
+    rows = [(i, t, "ab"[i % 2], 20 + i + (i == 3) * t, 1.0) for i in range(10) for t in range(2)]
+    frame = pd.DataFrame(rows, columns=["series", "time", "label", "age", "pulse"])
+    with pytest.raises(FileFormatError, match=r"column 'age': series '3' has '24', but '23' in row 7"):
+        sp.Dataset.from_frame(frame, side=["age"])
+    with pytest.raises(FileFormatError, match="no column 'ages', given as side ages"):
+        sp.Dataset.from_frame(frame, side=["ages"])
+
+
+def test_side_inputs_are_saved(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(10, 3, 1)), np.arange(10) % 2
+    side = {"age": np.linspace(20, 90, 10), "dose": np.ones((10, 2), dtype=np.int64)}
+    ds = sp.Dataset.from_arrays(X, y, side=side)
+    again = sp.load_dataset(save_dataset(ds, tmp_path / "mine.npz"))
+    for name in side:
+        assert ds.side_test is not None and again.side_test is not None
+        assert np.array_equal(again.side_test[name], ds.side_test[name])
+    np.savez(tmp_path / "whole.npz", X=X, y=y, side_age=side["age"])
+    assert set(sp.load_dataset(tmp_path / "whole.npz").side_train or {}) == {"age"}
+    np.savez(tmp_path / "half.npz", X_train=X, y_train=y, X_test=X, y_test=y, side_age_train=side["age"])
+    with pytest.raises(FileFormatError, match="holds no array 'side_age_test'"):
+        sp.load_dataset(tmp_path / "half.npz")

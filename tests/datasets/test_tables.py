@@ -205,7 +205,7 @@ def test_time_may_be_numbers_or_dates(write: Write) -> None:
         rows = [f"{s},{m},{s % 2},{v}" for s in range(4) for v, m in enumerate(moments)]
         return load_file(write("series,time,label,x\n" + "\n".join(rows))).X_train[0, :, 0].tolist()
 
-    assert times("10", "9", "1e1000", "-2.5") == [3, 1, 0, 2]
+    assert times("10", "9", "1e300", "-2.5") == [3, 1, 0, 2]
     assert times("2024-01-02", "2024-01-01T23:59:59.5", "2023-12-31T00:00:00+02:00") == [2, 1, 0]
     with pytest.raises(FileFormatError, match=r"mine.csv, line 3, column 'time': 'noon' is not a time. Times are all"):
         times("0", "noon")

@@ -112,7 +112,7 @@ def test_methods_without_a_selector_have_no_evidence():
 
 def test_a_curve_needs_a_method_that_supports_it():
     ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
-    with pytest.raises(ConfigError, match=r"Nearest has no models of other kinds .* curve with: use sp.Explainer"):
+    with pytest.raises(ConfigError, match=r"Nearest has no models of other kinds for a curve: use sp.Explainer"):
         ex.explain(X, target=1, curve=True)
     with pytest.raises(ConfigError, match="curve must be True or False, got 'yes'"):
         fitted().explain(X, target=1, curve="yes")

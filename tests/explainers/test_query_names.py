@@ -39,7 +39,7 @@ def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> 
         np.testing.assert_array_equal(same.subjects, e.subjects)
     assert e[5].ids.tolist() == ["trial 2"] and e[5].subjects.tolist() == [0]
     table = e.to_frame()
-    assert list(table.columns[:4]) == ["query", "id", "subject", "feature"]
+    assert list(table.columns[:5]) == ["query", "id", "subject", "verdict", "feature"]
     assert table["id"].tolist() == [IDS[q] for q in table["query"]]
     assert table["subject"].tolist() == [PEOPLE[q] for q in table["query"]]
     assert "trial 2" in e._repr_html_()

@@ -27,7 +27,8 @@ def test_status_and_catalog(client: TestClient) -> None:
     assert status["version"] == sp.__version__ and status["workspace"] == "workspace"
     catalog = client.get(f"{API}/catalog").json()
     assert {"nearest", "sparce", "sparcets"} <= {e["name"] for e in catalog["explainers"]}
-    assert all(entry["about"] for kind in catalog.values() for entry in kind)
+    assert all(entry["about"] for kind in ("datasets", "classifiers", "explainers") for entry in catalog[kind])
+    assert [v["word"] for v in catalog["verdicts"]] == ["believed", "doubtful", "trick", "not reached", "unchanged"]
 
 
 def test_opening_a_data_set_twice_returns_one_record(client: TestClient) -> None:
@@ -61,25 +62,41 @@ def test_upload_a_csv_file(client: TestClient) -> None:
 def test_queries_are_listed_in_pages_and_filtered(client: TestClient, sample: Sample) -> None:
     url = f"{API}/classifiers/{sample.classifier}/queries"
     every = client.get(url).json()
-    assert every["total"] == N_TEST and len(every["items"]) == N_TEST
+    assert every["total"] == len(every["items"]) == 90 and every["counts"] == {"test": N_TEST, "train": 72, "new": 0}
+    assert [q["part"] for q in every["items"]] == ["test"] * N_TEST + ["train"] * 72
     page = client.get(url, params={"offset": 3, "limit": 2}).json()
-    assert [q["row"] for q in page["items"]] == [3, 4] and page["total"] == N_TEST
+    assert [q["row"] for q in page["items"]] == [3, 4] and page["total"] == 90
+    train = client.get(url, params={"part": "train", "limit": 3}).json()
+    assert [q["row"] for q in train["items"]] == [18, 19, 20] and train["total"] == 72
     wild = client.get(url, params={"predicted": "wild"}).json()["items"]
     assert wild == [q for q in every["items"] if q["predicted"] == "wild"] and wild
     wrong = client.get(url, params={"wrong": True}).json()["items"]
     assert wrong == [q for q in every["items"] if q["predicted"] != q["label"]]
 
 
+def test_recordings_are_found_by_id(client: TestClient, sample: Sample) -> None:
+    url = f"{API}/classifiers/{sample.classifier}/queries"
+    every = {q["id"]: q["row"] for q in client.get(url).json()["items"]}
+    for text, expected in (("TRIAL 77", ["trial 77"]), ("l 8", [f"trial {i}" for i in (8, *range(80, 90))])):
+        found = client.get(url, params={"search": text}).json()["items"]
+        assert sorted(q["id"] for q in found) == sorted(expected)
+        assert all(q["row"] == every[q["id"]] for q in found)
+    assert client.get(url, params={"search": "#3"}).json()["items"][0]["row"] == 3
+    assert client.get(url, params={"search": "nobody"}).json()["total"] == 0
+
+
 def test_series_have_the_names_of_the_data(client: TestClient, sample: Sample) -> None:
     ds = sp.load_dataset(sample.folder / "datasets" / sample.dataset / "own.npz", seed=0)
     assert ds.ids_test is not None and ds.subjects_test is None
-    listed = client.get(f"{API}/classifiers/{sample.classifier}/queries").json()["items"]
+    listed = client.get(f"{API}/classifiers/{sample.classifier}/queries?part=test").json()["items"]
     assert [q["id"] for q in listed] == ds.ids_test.tolist() and {q["subject"] for q in listed} == {None}
     assert client.get(f"{API}/datasets/{sample.dataset}/series/7").json()["id"] == ds.ids_test[7]
     assert [a["id"] for a in explain(client, sample, rows=[5, 1])] == ds.ids_test[[5, 1]].tolist()
     body = {"explainer": sample.nearest, "rows": [4]}
     assert str(ds.ids_test[4]) in client.post(f"{API}/exports/csv", json=body).text
-    assert "ids=ds.ids_test[[4]]" in client.post(f"{API}/exports/py", json=body).text
+    assert f"ids={[str(ds.ids_test[4])]}" in client.post(f"{API}/exports/py", json=body).text
+    assert ds.ids_train is not None
+    assert explain(client, sample, rows=[N_TEST + 2])[0]["id"] == ds.ids_train[2]  # after those of the test part
 
 
 def test_explanations_equal_those_of_the_library(client: TestClient, sample: Sample) -> None:
@@ -95,6 +112,7 @@ def test_explanations_equal_those_of_the_library(client: TestClient, sample: Sam
         assert np.array_equal(np.float32(answer["counterfactual"]), e.counterfactual[i])
         assert answer["text"] == e.text(i) and answer["status"] == e.status[i] and answer["row"] == 4
         assert answer["share_changed"] == pytest.approx(float(e.share_changed[i]))
+        assert answer["verdict"]["word"] == e.verdict[i] and answer["description"]["changes"]
     table = e[0].to_frame()[["feature", "start", "end", "mean_change", "units"]]
     pd.testing.assert_frame_equal(pd.DataFrame(answers[0]["changes"]), table, check_dtype=False)
 
@@ -118,6 +136,88 @@ def test_a_locked_feature_does_not_change(client: TestClient, sample: Sample) ->
     assert [step[k] for step in free["counterfactual"]] != [step[k] for step in values]
 
 
+def test_new_recordings_without_labels_are_explained(client: TestClient, sample: Sample) -> None:
+    queries = f"{API}/classifiers/{sample.classifier}/queries"
+    assert client.get(queries, params={"part": "new"}).json()["total"] == 0
+    X = np.load(sample.folder / "datasets" / "own" / "own.npz")["X"][:2]
+    rows = [f"{name},{t},{','.join(map(str, step[::-1]))}" for name, series in zip("ab", X, strict=True)
+            for t, step in enumerate(series.tolist())]  # fmt: skip
+    text = "series,time," + ",".join(NAMES[::-1]) + "\n" + "\n".join(rows)  # the features in another order
+    url = f"{API}/datasets/{sample.dataset}/recordings"
+    added = client.post(url, params={"filename": "new ones.csv"}, content=text.encode())
+    assert added.status_code == 201 and added.json() == {"n": 2, "first_row": 90}
+    listed = client.get(queries, params={"part": "new"}).json()
+    assert listed["counts"]["new"] == 2 and [q["id"] for q in listed["items"]] == ["a", "b"]
+    assert {q["label"] for q in listed["items"]} == {None} and [q["row"] for q in listed["items"]] == [90, 91]
+    series = client.get(f"{API}/datasets/{sample.dataset}/series/91").json()
+    assert np.array_equal(np.float32(series["values"]), X[1]) and series["part"] == "new"
+    answer = explain(client, sample, rows=[91])[0]
+    assert answer["id"] == "b" and answer["row"] == 91 and answer["valid"]
+    code = client.post(f"{API}/exports/py", json={"explainer": sample.nearest, "rows": [91]}).text
+    assert "load_recordings('datasets/own/new/00000-new_ones.npz')" in code and "X = new1.X[[1]]" in code
+    assert client.get(queries, params={"wrong": True}).json()["items"] == [
+        q for q in client.get(queries).json()["items"] if q["label"] not in (None, q["predicted"])
+    ]
+
+
+def test_recordings_that_are_not_like_the_data_are_refused(client: TestClient, sample: Sample) -> None:
+    url = f"{API}/datasets/{sample.dataset}/recordings"
+    problem = error(client.post(url, params={"filename": "a.csv"}, content=b"series,time,left\na,0,1\n"), 422)
+    assert "they have no constructor, top, idle" in problem["message"] and str(sample.folder) not in problem["message"]
+    assert error(client.post(url, params={"filename": "../a.csv"}, content=b"x"), 422)["code"] == "bad_filename"
+    error(client.post(f"{API}/datasets/nobody/recordings", params={"filename": "a.csv"}, content=b"x"), 404)
+    assert not list(sample.folder.glob(".upload-*")) and not list((sample.folder / "datasets" / "own").glob("new/*"))
+
+
+def test_a_group_of_recordings(client: TestClient, sample: Sample) -> None:
+    body = {"explainer": sample.nearest, "rows": [0, 3, 20], "target": "wild"}
+    explain(client, sample, **{k: v for k, v in body.items() if k != "explainer"})
+    found = client.post(f"{API}/groups", json=body).json()
+    assert found["n"] == 3 and found["rows"] == [0, 3, 20] and np.shape(found["share"]) == (20, 4)
+    assert sum(found["verdicts"].values()) == 3 and len(found["row_verdicts"]) == 3
+    table = client.get(f"{API}/classifiers/{sample.classifier}/overview").json()
+    assert np.sum(table["confusion"]["test"]) == N_TEST and len(table["x"]) == 90
+
+
+def test_a_body_is_found_by_the_names_of_the_features(client: TestClient, sample: Sample) -> None:
+    assert client.get(f"{API}/datasets/{sample.dataset}/skeleton").json()["limbs"] is None
+    record = client.post(f"{API}/datasets", json={"name": "catching"}).json()
+    body = client.get(f"{API}/datasets/{record['id']}/skeleton").json()
+    assert ["LeftElbow", "LeftWrist"] in body["limbs"] and body["ball"] == "Center" and "Head" in body["points"]
+    assert record["feature_names"][body["points"]["LeftWrist"][1]] == "LeftWrist_y"
+
+
+def test_one_feature_is_locked_in_one_window(client: TestClient, sample: Sample) -> None:
+    free = explain(client, sample)[0]
+    name, k = free["changes"][0]["feature"], NAMES.index(free["changes"][0]["feature"])
+    rules = {"frozen": [[0, 4]], "frozen_features": {name: [[4, 12]]}}
+    locked = explain(client, sample, constraints=rules)[0]
+    values = np.array(client.get(f"{API}/datasets/own/series/0").json()["values"])
+    changed = np.array(locked["counterfactual"]) != values
+    assert not changed[:4].any() and not changed[:12, k].any() and changed[4:12].any() and changed[12:, k].any()
+
+
+def test_a_curve_drawn_by_hand_is_judged_and_kept(client: TestClient, sample: Sample) -> None:
+    values = np.array(client.get(f"{API}/datasets/own/series/0").json()["values"])
+    stroke = {"feature": "idle", "at": 8, "width": 2, "by": 0.25}
+    drawn = explain(client, sample, strokes=[stroke], find_rest=False)[0]
+    delta = np.array(drawn["counterfactual"]) - values
+    assert delta[6:11, 3] == pytest.approx(0.25 * np.array([0.25, 0.75, 1, 0.75, 0.25]), abs=1e-6)
+    assert np.count_nonzero(delta) == 5 and drawn["status"] == "not_found"
+    assert drawn["verdict"]["word"] == "not reached" and drawn["probability_after"] != drawn["probability_before"]
+    whole = explain(client, sample, strokes=[stroke])[0]
+    kept = np.array(whole["counterfactual"])
+    assert np.array_equal(kept[6:11, 3], np.array(drawn["counterfactual"])[6:11, 3])  # what was drawn stays
+    assert whole["valid"] and whole["target"] == drawn["target"]
+    assert {c["feature"] for c in whole["changes"]} > {"idle"}  # changes are told against the recording itself
+    error(
+        client.post(f"{API}/explanations", json={"explainer": sample.nearest, "rows": [0, 1], "strokes": [stroke]}), 422
+    )
+    stroke["feature"] = "nose"
+    body = {"explainer": sample.nearest, "rows": [0], "strokes": [stroke]}
+    assert "nose" in error(client.post(f"{API}/explanations", json=body), 422)["message"]
+
+
 @pytest.mark.parametrize(
     ("kind", "opening"),
     [
@@ -125,7 +225,7 @@ def test_a_locked_feature_does_not_change(client: TestClient, sample: Sample) ->
         ("svg", b"<?xml"),
         ("pdf", b"%PDF"),
         ("npz", b"PK"),
-        ("csv", b"query,id,verdict,feature"),
+        ("csv", b"query,id,verdict"),
         ("html", b"<!doctype html>"),
     ],
 )
@@ -141,7 +241,7 @@ def test_the_exported_table_contains_the_rows_of_the_data(client: TestClient, sa
 
 
 INVALID = [
-    ({"rows": [10**6]}, 422, "no_such_row", "there are 18"),
+    ({"rows": [10**6]}, 422, "no_such_row", "there are 90"),
     ({"rows": []}, 422, "invalid_request", "rows"),
     ({"rows": list(range(17)) * 5}, 413, "too_many_rows", "at most 64"),
     ({"answers": 50}, 413, "too_many_answers", "at most 5"),

@@ -13,6 +13,14 @@ from .conftest import API, Sample
 REQUESTS: list[dict[str, Any]] = [
     {"rows": [3]},
     {"rows": [2, 5], "target": "wild", "sparsity": 0.4, "answers": 2},
+    {"rows": [20, 3, 19], "constraints": {"frozen": [[0, 2]], "frozen_features": {"left": [[5, 9]]}}},
+    {"rows": [1], "target": "wild", "strokes": [{"feature": "left", "at": 5, "width": 2, "by": 0.5}]},
+    {
+        "rows": [1],
+        "target": "wild",
+        "find_rest": False,
+        "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}],
+    },
     {
         "rows": [4],
         "answers": 2,

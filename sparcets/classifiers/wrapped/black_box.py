@@ -47,6 +47,8 @@ class BlackBox(Classifier):
         What it takes and returns.
     """
 
+    takes_side = True
+
     def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
         self.model, self.interface, self._adapted = model, interface, adapted
         self._class_names, self.named = interface.class_names, interface.named

@@ -43,7 +43,10 @@ def model_failed(
     text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
     missing = [one for one in further_arguments(call) if re.search(rf"missing .* required .*'{one}'", text)]
     if missing:
-        hint = f" What it takes besides the series is passed by name, a row per series: side={{{missing[0]!r}: …}}."
+        hint = (
+            f" What it takes besides the series is passed by name, a row per series: side={{{missing[0]!r}: …}}; on "
+            f"the command line, columns of a file: --option side={','.join(missing)}."
+        )
     return ModelOutputError(
         f"your model {name} failed on an input of shape {shape} (layout {layout!r}): {type(error).__name__}: {text}."
         f"{hint}"

@@ -46,6 +46,8 @@ class WrappedModule(DifferentiableClassifier):
         Name of the model in messages.
     """
 
+    takes_side = True
+
     def __init__(self, module: nn.Module, interface: Interface, name: str) -> None:
         self.module, self.interface, self._name = module, interface, name
         self._class_names, self.named = interface.class_names, interface.named

@@ -55,6 +55,8 @@ class _Wrapped(Regressor):
         What it takes and returns.
     """
 
+    takes_side = True
+
     def __init__(self, adapted: Adapted, interface: NumberInterface) -> None:
         self.adapted, self.interface = adapted, interface
 

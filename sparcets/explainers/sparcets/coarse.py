@@ -94,12 +94,7 @@ class GridView(Classifier):
         """Return the series of some rows with other averages."""
         lengths = None if self.lengths is None else self.lengths[rows]
         made = self.grid.lift(self.whole[rows], self.averages[rows], averages, lengths)
-        if self._request is not None:
-            return self._request.apply_limits(made, rows)
-        if self.side is not None:  # those of the averages, not of the series that the details are from
-            first = made.shape[2] - self.side.n_columns
-            made[:, :, first:] = averages[:, :1, first:]
-        return made
+        return made if self._request is None else self._request.apply_limits(made, rows)
 
     def _nearest(self, averages: FloatArray, points: IntArray | None) -> IntArray:
         """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,).

@@ -148,13 +148,25 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
     request, ensemble = search.request, search.model.ensemble
     entries = np.maximum(request.mutable_entries(), 1)
     columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
-    for delta in tried:
-        made = request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
-        changed = differs(made, request.X).sum((1, 2))
-        support = ensemble.believe(ensemble.standardise(made), search.target).support
+    # Several points at a time: the models take one series and many in nearly the same time.
+    at_once = max(1, SEARCH_BATCH[search.x.device.type] // len(request))
+    for start in range(0, len(tried), at_once):
+        part = [
+            request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
+            for delta in tried[start : start + at_once]
+        ]
+        made, shape = np.concatenate(part), (len(part), len(request))
+        changed = np.stack([differs(series, request.X).sum((1, 2)) for series in part])
+        target = search.target.repeat(len(part))
+        support = ensemble.believe(ensemble.standardise(made), target).support
         least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
-        valid = request.is_reached(classifier.proba_unchecked(made, request.lengths))
-        point = {"share": changed / entries, "support": least.cpu().double().numpy(), "valid": valid.astype(np.float64)}
+        proba = classifier.proba_unchecked(made, None).reshape(*shape, -1)
+        valid = np.stack([request.is_reached(of_point) for of_point in proba])
+        point = {
+            "share": changed / entries,
+            "support": least.cpu().double().numpy().reshape(shape),
+            "valid": valid.astype(np.float64),
+        }
         for name, column in point.items():
             columns[name].append(np.where(changed > 0, column, np.nan))
-    return {name: np.stack(column, axis=1) for name, column in columns.items()}
+    return {name: np.concatenate(column).T for name, column in columns.items()}

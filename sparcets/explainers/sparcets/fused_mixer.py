@@ -4,8 +4,6 @@ Plain PyTorch moves the states of a block through memory about ten times, a kern
 the summary of a step; everything else in a block needs only the states of one feature, which fit into registers.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -17,11 +15,12 @@ from torch import Tensor
 if TYPE_CHECKING:
     from sparcets.explainers.sparcets.mixer import Mixer, MixerBlock
 
+# Annotations are not strings here: the interpreter of Triton 3.0 knows tl.constexpr by its class alone.
 ROWS = 64  # steps per iteration of a program
 
 
 @torch.no_grad()
-def mix(mixer: Mixer, series: Tensor, condition: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+def mix(mixer: "Mixer", series: Tensor, condition: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """Return the mixer's states (batch, time, features, channels); sums are accumulated in float32.
 
     Parameters

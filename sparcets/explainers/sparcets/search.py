@@ -18,6 +18,7 @@ from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.choice import choose, row_of
 from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
+from sparcets.explainers.sparcets.memory import remembered
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.pieces import Starts, search_pieces
@@ -109,6 +110,11 @@ class Search:
 
     def search_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
         """Return the candidates of a search for some queries (candidates, rows, time, features)."""
+        if explained_alone:  # depends on the cap
+            return self._search_rows(rows, attempt, explained_alone=True)
+        return remembered(attempt, self.x[rows], self.target[rows], lambda: self._search_rows(rows, attempt))
+
+    def _search_rows(self, rows: IntArray, attempt: int, *, explained_alone: bool = False) -> Tensor:
         changes, deviates = self._starts(rows, attempt)
         k = len(changes)
         most = self.x.new_ones(len(rows))

@@ -1,16 +1,11 @@
-// The text of an answer: status, probabilities and description; for two methods side by side.
+// An answer as text: the verdict first, then what changes; for two methods side by side.
 
 import { $, el, percent } from "./dom.js";
 import { methodName } from "./setup.js";
-import { known, set, state } from "./state.js";
+import { act, known, state } from "./state.js";
 
-const STATUS = {
-  generated: ["Found", "good"],
-  refined: ["Found by search", "good"],
-  neighbour: ["Taken from a real recording", "good"],
-  unchanged: ["Nothing has to change", "good"],
-  not_found: ["No answer found", "bad"],
-};
+export const badge = (verdict) => el("span", { class: `badge ${verdict.tone}`, "data-verdict": verdict.word }, `${verdict.symbol} ${capital(verdict.word)}`);
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 export function drawAnswers(answers, others, onShow) {
   const tabs = $("#tabs");
@@ -18,28 +13,74 @@ export function drawAnswers(answers, others, onShow) {
   tabs.hidden = answers.length < 2;
   tabs.replaceChildren(...answers.map((answer, i) => el("button", {
     type: "button", "aria-pressed": String(i === state.shown), disabled: answer.status === "not_found" && i > 0,
-    onclick: () => { set({ shown: i }); onShow(); },
-  }, answer.status === "not_found" ? `Answer ${i + 1}: none` : `Answer ${i + 1}: ${percent(answer.share_changed)}`)));
+    onclick: () => { act({ shown: i }); onShow(); },
+  }, answer.status === "not_found" ? `Answer ${i + 1}: none` : `Answer ${i + 1}: ${answer.verdict.symbol} ${percent(answer.share_changed)}`)));
   if (!tabs.hidden && found < answers.length) tabs.append(el("span", { class: "about" }, `${found} of ${answers.length} were found.`));
-  const cards = [card(answers[state.shown], known.explainer.method, "")];
-  if (others) cards.push(card(others[Math.min(state.shown, others.length - 1)], others.method, "other"));
-  $("#answer-text").replaceChildren(...cards);
+  const both = [[answers[state.shown], known.explainer.method, ""]];
+  if (others) both.push([others[Math.min(state.shown, others.length - 1)], others.method, "other"]);
+  $("#verdict").replaceChildren(...both.map((one) => conclusion(...one)));
+  $("#answer-text").replaceChildren(...both.map((one) => words(...one)));
+  $("#badge").replaceChildren(badge(both[0][0].verdict));
+  $("#beside-verdict").replaceChildren(...both.map(([answer]) => badge(answer.verdict)));
+  drawSupport(both[0][0]);
 }
 
-function card(answer, method, kind) {
-  const [label, level] = STATUS[answer.status];
+export function drawNoAnswer() {
+  $("#tabs").hidden = true;
+  $("#answer-text").replaceChildren("There is no answer to show.");
+  for (const id of ["#verdict", "#badge", "#beside-verdict", "#support"]) $(id).replaceChildren();
+}
+
+const isDrawn = () => state.strokes.length > 0 && !state.findRest;
+const byHand = (method) => (isDrawn() ? "drawn by hand" : `by ${methodName(method)}`);
+
+function facts(answer) {
   const k = known.dataset.class_names.indexOf(answer.target);
-  const facts = `${answer.target}: ${percent(answer.probability_before[k])} → ${percent(answer.probability_after[k])}`
+  return `${answer.target}: ${percent(answer.probability_before[k])} → ${percent(answer.probability_after[k])}`
     + (answer.status === "unchanged" ? "" : ` · ${percent(answer.share_changed)} of the values changed`);
-  return el("article", { class: `result ${kind}`, "data-status": answer.status },
+}
+
+function conclusion(answer, method, kind) {
+  const { verdict } = answer;
+  const parts = [verdict.sentence, ...verdict.doubts].filter(Boolean);
+  return el("div", { class: `conclusion ${verdict.tone} ${kind}`, "data-status": answer.status, "data-verdict": verdict.word },
     el("div", { class: "head" },
-      el("span", { class: `badge ${level}` }, label),
-      el("span", { class: "facts" }, facts),
-      el("span", { class: "facts method" }, `by ${methodName(method)}`)),
-    el("p", { class: `text${answer.text.length > 900 ? " long" : ""}` }, answer.text));
+      badge(verdict),
+      el("span", { class: "facts" }, facts(answer)),
+      el("span", { class: "facts method" }, byHand(method))),
+    parts.length > 1 ? el("ul", {}, ...parts.map((part) => el("li", {}, part))) : el("p", {}, `${capital(parts[0] ?? "")}.`));
+}
+
+function words(answer, method, kind) {
+  const told = answer.description;
+  if (isDrawn() && !answer.valid) {
+    const k = answer.probability_after.indexOf(Math.max(...answer.probability_after));
+    const said = known.dataset.class_names[k];
+    return el("article", { class: "result" }, el("p", { class: "text" }, `For what was drawn, the model says ${said} (${percent(answer.probability_after[k])}), not ${answer.target}.`),
+      told.note ? el("p", { class: "note" }, told.note) : null);
+  }
+  return el("article", { class: `result ${kind}` },
+    kind ? el("p", { class: "about" }, byHand(method)) : null,
+    ...told.doubts.map((doubt) => el("p", { class: "careful" }, el("b", {}, "Careful: "), doubt)),
+    el("p", { class: "text" }, told.opening),
+    told.changes.length ? el("ul", { class: "text" }, ...told.changes.map((change) => el("li", {}, change))) : null,
+    ...[told.rest, told.unchanged, told.trust].filter(Boolean).map((text) => el("p", {}, text)),
+    told.note ? el("p", { class: "note" }, told.note) : null);
+}
+
+// What models of other kinds say, each by name: never by colour alone.
+function drawSupport(answer) {
+  const rows = Object.entries(answer.support).filter(([, share]) => share !== null);
+  $("#support").replaceChildren(...(rows.length && answer.status !== "unchanged" ? [
+    el("h3", {}, `Say ${answer.target}, too`),
+    el("dl", {}, ...rows.flatMap(([name, share]) => [
+      el("dt", {}, name),
+      el("dd", { class: share > 0.5 ? "green" : "red" }, el("meter", { min: "0", max: "1", value: String(share), "aria-label": name }), ` ${share > 0.5 ? "✓" : "✗"} ${percent(share)}`),
+    ])),
+  ] : []));
 }
 
 export function summary(answer) {
-  const [label] = STATUS[answer.status];
-  return `${label}: ${answer.target} ${percent(answer.probability_after[known.dataset.class_names.indexOf(answer.target)])}, ${percent(answer.share_changed)} of the values changed.`;
+  const k = known.dataset.class_names.indexOf(answer.target);
+  return `${capital(answer.verdict.word)}: ${answer.target} ${percent(answer.probability_after[k])}, ${percent(answer.share_changed)} of the values changed.`;
 }

@@ -1,6 +1,12 @@
-// Requests to the API. Error responses become ApiError; after a 401 response the page is loaded again, which asks for the token.
+// Requests to the API. Error responses become ApiError; after a 401 response the page is loaded again, which asks for
+// the token. While the studio does not respond, the page says so and waits for it to come back.
+
+import { $ } from "./dom.js";
 
 const BASE = "/api/v1";
+const RETRY = 1500; // milliseconds between two attempts to reach a studio that does not respond
+const listeners = [];
+let waiting = false;
 
 export class ApiError extends Error {
   constructor(status, body) {
@@ -10,11 +16,16 @@ export class ApiError extends Error {
   }
 }
 
-async function request(method, path, body, headers = {}) {
+// Calls the listener whenever the studio responds again after it did not.
+export const onReturn = (listener) => listeners.push(listener);
+
+async function request(method, path, body, headers = {}, signal = undefined) {
   let response;
   try {
-    response = await fetch(BASE + path, { method, body, headers });
-  } catch {
+    response = await fetch(BASE + path, { method, body, headers, signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    waitForReturn();
     throw new ApiError(0, { error: { code: "gone", message: "The studio does not respond. Is it still running?" } });
   }
   if (response.status === 401) {
@@ -25,12 +36,31 @@ async function request(method, path, body, headers = {}) {
   return response;
 }
 
+async function waitForReturn() {
+  if (waiting) return;
+  waiting = true;
+  const banner = $("#connection");
+  banner.textContent = "The studio does not respond. Is it still running? This page goes on as soon as it is back.";
+  banner.hidden = false;
+  for (;;) {
+    await new Promise((resolve) => { setTimeout(resolve, RETRY); });
+    const response = await fetch(`${BASE}/status`).catch(() => null);
+    if (!response) continue;
+    if (response.status === 401) location.reload(); // it was started with another token
+    if (response.ok) break;
+  }
+  waiting = false;
+  banner.textContent = "The studio is back.";
+  setTimeout(() => { banner.hidden = !waiting; }, 3000);
+  for (const listener of listeners) listener();
+}
+
 const JSON_TYPE = { "Content-Type": "application/json" };
 
 export const get = async (path) => (await request("GET", path)).json();
-export const post = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).json();
+export const post = async (path, body, signal) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE }, signal)).json();
 export const remove = (path) => request("DELETE", path);
 export const file = async (path, body) => (await request("POST", path, JSON.stringify(body), { ...JSON_TYPE })).blob();
-export const upload = async (picked) =>
-  (await request("POST", `/datasets/upload?filename=${encodeURIComponent(picked.name)}`, picked,
+export const upload = async (path, picked) =>
+  (await request("POST", `${path}?filename=${encodeURIComponent(picked.name)}`, picked,
     { "Content-Type": "application/octet-stream" })).json();

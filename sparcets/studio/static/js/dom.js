@@ -2,18 +2,20 @@
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
-export function el(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "class") element.className = value;
-    else if (name in element && typeof value !== "string") element[name] = value;
+    else if (name === "class") element.setAttribute("class", value);
+    else if (name in element && typeof value !== "string" && !(element instanceof SVGElement)) element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 export function options(select, entries, chosen) {
   select.replaceChildren(
@@ -27,15 +29,7 @@ const ICONS = {
   limits: "M3 6h4M11 6h6M9 4a2 2 0 1 0 .01 0zM3 14h7M14 14h3M12 12a2 2 0 1 0 .01 0z",
 };
 
-export function icon(name) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 20 20");
-  svg.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  path.setAttribute("d", ICONS[name]);
-  svg.append(path);
-  return svg;
-}
+export const icon = (name) => svg("svg", { viewBox: "0 0 20 20", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 
 // A name with line-break opportunities: before capitals, and after _ . - and spaces if at least three characters follow.
 export function breakable(name) {
@@ -45,6 +39,7 @@ export function breakable(name) {
 
 export function percent(share) {
   const value = 100 * share;
+  if (value > 99.5 && value < 100) return "99.9 %";
   return `${value < 10 && value > 0 ? value.toPrecision(2) : Math.round(value)} %`;
 }
 
@@ -54,13 +49,15 @@ export function short(value) {
   return size >= 1e5 || size < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
 
-// Shows an error message above the page until it is dismissed or replaced; an empty message clears it.
-export function notice(message) {
+export const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+
+// Shows a message above the page until it is dismissed or replaced; an empty message clears it.
+export function notice(message, kind = "error") {
   const container = $("#notices");
   container.replaceChildren();
   if (!message) return;
   const close = el("button", { type: "button", class: "plain", onclick: () => container.replaceChildren() }, "Dismiss");
-  container.append(el("div", { class: "notice error", role: "alert" }, el("span", {}, message), close));
+  container.append(el("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" }, el("span", {}, message), close));
 }
 
 // Announces a message to screen readers.

@@ -1,40 +1,39 @@
 // Explanations: sends a request whenever something changes, one at a time and always for the latest state.
 
-import { drawAnswers, summary } from "./answers.js";
-import { get, post } from "./api.js";
+import { drawAnswers, drawNoAnswer, summary } from "./answers.js";
+import { get, onReturn, post } from "./api.js";
+import { drawBody } from "./body.js";
+import { drawCurve, hold, loadCurve } from "./curve.js";
 import { $, announce, notice, options, percent } from "./dom.js";
 import { drawCode } from "./exports.js";
 import { drawFigure, shownFeatures } from "./figure.js";
+import { drawHand } from "./hand.js";
 import { drawFeatures, drawLocked } from "./locks.js";
-import { fullName } from "./queries.js";
+import { fullName, partText } from "./queries.js";
 import { currentExplainers, methodName } from "./setup.js";
-import { explainRequest, known, set, state } from "./state.js";
+import { act, canRedo, canUndo, explainRequest, known, NOT_DRAWN, set, state } from "./state.js";
 
-const STOPS = [0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, null];
 const BUSY_DELAY = 250; // milliseconds after which the page shows that it is waiting
 let answers = null;
 let others = null;
 let showAll = false;
+let failed = false; // the last request got no response at all
 
 export function initExplanation() {
-  const slider = $("#sparsity");
-  slider.max = STOPS.length - 1;
-  slider.addEventListener("input", () => {
-    set({ sparsity: STOPS[slider.valueAsNumber], shown: 0 });
-    drawSliderValue();
-    explain();
-  });
-  $("#target").addEventListener("change", (event) => { set({ target: event.target.value, shown: 0 }); explain(); });
-  $("#answers").addEventListener("change", (event) => { set({ answers: Number(event.target.value), shown: 0 }); explain(); });
-  $("#compare").addEventListener("change", (event) => { set({ compare: event.target.value || null }); explain(); });
-  if (matchMedia("(pointer: coarse)").matches) $("#hint").textContent = "Tap a feature to lock it. Lock a time window below.";
+  const choose = (id, changes) => $(id).addEventListener("change", (event) => { act({ shown: 0, ...changes(event.target.value) }); explain(); });
+  choose("#target", (value) => ({ target: value, sparsity: null }));
+  choose("#answers", (value) => ({ answers: Number(value) }));
+  choose("#compare", (value) => ({ compare: value || null }));
   $("#show-all").addEventListener("click", () => { showAll = !showAll; draw(); });
-}
-
-function drawSliderValue() {
-  const text = state.sparsity === null ? "as much as needed" : `at most ${percent(state.sparsity)}`;
-  $("#sparsity-text").textContent = text;
-  $("#sparsity").setAttribute("aria-valuetext", text);
+  $("#undo").addEventListener("click", () => history.back());
+  $("#redo").addEventListener("click", () => history.forward());
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || event.target.matches("input:not([type=range], [type=checkbox])")) return;
+    event.preventDefault();
+    if (event.shiftKey && canRedo()) history.forward();
+    else if (!event.shiftKey && canUndo()) history.back();
+  });
+  onReturn(() => { if (failed) explain(); });
 }
 
 // Loads the selected recording and explains it.
@@ -44,8 +43,9 @@ export async function openRecording() {
     try {
       known.series = { ...(await get(`/datasets/${state.dataset}/series/${state.row}`)), dataset: state.dataset };
     } catch (error) {
+      if (error.code === "gone") return;
       known.series = null;
-      set({ row: null });
+      set({ row: null, ...NOT_DRAWN });
       notice(error.message);
       return;
     }
@@ -60,18 +60,16 @@ export async function openRecording() {
 }
 
 function drawControls() {
-  const { row, predicted, probability, label } = known.query;
-  const name = fullName(known.query);
+  const { predicted, probability, label, part } = known.query;
   const title = $("#title-request");
   const strong = document.createElement("strong");
   strong.textContent = predicted;
-  title.replaceChildren(`Recording ${row}${name ? ` (${name})` : ""}: predicted class `, strong, `, probability ${percent(probability)}${label === predicted ? "." : `; label: ${label}.`}`);
+  const truth = label === null ? ", no label" : label === predicted ? "" : `; label: ${label}`;
+  title.replaceChildren(`${fullName(known.query)}: predicted class `, strong, `, probability ${percent(probability)}${truth}${part === "test" ? "" : ` (${partText(part)})`}.`);
   const classes = known.dataset.class_names.filter((name) => name !== predicted);
   if (state.target === null && classes.length === 1) set({ target: classes[0] });
   const choices = classes.map((name) => [name, name]);
   options($("#target"), state.target === null ? [["", "the next most likely"], ...choices] : choices, state.target ?? "");
-  $("#sparsity").value = STOPS.indexOf(state.sparsity) < 0 ? STOPS.length - 1 : STOPS.indexOf(state.sparsity);
-  drawSliderValue();
   options($("#answers"), Array.from({ length: Math.min(5, known.status.answers) }, (_, i) => [i + 1, String(i + 1)]), state.answers);
   const alternatives = currentExplainers().filter((e) => e.id !== state.explainer);
   const explainerName = (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""}`;
@@ -83,6 +81,8 @@ let running = false;
 let outdated = false; // the state has changed since the request was sent
 
 export async function explain() {
+  hold();
+  drawHistory();
   if (running) {
     outdated = true;
     return;
@@ -99,15 +99,22 @@ export async function explain() {
   running = false;
   performance.measure("answer", { start: started });
   document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
+  if (answers) loadCurve();
+}
+
+function drawHistory() {
+  $("#undo").disabled = !canUndo();
+  $("#redo").disabled = !canRedo();
 }
 
 async function sendRequest() {
   try {
     const requests = [post("/explanations", explainRequest())];
-    if (state.compare) requests.push(post("/explanations", explainRequest(state.compare)));
+    if (state.compare && !state.strokes.length) requests.push(post("/explanations", explainRequest(state.compare)));
     const [first, second] = await Promise.allSettled(requests);
     if (outdated) return;
     if (first.reason) throw first.reason;
+    failed = false;
     answers = first.value.answers;
     others = second?.value ? Object.assign(second.value.answers, { method: second.value.method }) : null;
     if (state.target === null) {
@@ -119,6 +126,8 @@ async function sendRequest() {
     announce(summary(answers[state.shown]));
   } catch (error) {
     if (outdated) return;
+    failed = error.code === "gone";
+    if (failed) return; // what is shown stays until the studio is back
     answers = others = null;
     notice(error.message);
   }
@@ -126,22 +135,25 @@ async function sendRequest() {
 }
 
 function busy(on) {
-  for (const id of ["#answer-text", "#plot"]) $(id).setAttribute("aria-busy", String(on));
+  for (const id of ["#verdict", "#answer-text", "#plot"]) $(id).setAttribute("aria-busy", String(on));
   if (on) announce("Computing…");
 }
 
 export async function draw() {
+  if (!known.series || !known.query) return;
   const answer = answers?.[state.shown] ?? null;
   const other = others?.[Math.min(state.shown, others.length - 1)] ?? null;
   const features = shownFeatures([answer, other], showAll);
   const all = known.dataset.feature_names.length;
   $("#show-all").hidden = all === features.length && !showAll;
   $("#show-all").textContent = showAll ? "Show only the most relevant features" : `Show all ${all} features (${features.length} shown)`;
-  $(".key.other").hidden = !other;
   if (answers) drawAnswers(answers, others, draw);
-  else $("#answer-text").replaceChildren("There is no answer to show.");
+  else drawNoAnswer();
+  drawCurve(answer);
   drawFeatures(features, answer);
   drawLocked();
+  drawHand(answer);
   await drawFigure(answer, other, features);
+  drawBody(answer);
   drawCode();
 }

@@ -1,13 +1,17 @@
-// Exports of the answer on the page: figure, table of changes, explanation file, report, Python code.
+// Exports of the answer on the page: figure, table of changes, explanation file, report, Python code; and the report of
+// a selection of recordings.
 
-import { file } from "./api.js";
-import { $, announce, el, notice } from "./dom.js";
-import { explainRequest, known, state } from "./state.js";
+import { file, post } from "./api.js";
+import { $, announce, counted, el, notice } from "./dom.js";
+import { mark } from "./queries.js";
+import { explainRequest, known, set, state } from "./state.js";
 
 const FILES = [
   ["png", "Figure (PNG)"], ["pdf", "Figure (PDF)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanation (NPZ)"], ["html", "Report (HTML)"], ["py", "Python code (.py)"],
 ];
+const AT_ONCE = 4; // recordings per request, so that other requests do not wait long
 let codeKey = ""; // the request whose code is shown
+let stopped = false; // a report that is being made is not wanted any more
 
 // Names the recording as the user's file does, as far as a file name can.
 function fileName(kind) {
@@ -33,18 +37,21 @@ export function initExports() {
   });
 }
 
+export function save(blob, name) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  announce(`Saved ${name}.`);
+}
+
 async function download(kind, button) {
   button.disabled = true;
   const started = performance.now();
   try {
-    const blob = await file(`/exports/${kind}`, exportRequest());
-    const link = el("a", { href: URL.createObjectURL(blob), download: fileName(kind) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    save(await file(`/exports/${kind}`, exportRequest()), fileName(kind));
     performance.measure("export", { start: started, detail: kind });
-    announce(`Saved ${link.download}.`);
   } catch (error) {
-    notice(error.message);
+    if (error.code !== "gone") notice(error.message);
   } finally {
     button.disabled = false;
   }
@@ -62,4 +69,40 @@ export async function drawCode() {
     codeKey = "";
     $("#code code").textContent = error.message;
   }
+}
+
+// The recordings that are selected in the list.
+export function drawSelection() {
+  const rows = state.selected;
+  $("#selection").hidden = !rows.length;
+  $("#selection").replaceChildren(
+    el("span", {}, `${counted(rows.length, "recording")} selected`),
+    el("button", { type: "button", id: "report", onclick: (event) => report(rows, event.currentTarget) }, "Report of the selection (HTML)"),
+    el("button", { type: "button", class: "plain", onclick: () => { set({ selected: [] }); mark(); drawSelection(); } }, "Clear the selection"));
+}
+
+// Explains recordings a few at a time; the studio keeps the answers. Returns them, or null if it was stopped.
+export async function explainAll(rows, change, onProgress, isStopped) {
+  const request = { ...explainRequest(), strokes: [], ...change };
+  const answers = [];
+  for (let i = 0; i < rows.length; i += AT_ONCE) {
+    onProgress(i);
+    const part = await post("/explanations", { ...request, rows: rows.slice(i, i + AT_ONCE) });
+    answers.push(...part.answers);
+    if (isStopped()) return null;
+  }
+  return answers;
+}
+
+async function report(rows, button) {
+  stopped = button.dataset.running === "true";
+  if (stopped) return;
+  button.dataset.running = "true";
+  try {
+    const done = await explainAll(rows, {}, (n) => { button.textContent = `Explained ${n} of ${rows.length}; stop`; }, () => stopped);
+    if (done) save(await file("/exports/html", { ...exportRequest(), strokes: [], rows, shown: 0 }), `report-${rows.length}-recordings.html`);
+  } catch (error) {
+    if (error.code !== "gone") notice(error.message);
+  }
+  drawSelection();
 }

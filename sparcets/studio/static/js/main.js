@@ -1,15 +1,20 @@
 // Entry point of the page: decides which part is shown and connects the modules.
 
-import { get } from "./api.js";
+import { get, onReturn } from "./api.js";
+import { follow, initBody } from "./body.js";
+import { initCurve } from "./curve.js";
 import { $, el, notice } from "./dom.js";
 import { draw, explain, initExplanation, openRecording } from "./explanation.js";
-import { initExports } from "./exports.js";
+import { drawSelection, initExports } from "./exports.js";
 import { initFigure } from "./figure.js";
+import { drawGroup } from "./group.js";
+import { initHand } from "./hand.js";
 import { initJobs } from "./jobs.js";
-import { initLocks, lockTime } from "./locks.js";
+import { askWindow, initLocks } from "./locks.js";
 import { initQueries, drawQueries } from "./queries.js";
 import { initSetup, drawSetup, jobEnded, openDataset, refresh } from "./setup.js";
-import { known, readUrl, state } from "./state.js";
+import { act, known, readUrl, startHistory, state } from "./state.js";
+import { onThemeChange } from "./theme.js";
 
 const STEPS = [ // condition, title and text of the step to do next
   [() => !known.dataset, "Start with data",
@@ -17,8 +22,8 @@ const STEPS = [ // condition, title and text of the step to do next
   [() => !known.classifier, "Next: a classifier",
     "Choose an architecture at the left and train it: a quick try takes seconds, a thorough training a minute or two. The progress is shown, and you can cancel it."],
   [() => !known.explainer, "Next: an explainer",
-    "It learns to generate counterfactuals: recordings changed so that the classifier predicts another class. “Nearest recording” needs no training and shows a real example; sparcets changes as little as possible. Fit one at the left; with two, you can compare them."],
-  [() => state.row === null, "Choose a recording", "The list at the left shows recordings the classifier was not trained on, with its predictions."],
+    "It learns to generate counterfactuals: recordings changed so that the classifier predicts another class. “Nearest recording” needs no training and shows a real example; sparcets changes as little as other models believe. Fit one at the left; with two, you can compare them."],
+  [() => state.view === "recording" && state.row === null, "Choose a recording", "The list at the left shows all recordings with the predictions of the classifier; those that it was trained on are marked."],
 ];
 
 async function show() {
@@ -26,7 +31,10 @@ async function show() {
   await drawQueries();
   const missing = STEPS.find(([lacks]) => lacks());
   $("#empty").hidden = !missing;
-  $("#table").hidden = Boolean(missing);
+  $("#views").hidden = !known.explainer;
+  $("#table").hidden = Boolean(missing) || state.view !== "recording";
+  $("#group").hidden = Boolean(missing) || state.view !== "group";
+  for (const button of $("#views").children) button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
   if (missing) {
     $("#title-empty").textContent = missing[1];
     const start = missing === STEPS[0]
@@ -34,40 +42,61 @@ async function show() {
     $("#empty-text").replaceChildren(el("p", {}, missing[2]), ...(start ? [start] : []));
     return;
   }
-  await openRecording();
+  drawSelection();
+  if (state.view === "group") await drawGroup(() => withNotice(show));
+  else await openRecording();
 }
 
 async function withNotice(work) {
   try {
     await work();
   } catch (error) {
-    notice(error.message);
+    if (error.code !== "gone") notice(error.message);
   }
 }
 
-async function init() {
-  readUrl();
+async function start() {
   [known.status, known.catalog] = await Promise.all([get("/status"), get("/catalog")]);
-  initExplanation();
-  initExports();
-  initLocks(explain);
-  initFigure(lockTime);
-  initQueries(() => withNotice(show));
   await initSetup(() => withNotice(show));
   initJobs(drawSetup, jobEnded);
   await show();
   document.body.dataset.ready = "true";
 }
 
-window.addEventListener("hashchange", () => withNotice(async () => {
+async function showUrl() {
   readUrl();
+  notice("");
   await refresh();
   await show();
-}));
+}
+
+readUrl();
+startHistory();
+initExplanation();
+initExports();
+initBody();
+initCurve(explain);
+initLocks(explain);
+initHand(explain);
+initFigure(askWindow, follow);
+initQueries(() => withNotice(show), drawSelection);
+for (const button of $("#views").children) {
+  button.addEventListener("click", () => { act({ view: button.dataset.view }); withNotice(show); });
+}
+window.addEventListener("popstate", () => withNotice(showUrl));
+// A studio that was not there when the page was opened, or that was started again.
+onReturn(() => withNotice(document.body.dataset.ready ? async () => { await refresh(); drawSetup(); } : start));
 let width = innerWidth;
 window.addEventListener("resize", () => {
-  if (innerWidth === width || $("#table").hidden) return;
+  if (innerWidth === width) return;
   width = innerWidth;
-  draw();
+  redraw();
 });
-withNotice(init);
+onThemeChange(redraw);
+
+function redraw() {
+  if (!$("#table").hidden) draw();
+  if (!$("#group").hidden) withNotice(show);
+}
+
+withNotice(start);

@@ -1,17 +1,22 @@
-// Step 4: the list of recordings with the classifier's predictions.
+// Step 4: the list of recordings with the classifier's predictions; some of them can be selected for a report.
 
-import { get } from "./api.js";
+import { get, upload } from "./api.js";
 import { $, el, notice, options, percent } from "./dom.js";
-import { known, set, state } from "./state.js";
+import { act, known, NOT_DRAWN, set, state } from "./state.js";
 
 const PAGE_SIZE = 100;
+const TYPING = 250; // milliseconds after the last key until the search begins
 let list = [];
 let total = 0;
+let counts = {};
 let listedClassifier = null;
 let onPick = () => {};
+let onSelect = () => {};
+let timer = null;
 
-export function initQueries(listener) {
-  onPick = listener;
+export function initQueries(pickListener, selectListener) {
+  onPick = pickListener;
+  onSelect = selectListener;
 }
 
 export async function drawQueries() {
@@ -35,61 +40,106 @@ export async function drawQueries() {
 function build(container) {
   const predicted = el("select", { id: "filter-class", onchange: load });
   options(predicted, [["", "any"], ...known.dataset.class_names.map((name) => [name, name])], "");
-  const box = el("ul", { id: "queries", role: "listbox", tabindex: "0", "aria-label": "Recordings", onkeydown: onKey });
+  const part = el("select", { id: "filter-part", onchange: load });
+  options(part, [["", "all"], ["test", "held out"], ["train", "trained on"], ["new", "new"]], "");
+  const search = el("input", { type: "search", id: "search", placeholder: "id or subject", oninput: () => { clearTimeout(timer); timer = setTimeout(load, TYPING); } });
+  const box = el("ul", { id: "queries", role: "listbox", tabindex: "0", "aria-label": "Recordings", "aria-describedby": "queries-hint", onkeydown: onKey });
+  const input = el("input", { type: "file", id: "add-recordings", accept: ".csv,.npz", onchange: (event) => add(event.target) });
   container.replaceChildren(
     el("div", { class: "filters" },
+      el("label", { for: "search" }, "Search", search),
       el("label", { for: "filter-class" }, "Predicted class", predicted),
+      el("label", { for: "filter-part" }, "Show", part),
       el("label", {}, el("input", { type: "checkbox", id: "filter-wrong", onchange: load }), " only misclassified")),
     box,
+    el("p", { class: "sr-only", id: "queries-hint" }, "Arrow keys choose a recording, space selects it for a report."),
     el("div", { class: "row spread" }, el("p", { class: "about", id: "queries-count" }),
-      el("button", { type: "button", class: "plain", id: "queries-more", hidden: true, onclick: () => load(true) }, "Show more")));
+      el("button", { type: "button", class: "plain", id: "queries-more", hidden: true, onclick: () => load(true) }, "Show more")),
+    el("details", { id: "add" }, el("summary", { class: "about" }, "Add recordings without labels"),
+      el("label", { for: "add-recordings" }, "A .csv or .npz file with the same features", input)));
+}
+
+async function add(input) {
+  const [picked] = input.files;
+  if (!picked) return;
+  notice("");
+  try {
+    const added = await upload(`/datasets/${state.dataset}/recordings`, picked);
+    $("#filter-part").value = "new";
+    $("#search").value = "";
+    await load();
+    const first = list.find((query) => query.row >= added.first_row);
+    if (first) pick(first);
+  } catch (error) {
+    notice(error.message);
+  }
+  input.value = "";
 }
 
 async function load(more) {
   const offset = more === true ? list.length : 0;
-  const predicted = $("#filter-class").value;
-  const wrong = $("#filter-wrong").checked;
-  const filter = `${predicted ? `&predicted=${encodeURIComponent(predicted)}` : ""}${wrong ? "&wrong=true" : ""}`;
+  const filter = new URLSearchParams({ offset, limit: PAGE_SIZE });
+  const given = { predicted: $("#filter-class").value, part: $("#filter-part").value, search: $("#search").value.trim() };
+  for (const [name, value] of Object.entries(given)) if (value) filter.set(name, value);
+  if ($("#filter-wrong").checked) filter.set("wrong", "true");
   $("#queries-count").textContent = "Loading predictions…";
   try {
-    const page = await get(`/classifiers/${known.classifier.id}/queries?offset=${offset}&limit=${PAGE_SIZE}${filter}`);
-    [list, total] = [[...list.slice(0, offset), ...page.items], page.total];
+    const page = await get(`/classifiers/${known.classifier.id}/queries?${filter}`);
+    [list, total, counts] = [[...list.slice(0, offset), ...page.items], page.total, page.counts];
   } catch (error) {
-    notice(error.message);
+    if (error.code !== "gone") notice(error.message);
     [list, total] = [[], 0];
   }
   $("#queries").replaceChildren(...list.map(item));
+  const all = counts.test + counts.train + counts.new;
   $("#queries-count").textContent = total === 0 ? "No matching recordings."
-    : total > list.length ? `${list.length} of ${total} test recordings` : `${total} test recordings`;
+    : `${total > list.length ? `${list.length} of ` : ""}${total} recordings${total < all ? ` (${all} in all)` : ""}`;
   $("#queries-more").hidden = total <= list.length;
-  if (state.row === null && list.length) pick(list[0]);
+  if (state.row === null && list.length) pick(list[0], set);
   mark();
 }
 
-// The id of a recording and the recorded person, where the data name them.
-export const fullName = ({ id, subject }) => [id, subject === null ? null : `subject ${subject}`].filter((part) => part !== null).join(", ");
+// A recording by its id, else its number, and by the recorded person, where the data name them.
+export const fullName = ({ id, subject, row }) => [id ?? `#${row}`, subject === null ? null : `subject ${subject}`].filter((part) => part !== null).join(", ");
+
+// Where a recording comes from, unless it is a held-out one. Of a user's own model it is not known what it was trained on.
+export const partText = (part) => ({ test: "held out", train: known.classifier?.own ? "the explainer was fitted on it" : "the model was trained on it", new: "new" })[part];
 
 function item(query) {
-  const correct = query.label === query.predicted;
-  return el("li", { role: "option", id: `query-${query.row}`, "aria-selected": "false", onclick: () => pick(query) },
-    el("span", { class: "nr" }, `#${query.row}`),
-    el("span", {}, query.predicted),
+  const name = fullName(query);
+  const notes = [query.part === "test" ? null : partText(query.part), query.label === null ? null : query.label === query.predicted ? null : `label: ${query.label}`];
+  return el("li", {
+    role: "option", id: `query-${query.row}`, "aria-selected": "false", "aria-checked": String(state.selected.includes(query.row)), onclick: () => pick(query),
+  },
+    el("span", { class: "check", title: "Select for a report", onclick: (event) => { event.stopPropagation(); select(query.row); } }),
+    el("span", { class: "id", title: name }, name),
     el("span", { class: "p" }, percent(query.probability)),
-    fullName(query) ? el("span", { class: "name", title: fullName(query) }, fullName(query)) : null,
-    correct ? null : el("span", { class: "wrong" }, `label: ${query.label}`));
+    el("span", { class: "predicted" }, query.predicted),
+    ...notes.filter(Boolean).map((note) => el("span", { class: note.startsWith("label") ? "wrong" : `part ${query.part}` }, note)));
 }
 
-function pick(query) {
-  known.query = query;
+function pick(query, change = act) {
+  known.query = { ...query, classifier: known.classifier.id };
   const target = state.target === query.predicted ? null : state.target;
-  set({ row: query.row, target, shown: 0 });
+  change({ view: "recording", row: query.row, target, sparsity: null, shown: 0, ...NOT_DRAWN });
   mark();
   onPick();
 }
 
-function mark() {
+export function select(row) {
+  set({ selected: state.selected.includes(row) ? state.selected.filter((r) => r !== row) : [...state.selected, row] });
+  mark();
+  onSelect();
+}
+
+export function mark() {
   const box = $("#queries");
-  for (const item of box.children) item.setAttribute("aria-selected", String(item.id === `query-${state.row}`));
+  if (!box) return;
+  const chosen = new Set(state.selected.map((row) => `query-${row}`));
+  for (const entry of box.children) {
+    entry.setAttribute("aria-selected", String(entry.id === `query-${state.row}`));
+    entry.setAttribute("aria-checked", String(chosen.has(entry.id)));
+  }
   const option = document.getElementById(`query-${state.row}`);
   if (!option) {
     box.removeAttribute("aria-activedescendant");
@@ -101,6 +151,11 @@ function mark() {
 }
 
 function onKey(event) {
+  if (event.key === " " && state.row !== null) {
+    event.preventDefault();
+    select(state.row);
+    return;
+  }
   const step = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity, PageDown: 8, PageUp: -8 }[event.key];
   if (step === undefined || !list.length) return;
   event.preventDefault();

@@ -1,9 +1,9 @@
 // Steps 1 to 3: data, classifier, explainer. A finished step is shown as one line with a button to change it.
 
 import { get, post, remove, upload } from "./api.js";
-import { $, el, notice, options, percent } from "./dom.js";
+import { $, counted, el, notice, options, percent } from "./dom.js";
 import { jobCards, poll } from "./jobs.js";
-import { clearLimits, known, set, state } from "./state.js";
+import { act, known, NO_LIMITS, NOT_DRAWN, set, state } from "./state.js";
 
 export const METHODS = {
   sparcets: "sparcets", sparce: "SPARCE", nearest: "Nearest recording", ics: "Search (ICS)", countergan: "CounteRGAN", gan: "GAN",
@@ -25,6 +25,9 @@ export async function initSetup(listener) {
   await refresh();
 }
 
+const NAMES = { dataset: "data set", classifier: "classifier", explainer: "explainer" };
+
+// Loads what the workspace holds. What the state names and the workspace lacks is left out, which is said.
 export async function refresh() {
   [lists.datasets, lists.classifiers, lists.explainers] = await Promise.all(
     [get("/datasets"), get("/classifiers"), get("/explainers")],
@@ -32,12 +35,14 @@ export async function refresh() {
   known.dataset = lists.datasets.find((d) => d.id === state.dataset) ?? null;
   known.classifier = lists.classifiers.find((c) => c.id === state.classifier && c.dataset === state.dataset) ?? null;
   known.explainer = currentExplainers().find((e) => e.id === state.explainer) ?? null;
-  const missing = {};
-  if (!known.dataset) missing.dataset = null;
-  if (!known.classifier) missing.classifier = null;
-  if (!known.explainer) missing.explainer = null;
+  const lacking = Object.keys(NAMES).filter((kind) => state[kind] && !known[kind]);
+  const missing = Object.fromEntries(Object.keys(NAMES).filter((kind) => !known[kind]).map((kind) => [kind, null]));
   if (state.compare && !currentExplainers().some((e) => e.id === state.compare)) missing.compare = null;
-  set(missing);
+  if (lacking.length) notice(`The ${NAMES[lacking[0]]} “${state[lacking[0]]}” is not in this workspace. It was removed, or the link is of another workspace.`);
+  if (Object.entries(missing).some(([name, value]) => state[name] !== value)) set(missing);
+  if (known.dataset && known.skeleton?.dataset !== known.dataset.id) {
+    known.skeleton = { dataset: known.dataset.id, ...(await get(`/datasets/${known.dataset.id}/skeleton`)) };
+  }
 }
 
 // A job has ended: its result is selected if the page is still at that step.
@@ -54,13 +59,12 @@ export async function jobEnded(job) {
 async function choose(kind, id) {
   notice("");
   if (kind === "dataset") {
-    clearLimits();
-    set({ dataset: id, classifier: null, explainer: null, row: null, target: null, compare: null, shown: 0 });
+    act({ ...NO_LIMITS, ...NOT_DRAWN, dataset: id, classifier: null, explainer: null, row: null, target: null, sparsity: null, compare: null, shown: 0, selected: [], source: null });
     const latest = lists.classifiers.filter((c) => c.dataset === id).at(-1);
     if (latest) set({ classifier: latest.id });
   }
-  if (kind === "classifier") set({ classifier: id, explainer: null, compare: null, target: null, shown: 0 });
-  if (kind === "explainer") set({ explainer: id, compare: null, shown: 0 });
+  if (kind === "classifier") act({ classifier: id, explainer: null, compare: null, target: null, sparsity: null, shown: 0 });
+  if (kind === "explainer") act({ explainer: id, compare: null, sparsity: null, shown: 0 });
   const fitted = currentExplainers();
   if (kind !== "explainer" && state.classifier && fitted.length) set({ explainer: fitted.at(-1).id });
   open[kind] = false;
@@ -98,7 +102,7 @@ function uploadFile(file) {
     return null;
   }
   return attempt(`Reading ${file.name}…`, async () => {
-    const record = await upload(file);
+    const record = await upload("/datasets/upload", file);
     await refresh();
     await choose("dataset", record.id);
   });
@@ -161,8 +165,6 @@ function draw(step, kind, record, line, choices, ready) {
   }
 }
 
-const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
-
 function datasetLine(d) {
   const seconds = d.sampling_rate ? `, ${(d.n_steps / d.sampling_rate).toPrecision(2)} s` : "";
   return el("div", {}, el("strong", {}, d.name), el("br"), el("small", {},
@@ -172,7 +174,7 @@ function datasetLine(d) {
 
 function classifierLine(c) {
   return el("div", {}, el("strong", {}, c.architecture), el("br"), el("small", {},
-    `test accuracy ${percent(c.test_accuracy)}${c.preset === "tiny" ? "; quick try" : ""}.`));
+    `${c.own ? "your own model; " : ""}test accuracy ${percent(c.test_accuracy)}${c.preset === "tiny" && !c.own ? "; quick try" : ""}.`));
 }
 
 function explainerLine(e) {
@@ -230,28 +232,37 @@ function datasetChoices(expanded) {
   ].filter(Boolean);
 }
 
+// A model of the user's own is offered first, and used as it is: there is nothing to train.
 function newModel(kind, title, entries, label, button, start) {
-  const [name, first] = described(`new-${kind}`, label, entries, DEFAULTS[kind], kind === "explainer" ? methodName : undefined);
+  const own = entries.find((entry) => entry.own);
+  const [name, first] = described(`new-${kind}`, label, entries, own?.name ?? DEFAULTS[kind], kind === "explainer" ? methodName : undefined);
   const [effort, second] = picker(`effort-${kind}`, "Effort", EFFORT, "default");
   const go = el("button", { type: "button", class: "primary", onclick: () => start(name.value, effort.value) }, button);
+  const update = () => {
+    const isOwn = Boolean(own) && name.value === own.name;
+    second.hidden = isOwn;
+    go.textContent = isOwn ? "Use this model" : button;
+  };
+  name.addEventListener("change", update);
+  update();
   return el("div", { class: "group" }, el("h3", {}, title), first, second, el("div", { class: "row" }, go));
 }
 
 function classifierChoices(expanded) {
   const cards = jobCards("classifier", state.dataset);
-  if (!expanded || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
+  if (!expanded || cards.some((card) => !card.matches(".ended"))) return cards;
   const trained = lists.classifiers.filter((c) => c.dataset === state.dataset);
   return [
     ...cards,
     existing("classifier", "Already trained", trained, (c) => `${c.architecture}, accuracy ${percent(c.test_accuracy)}${c.preset === "tiny" ? ", quick" : ""}`, "Use"),
-    newModel("classifier", "Train a classifier", known.catalog.classifiers, "Architecture", "Train",
+    newModel("classifier", known.catalog.classifiers.some((c) => c.own) ? "Your model, or train a classifier" : "Train a classifier", known.catalog.classifiers, "Architecture", "Train",
       (architecture, preset) => train("classifier", { dataset: state.dataset, architecture, preset })),
   ].filter(Boolean);
 }
 
 function explainerChoices(expanded) {
   const cards = jobCards("explainer", state.classifier);
-  if (!expanded || cards.some((card) => !card.matches(".failed, .cancelled"))) return cards;
+  if (!expanded || cards.some((card) => !card.matches(".ended"))) return cards;
   return [
     ...cards,
     existing("explainer", "Already fitted", currentExplainers(), (e) => `${methodName(e.method)}${e.preset === "tiny" ? ", quick" : ""} (${e.id.slice(-6)})`, "Use"),

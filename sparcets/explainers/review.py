@@ -1,0 +1,115 @@
+"""Evidence on series that are there already: made by hand, or answers whose curve is asked for later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.arrays import FloatArray, IntArray, StrArray
+from sparcets.explanation.evidence import is_reached
+from sparcets.explanation.result import Explanation
+from sparcets.validation import check_target
+
+if TYPE_CHECKING:
+    from sparcets.constraints.spec import Constraints
+    from sparcets.explainers.base import BaseExplainer
+
+
+def add_curve(
+    explainer: BaseExplainer[Any], answers: Explanation, constraints: Constraints | None = None
+) -> Explanation:
+    """Return answers with the curve that ``explain(curve=True)`` would have measured; without one if there is none.
+
+    Parameters
+    ----------
+    explainer
+        The fitted explainer that gave the answers.
+    answers
+        One answer per query, found without a cap on the changes.
+    constraints
+        Those of the call.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    >>> add_curve(ex, ex.explain(X[y == 0][:2], target=1)).curve["share"].shape  # it has no models of other kinds
+    (2, 0)
+    """
+    rows = np.flatnonzero(answers.status != "unchanged")
+    if not explainer.supports_curve or not len(rows):
+        return answers
+    options = explainer._defaults.for_call(
+        constraints, explainer._fitted(), sparsity=None, n=1, confidence=answers.confidence
+    )
+    return replace(answers, evidence=answers.evidence.with_curve(explainer._curve(answers[rows], options), rows))
+
+
+def review(
+    explainer: BaseExplainer[Any],
+    X: FloatArray,
+    made: FloatArray,
+    target: Any,
+    *,
+    lengths: IntArray | None = None,
+    status: StrArray | None = None,
+    reason: StrArray | None = None,
+) -> Explanation:
+    """Return series that were made elsewhere as the answers to queries, with the evidence on them.
+
+    Parameters
+    ----------
+    explainer
+        A fitted explainer of a classifier; its models of other kinds are asked.
+    X, made
+        Queries and what was made of them (batch, time, features), in the data's own units.
+    target
+        Class name or index, or one per query; None is the runner-up class of each query.
+    lengths
+        True lengths of padded series.
+    status, reason
+        Of each answer, as another explanation has them; by default, and where that one had to change nothing,
+        ``refined`` if the classifier predicts the target, else ``not_found``.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    >>> e = review(ex, X[y == 0][:2], X[y == 1][:2], target=1)
+    >>> e.valid.tolist(), e.status.tolist(), e.verdict.tolist()
+    ([True, True], ['refined', 'refined'], ['doubtful', 'doubtful'])
+    """
+    info, model, options = explainer._fitted(), explainer.classifier, explainer._defaults
+    X, _ = model.check_input(X, lengths, owner="review", like=info)
+    made, lengths = model.check_input(made, lengths, owner="review", like=info)
+    before, after = model.proba_unchecked(X, lengths), model.proba_unchecked(made, lengths)
+    wanted = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
+    if target is not None:
+        wanted = check_target(target, n_queries=len(X), class_names=info.class_names)
+    own = np.where(is_reached(after, wanted, None), "refined", "not_found")
+    answers = Explanation(
+        query=X,
+        counterfactual=made,
+        target=wanted,
+        status=own if status is None else np.where(status == "unchanged", own, status),
+        reason=np.full(len(X), "") if reason is None else reason,
+        query_index=np.arange(len(X)),
+        proba_before=before,
+        proba_after=after,
+        info=info,
+        mutable=options.constraints.mutable,
+        lengths=lengths,
+        method=explainer.method,
+        config=explainer._settings,
+        constraints=options.constraints_given,
+        seed=explainer.config.seed,
+    )
+    return replace(answers, evidence=explainer._evidence(answers, options))

@@ -1,0 +1,148 @@
+"""All recordings of a data set in one list: test series first, then training series, then new ones without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.studio.errors import ApiError
+
+if TYPE_CHECKING:
+    from sparcets.classifiers.base import Classifier
+    from sparcets.datasets.base import Dataset
+    from sparcets.datasets.recordings import Recordings
+
+BATCH = 256  # recordings predicted at a time
+NO_LABEL = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Recordings of one origin: ``name`` is test, train or new; labels are class indices, -1 where unknown."""
+
+    name: str
+    X: FloatArray
+    labels: IntArray
+    lengths: IntArray | None
+    ids: Any
+    subjects: Any
+
+
+class Chosen(NamedTuple):
+    """Some recordings, as ``explain`` takes them."""
+
+    X: FloatArray
+    lengths: IntArray | None
+    ids: StrArray | None
+    subjects: StrArray | None
+
+
+class AllRecordings:
+    """The recordings of a data set, by their row in the list.
+
+    Parameters
+    ----------
+    dataset
+        Test and training series.
+    new
+        Recordings that were added later, with features and steps like those of the data set.
+    """
+
+    def __init__(self, dataset: Dataset, new: Sequence[Recordings] = ()) -> None:
+        self.class_names = dataset.class_names
+        self.parts = [
+            Part("test", dataset.X_test, dataset.y_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test),
+            Part(
+                "train", dataset.X_train, dataset.y_train, dataset.lengths_train, dataset.ids_train,
+                dataset.subjects_train,
+            ),
+            *(Part("new", n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects) for n in new),
+        ]  # fmt: skip
+        self._ends = np.cumsum([len(part.X) for part in self.parts])
+        sizes = [len(part.X) for part in self.parts]
+        self.labels: IntArray = np.concatenate([part.labels for part in self.parts]).astype(np.int64)
+        self.part_names: StrArray = np.repeat([part.name for part in self.parts], sizes)
+        self.ids = self._named("ids")
+        self.subjects = self._named("subjects")
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def check(self, row: int, status: int = 422) -> None:
+        """Raise an error if there is no such row."""
+        if row >= len(self):
+            raise ApiError(status, "no_such_row", f"no recording {row}: there are {len(self)}, numbered from 0.")
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Return which part a row belongs to, and its index there."""
+        part = int(np.searchsorted(self._ends, row, side="right"))
+        return part, row - int(self._ends[part]) + len(self.parts[part].X)
+
+    def length(self, row: int) -> int:
+        """Return the number of steps of a recording, without padding."""
+        part, index = self.place(row)
+        lengths = self.parts[part].lengths
+        return self.parts[part].X.shape[1] if lengths is None else int(lengths[index])
+
+    def choose(self, rows: Sequence[int]) -> Chosen:
+        """Return some recordings."""
+        self.check(max(rows))
+        places = [self.place(row) for row in rows]
+        padded = any(part.lengths is not None for part in self.parts)
+        return Chosen(
+            X=np.stack([self.parts[part].X[index] for part, index in places]),
+            lengths=np.array([self.length(row) for row in rows]) if padded else None,
+            ids=None if self.ids is None else self.ids[list(rows)],
+            subjects=None if self.subjects is None else self.subjects[list(rows)],
+        )
+
+    def matches(self, text: str) -> BoolArray:
+        """Return which recordings have a text in their id or subject, or as their number."""
+        wanted, found = text.strip().lower(), np.zeros(len(self), dtype=bool)
+        for names in (self.ids, self.subjects):
+            if names is not None:
+                found |= np.char.find(np.char.lower(names), wanted) >= 0
+        number = wanted.removeprefix("#")
+        if number.isdecimal() and len(number) < 10 and int(number) < len(self):
+            found[int(number)] = True
+        return found
+
+    def _indices(self, labels: StrArray | None, n: int) -> IntArray:
+        """Return labels as indices of classes; of no class where they are unknown or of other names."""
+        if labels is None:
+            return np.full(n, NO_LABEL)
+        known = {name: index for index, name in enumerate(self.class_names)}
+        return np.array([known.get(str(label), NO_LABEL) for label in labels])
+
+    def _named(self, what: str) -> StrArray | None:
+        """Return the names of all recordings as text; where only some have one, the others get their number."""
+        given = [getattr(part, what) for part in self.parts]
+        if all(names is None for names in given):
+            return None
+        found: list[str] = []
+        for part, names in zip(self.parts, given, strict=True):
+            numbers = range(len(found), len(found) + len(part.X))
+            unknown = [f"recording {row}" if what == "ids" else "unknown" for row in numbers]
+            found += unknown if names is None else [str(name) for name in names]
+        return np.array(found)
+
+
+class Predictions:
+    """A classifier's probabilities for all recordings, computed when they are first asked for."""
+
+    def __init__(self, classifier: Classifier, recordings: AllRecordings) -> None:
+        self.classifier, self.recordings = classifier, recordings
+        self._proba = np.full((len(recordings), len(recordings.class_names)), np.nan)
+
+    def of(self, rows: IntArray) -> FloatArray:
+        """Return the probabilities for some recordings (rows, classes)."""
+        left = rows[np.isnan(self._proba[rows, 0])]
+        for start in range(0, len(left), BATCH):
+            batch = left[start : start + BATCH]
+            chosen = self.recordings.choose(batch.tolist())
+            self._proba[batch] = self.classifier.predict_proba(chosen.X, chosen.lengths)
+        return np.asarray(self._proba[rows])
