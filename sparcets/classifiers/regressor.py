@@ -39,9 +39,9 @@ class Regressor(Model):
         Parameters
         ----------
         X
-            Series (batch, time, features).
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths, for models that look at them.
+            True lengths; what lies beyond has no influence.
         side
             Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
@@ -114,7 +114,7 @@ class DifferentiableRegressor(Regressor):
         """Device of the model."""
 
     @abstractmethod
-    def numbers(self, x: Tensor) -> Tensor:
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.
 
         The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
@@ -124,6 +124,9 @@ class DifferentiableRegressor(Regressor):
     @torch.no_grad()
     def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         # A copy: the model may write into it, and the array may be read-only or have negative strides.
-        x = torch.from_numpy(np.array(X, order="C")).to(self.device)
-        found: FloatArray = self.numbers(x).double().cpu().numpy()
+        x = torch.from_numpy(np.array(X, order="C"))
+        single = self.device.type == "mps"  # where there is no double precision
+        x = (x.float() if single else x).to(self.device)
+        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
+        found: FloatArray = self.numbers(x, steps).cpu().double().numpy()
         return found

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import frozen
 from sparcets.classifiers.regressor import DifferentiableRegressor
 from sparcets.config.models import ClassifierConfig
@@ -17,6 +17,7 @@ from sparcets.datasets.scaling import Scaler
 from sparcets.datasets.splits import stratified_split
 from sparcets.errors import TrainingError
 from sparcets.networks import ARCHITECTURES
+from sparcets.networks.filling import fill_gaps
 from sparcets.networks.sizes import check_sizes
 from sparcets.progress import progress_bar
 from sparcets.seeding import spawn
@@ -47,24 +48,30 @@ class TorchRegressor(DifferentiableRegressor):
         Root mean square error on validation series, in standard deviations of the labels, after ``fit``.
     """
 
+    _knows_means = True
+
     def __init__(self, architecture: str, config: ClassifierConfig) -> None:
-        self.architecture, self.config = architecture, config
+        self.architecture, self.config, self.missing = architecture, config, config.missing
         self.error_ = np.nan
 
     @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
-    def fit_unchecked(self, X: FloatArray, y: FloatArray, *, progress: bool | None) -> Self:
-        """Train on checked series (batch, time, features) and numbers (batch, outputs)."""
+    def fit_unchecked(
+        self, X: FloatArray, y: FloatArray, lengths: IntArray | None = None, *, progress: bool | None
+    ) -> Self:
+        """Train on checked series (batch, time, features), numbers (batch, outputs), and true lengths or None."""
         config, spread = self.config, y.std(0)
         scale = np.where(spread > 0, spread, 1.0)
-        self._prepare(Scaler.fit(X), Scaler(center=y.mean(0), scale=scale), X.shape[1])
+        self._prepare(Scaler.fit(X, lengths), Scaler(center=y.mean(0), scale=scale), X.shape[1])
+        self.unequal = lengths is not None
         device, network = self.device, self._network
+        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
         rows = np.zeros(len(X), dtype=np.int64)
         learn, watch = stratified_split(rows, test_size=config.validation, seed=spawn(config.seed, "validation"))
         step = RegressionStep(
             network,
-            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device)),
+            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
             torch.tensor((y - y.mean(0)) / scale, dtype=torch.float32, device=device),
-            None,
+            n_steps,
             train_rows=torch.tensor(learn, device=device),
             validation_rows=torch.tensor(watch, device=device),
             lr=config.lr,
@@ -77,7 +84,8 @@ class TorchRegressor(DifferentiableRegressor):
             progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
         ):
             train(
-                CapturedStep(step, device),
+                # Series of different lengths are packed on the host, which a graph cannot do.
+                step if lengths is not None else CapturedStep(step, device),
                 shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
                 epochs=config.epochs,
                 seed=spawn(config.seed, "dropout"),
@@ -115,13 +123,13 @@ class TorchRegressor(DifferentiableRegressor):
         """Device of the network."""
         return self._center.device
 
-    def numbers(self, x: Tensor) -> Tensor:
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
         if not torch.is_grad_enabled() and not self._network.training:  # nothing to freeze, and freezing takes time
-            found = self._network(self._standardise(x), None)
+            found = self._network(self._standardise(x, lengths), lengths)
         else:
             with frozen(self._network):
-                found = self._network(self._standardise(x), None)
+                found = self._network(self._standardise(x, lengths), lengths)
         scale, center = (
             torch.as_tensor(v, dtype=torch.float64, device=found.device)
             for v in (self._outcome.scale, self._outcome.center)
@@ -129,8 +137,9 @@ class TorchRegressor(DifferentiableRegressor):
         numbers: Tensor = found.double() * scale + center
         return numbers
 
-    def _standardise(self, x: Tensor) -> Tensor:
-        return ((x - self._center) / self._scale).float()
+    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        standard = ((x - self._center) / self._scale).float()
+        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights of the network by name, on the CPU."""
@@ -142,6 +151,7 @@ class TorchRegressor(DifferentiableRegressor):
             "architecture": self.architecture,
             "config": {**self.config.to_dict(), "device": "auto"},
             "n_steps": self.n_steps,
+            **({"unequal": True} if self.unequal else {}),
             "scaler": self._scaler.to_dict(),
             "outcome": self._outcome.to_dict(),
             "error": self.error_,
@@ -155,6 +165,7 @@ class TorchRegressor(DifferentiableRegressor):
         check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
         made = cls(header["architecture"], config)
         made._prepare(Scaler.from_dict(header["scaler"]), Scaler.from_dict(header["outcome"]), int(header["n_steps"]))
+        made.unequal = bool(header.get("unequal", False))
         made._network.load_state_dict(dict(weights))
         made._network.eval().requires_grad_(False)
         made.error_ = float(header["error"])

@@ -75,6 +75,8 @@ class _View(Classifier):
         self.regressor, self.goal, self.spread = regressor, goal, spread
         self._class_names = goal.names
         self.n_features, self.n_steps = regressor.n_features, regressor.n_steps
+        self.unequal, self.missing, self.side = regressor.unequal, regressor.missing, regressor.side
+        self._knows_means = regressor._knows_means
 
     @property
     def name(self) -> str:
@@ -114,7 +116,7 @@ class DifferentiableWithin(_View, DifferentiableClassifier):
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, 2) of series in the data's own units, with gradients to ``x``."""
-        return self.goal.log_proba(self.regressor.numbers(x).double(), self.spread)
+        return self.goal.log_proba(self.regressor.numbers(x, lengths).double(), self.spread)
 
 
 def as_classifier(regressor: Regressor, goal: Goal, spread: FloatArray) -> Classifier:

@@ -48,6 +48,8 @@ def wrap(
     output: Part | None = None,
     layout: Layout | None = None,
     batch: tuple[int, int] | None = None,
+    lengths: Lengths | None = None,
+    missing: Missing | None = None,
 ) -> Regressor: ...
 
 
@@ -147,12 +149,8 @@ def wrap(
     if task == "regression":
         if any(v is not None for v in (n_classes, class_names, kind)):
             raise ConfigError("n_classes, class_names and kinds of output are for classes; a regressor has none.")
-        if lengths is not None or missing is not None:
-            raise CapabilityError(
-                "a regressor takes series of one length without missing values: leave out lengths= and missing=, and "
-                "cut and fill the series before."
-            )
-        return wrap_regressor(model, part=part, layout=layout, batch=batch)
+        rule = check_missing(missing or "refuse")
+        return wrap_regressor(model, part=part, layout=layout, batch=batch, lengths=lengths, missing=rule)
     adapted = _adapt(model)
     if adapted.kind_is_certain and kind not in (None, adapted.kind):
         raise ConfigError(f"{adapted.name} returns {adapted.kind}, so it cannot have output={kind!r}. Leave it out.")

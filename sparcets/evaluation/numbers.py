@@ -73,6 +73,9 @@ class NumberJudge(Regressor):
     True
     """
 
+    missing = "forward"
+    _knows_means = True
+
     def __init__(self, family: str) -> None:
         self.family = family
 
@@ -140,7 +143,8 @@ def find_number_judges(
             bar.advance(0, family)
             if (digest, family) not in known and family == "neural":
                 net = TorchRegressor(architecture, replace(config, device=device))
-                known[digest, family] = net.fit_unchecked(dataset.X_train, labels_of(dataset.y_train), progress=False)
+                y, lengths = labels_of(dataset.y_train), dataset.lengths_train
+                known[digest, family] = net.fit_unchecked(dataset.X_train, y, lengths, progress=False)
             elif (digest, family) not in known:
                 known[digest, family] = NumberJudge(family).fit(dataset)
             judges[family] = known[digest, family]

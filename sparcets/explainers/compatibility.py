@@ -98,8 +98,6 @@ def agree_on_labels(
         labels, names = check_labels(y, n_samples=len(X), class_names=names)
         _warn_of_absent(labels, names)
         return Labels(labels, names)
-    if lengths is not None:
-        raise CapabilityError(f"{model.name} predicts numbers; for such models, cut the series to one length.")
     numbers = check_numbers(y, n_samples=len(X))
     n_outputs = model.predict_unchecked(X[:1], first).shape[1]
     if numbers.shape[1] != n_outputs:

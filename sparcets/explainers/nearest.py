@@ -51,6 +51,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         X, y, lengths, info = job.X, job.y, job.lengths, job.info
         if job.numbers is not None:
             self._X, self._y, self._lengths = X.copy(), y, lengths
+            self._has_gaps = missing_entries(X) is not None
             self._numbers = np.stack([job.numbers, self.classifier.outputs_unchecked(X, lengths)])
             return
         accepted = self.classifier.predict_unchecked(X, lengths) == y
@@ -71,6 +72,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         inside = is_within(self._numbers[0], goal.bounds) & is_within(self._numbers[1], goal.bounds)
         view._X, view._y = self._X[inside], np.full(int(inside.sum()), WITHIN, dtype=np.int64)
         view._lengths = None if self._lengths is None else self._lengths[inside]
+        view._has_gaps = self._has_gaps
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n

@@ -14,7 +14,6 @@ import numpy as np
 from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.classifiers.regressor import Regressor
 from sparcets.classifiers.within import WITHIN, Goal, as_classifier
-from sparcets.errors import CapabilityError
 from sparcets.explainers.asked import target_words
 from sparcets.explainers.request import CallOptions, QueryBlock
 from sparcets.explanation.numbers import Numbers
@@ -42,8 +41,6 @@ def answer_numbers(explainer: BaseExplainer[Any], block: QueryBlock, options: Ca
     outcome = info.outcome
     assert outcome is not None
     assert block.target is not None
-    if block.lengths is not None:
-        raise CapabilityError(f"{regressor.name} predicts numbers; for such models, cut the series to one length.")
     before = regressor.predict_unchecked(block.X, block.lengths)
     if before.shape[1] != outcome.n_outputs:  # known of some wrapped models after a prediction only
         regressor.check_compatible(info, f"this {type(explainer).__name__}")

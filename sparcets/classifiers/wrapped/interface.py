@@ -14,6 +14,7 @@ from sparcets.side_inputs import SideInputs
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
 Part = str | int | Callable[[Any], Any]
+NUMBERS: Any = "numbers"  # what a regressor returns, in place of a kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +98,19 @@ class Interface:
         "classification, output 'logits' (assumed), layout 'bft'"
         """
         part = "" if self.part is None else f" in part {getattr(self.part, '__name__', repr(self.part))}"
+        output = f"output {self.note or repr(self.kind)}{part}"
+        if self.kind == NUMBERS:
+            output = part.removeprefix(" in ")
         known = {
-            "output": f"output {self.note or repr(self.kind)}{part}",
+            **({"output": output} if output else {}),
             "layout": f"layout {self.layout!r}",
             **({} if self.lengths.kind == "padding" else {"lengths": f"lengths {self.lengths.kind!r}"}),
             **({} if self.batch is None else {"batch": f"batches of {self.batch[0]} to {self.batch[1]}"}),
             **({} if self.missing == "refuse" else {"missing": f"missing values: {rule_name(self.missing)}"}),
         }
         said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]
-        return ", ".join(["classification", *said]) + describe_side(side)
+        task = "regression" if self.kind == NUMBERS else "classification"
+        return ", ".join([task, *said]) + describe_side(side)
 
 
 def describe_side(side: SideInputs | None) -> str:

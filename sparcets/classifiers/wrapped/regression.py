@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -14,34 +13,22 @@ from torch import Tensor, nn
 from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.base import frozen
 from sparcets.classifiers.batching import Batch
+from sparcets.classifiers.missing import filled_series, filled_tensor
 from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
 from sparcets.classifiers.wrapped import keras, model_file, module, onnx, torch_export
 from sparcets.classifiers.wrapped.estimator import layout_of, package
 from sparcets.classifiers.wrapped.failures import model_failed
-from sparcets.classifiers.wrapped.interface import Adapted, Layout, Part, describe_side
-from sparcets.classifiers.wrapped.module import arrange, call_parts
+from sparcets.classifiers.wrapped.interface import NUMBERS, Adapted, Interface, Layout, Part
+from sparcets.classifiers.wrapped.lengths import Lengths, find_lengths_form
+from sparcets.classifiers.wrapped.module import arrange, call_model, call_parts
 from sparcets.classifiers.wrapped.outputs import pick
 from sparcets.classifiers.wrapped.side import check_side_arguments, split_arrays, split_tensors
 from sparcets.digests import digest_of_json
 from sparcets.errors import CapabilityError, ModelOutputError, SparcetsError
+from sparcets.gaps import Missing
+from sparcets.networks.temporal import blank_padding
+from sparcets.padding import blank
 from sparcets.side_inputs import SideInputs
-
-NUMBERS: Any = "numbers"  # what the entry of a dict with the numbers may be called
-
-
-@dataclass(frozen=True, kw_only=True)
-class NumberInterface:
-    """What a wrapped regressor takes and returns; see ``Interface``."""
-
-    layout: Layout
-    part: Part | None
-    batch: Batch | None
-
-    def describe(self) -> str:
-        """Return what is known, in words."""
-        part = "" if self.part is None else f", part {getattr(self.part, '__name__', repr(self.part))}"
-        batch = "" if self.batch is None else f", batches of {self.batch[0]} to {self.batch[1]}"
-        return f"regression{part}, layout {self.layout!r}{batch}"
 
 
 class _Wrapped(Regressor):
@@ -57,8 +44,8 @@ class _Wrapped(Regressor):
 
     takes_side = True
 
-    def __init__(self, adapted: Adapted, interface: NumberInterface) -> None:
-        self.adapted, self.interface = adapted, interface
+    def __init__(self, adapted: Adapted, interface: Interface) -> None:
+        self.adapted, self.interface, self.missing = adapted, interface, interface.missing
 
     @property
     def name(self) -> str:
@@ -68,25 +55,33 @@ class _Wrapped(Regressor):
     @property
     def description(self) -> str:
         """The model's name, and what it was said or assumed to take and to return."""
-        return f"{self.name} ({self.interface.describe()}{describe_side(self.side)})"
+        return f"{self.name} ({self.interface.describe(self.side)})"
+
+    @property
+    def takes_longer(self) -> bool:
+        """Whether it takes series that are longer than all of the fit: one that knows of their lengths does."""
+        return self.interface.lengths.kind != "padding"
 
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
         part = self.interface.part
-        if self.adapted.digest is None or callable(part):
+        if self.adapted.digest is None or callable(part) or callable(self.missing):
             return None
-        return digest_of_json([self.adapted.digest, part, self.interface.layout])
+        rule = [self.missing] if self.takes_gaps else []
+        return digest_of_json([self.adapted.digest, part, self.interface.layout, *rule])
 
     def _check_side(self, side: SideInputs) -> None:
-        check_side_arguments(self.adapted.call, side, self.name)
+        check_side_arguments(self.adapted.call, side, self.name, lengths=self.interface.lengths.keyword)
 
-    def _ask(self, series: Any, side: dict[str, Any]) -> Any:
-        """Return what the model returns for series in its layout, in batches that it accepts."""
-        return call_parts(lambda x, _, beside: self._call(x, beside), series, None, side, self.interface.batch)
+    def _ask(self, series: Any, lengths: Any, side: dict[str, Any]) -> Any:
+        """Return what the model returns for series (batch, time, features), in its layout and in batches it accepts."""
+        arranged = arrange(series, self.interface.layout)
+        return call_parts(self._call, arranged, lengths, side, self.interface.batch)
 
-    def _call(self, series: Any, side: dict[str, Any]) -> Any:
+    def _call(self, series: Any, lengths: Any, side: dict[str, Any]) -> Any:
         try:
-            return pick(self.adapted.call(series, **side), NUMBERS, self.interface.part, self.name)
+            said = call_model(self.adapted.call, series, lengths, side, self.interface)
+            return pick(said, NUMBERS, self.interface.part, self.name)
         except SparcetsError:
             raise
         except Exception as error:  # the user's code may raise anything
@@ -109,17 +104,19 @@ class RegressionModule(_Wrapped, DifferentiableRegressor):
         first = next(chain(self.module.parameters(), self.module.buffers()), None)
         return torch.device("cpu") if first is None else first.device
 
-    def numbers(self, x: Tensor) -> Tensor:
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
         tensors = chain(self.module.parameters(), self.module.buffers())
         own = next((p.dtype for p in tensors if p.is_floating_point()), x.dtype)
         x, side = (x, {}) if self.side is None else split_tensors(x, self.side, own)
+        x = filled_tensor(x, self.missing, lengths) if self.takes_gaps else x
+        x = x.to(own) if lengths is None else blank_padding(x.to(own), lengths)
         with frozen(self.module):
-            raw: Tensor = self._ask(arrange(x.to(own), self.interface.layout).contiguous(), side)
+            raw: Tensor = self._ask(x, lengths, side)
         return raw.to(torch.promote_types(raw.dtype, torch.float32))
 
-    def _call(self, series: Any, side: dict[str, Any]) -> Tensor:
-        raw = super()._call(series, side)
+    def _call(self, series: Any, lengths: Any, side: dict[str, Any]) -> Tensor:
+        raw = super()._call(series.contiguous(), lengths, side)
         if not isinstance(raw, Tensor) or not raw.is_floating_point():
             kind = raw.dtype if isinstance(raw, Tensor) else type(raw).__name__
             raise ModelOutputError(f"{self.name} returned {kind}; wrap a module that returns a tensor of numbers.")
@@ -138,17 +135,34 @@ class RegressionBlackBox(_Wrapped):
 
     def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
         X, side = (X, {}) if self.side is None else split_arrays(X, self.side)
-        return self._ask(arrange(X, self.interface.layout), side)
+        X = filled_series(X, self.missing, lengths) if self.takes_gaps else X
+        return self._ask(X if lengths is None else blank(X, lengths), lengths, side)
 
-    def _call(self, series: Any, side: dict[str, Any]) -> Any:
-        values = super()._call(np.array(series, order="C"), side)  # a copy: the model may write into it
+    def _call(self, series: Any, lengths: Any, side: dict[str, Any]) -> Any:
+        values = super()._call(np.array(series, order="C"), lengths, side)  # a copy: the model may write into it
         return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
-def wrap_regressor(model: Any, *, part: Part | None, layout: Layout | None, batch: Batch | None) -> Regressor:
+def wrap_regressor(
+    model: Any,
+    *,
+    part: Part | None,
+    layout: Layout | None,
+    batch: Batch | None,
+    lengths: Lengths | None,
+    missing: Missing,
+) -> Regressor:
     """Make a model that predicts numbers usable by explainers; see :func:`sparcets.wrap`."""
     adapted = _adapt(model)
-    interface = NumberInterface(layout=layout or adapted.layout, part=part, batch=batch or adapted.batch)
+    layout = layout or adapted.layout
+    interface = Interface(
+        kind=NUMBERS,
+        layout=layout,
+        part=part,
+        batch=batch or adapted.batch,
+        lengths=find_lengths_form(model, adapted.call, lengths, layout),
+        missing=missing,
+    )
     kind = RegressionModule if isinstance(adapted.call, nn.Module) else RegressionBlackBox
     return kind(adapted, interface)
 

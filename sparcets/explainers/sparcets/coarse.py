@@ -9,8 +9,6 @@ and which pieces of an answer are needed, is decided on whole series; and there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,45 +16,30 @@ from torch import Tensor
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray
 from sparcets.classifiers.at_length import at_length
-from sparcets.classifiers.base import Classifier, DifferentiableClassifier
+from sparcets.classifiers.base import Classifier, DifferentiableClassifier, Model
 from sparcets.classifiers.torch_classifier import TorchClassifier
-from sparcets.explainers.request import Answers, FitJob, Request
+from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.curve import measure_curve
 from sparcets.explainers.sparcets.found_answers import VALID, FoundAnswers
 from sparcets.explainers.sparcets.grid import Grid, LongSeries
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
-from sparcets.explainers.sparcets.prototypes import NEAREST, Prototypes
+from sparcets.explainers.sparcets.prototypes import NEAREST
 from sparcets.explainers.sparcets.search import answer
-from sparcets.explainers.sparcets.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
-from sparcets.explainers.sparcets.surrogate import distill
-from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.gaps import fill_gaps
-from sparcets.seeding import spawn
 
-if TYPE_CHECKING:
-    from sparcets.explainers.sparcets.explainer import Explainer
-
-SURROGATE_CONFIG = replace(SURROGATE_OF_BLACK_BOX, hidden=16)
-SURROGATE_STEPS = 500
 MAX_ENTRIES = 2**22  # of whole series that are made at a time, which bounds the memory
 WINDOWS = 8  # parts of a real series that are tried without
 MAX_PIECES = 16  # pieces of an answer that are tried without
 
-SEED = "whole series"  # name in the seeds
-
 Piece = tuple[slice, slice]  # steps and features
 
 
-class GridView(Classifier):
-    """The user's classifier as one of averages: it predicts whole series that have them.
-
-    The details are those of the whole series whose averages are nearest.
+class Lifting:
+    """From averages to whole series that have them; the details are those of the series whose averages are nearest.
 
     Parameters
     ----------
-    classifier
-        Predicts whole series.
     grid
         Where the averages are taken.
     whole, lengths
@@ -66,29 +49,24 @@ class GridView(Classifier):
     """
 
     def __init__(
-        self,
-        classifier: Classifier,
-        grid: Grid,
-        whole: FloatArray,
-        lengths: IntArray | None = None,
-        *,
-        request: Request | None = None,
+        self, grid: Grid, whole: FloatArray, lengths: IntArray | None = None, *, request: Request | None = None
     ) -> None:
-        self.classifier, self.grid, self.whole, self.lengths = classifier, grid, whole, lengths
-        self._request = request
+        self.grid, self.whole, self.lengths, self._request = grid, whole, lengths, request
         self.averages = grid.average(whole, lengths)
-        self.n_features, self.n_steps = classifier.n_features, grid.n_points
-        self.named, self._class_names = classifier.named, classifier.class_names
-        self.missing, self.side = classifier.missing, classifier.side
-
-    @property
-    def name(self) -> str:
-        """Name of the model in messages."""
-        return self.classifier.name
 
     def lift(self, averages: FloatArray) -> FloatArray:
         """Return whole series (batch, time, features) with these averages (batch, points, features)."""
         return self._lift(averages, self._nearest(averages, None))
+
+    def ask(self, model: Model, averages: FloatArray, points: IntArray | None) -> FloatArray:
+        """Return what a model predicts for whole series with these averages, of as many points (batch,), or of all."""
+        size = max(1, MAX_ENTRIES // self.whole[0].size)
+        rows, said = self._nearest(averages, points), []
+        for start in range(0, len(averages), size):
+            part = rows[start : start + size]
+            steps = None if self.lengths is None else self.lengths[part]
+            said.append(model.outputs_unchecked(self._lift(averages[start : start + size], part), steps))
+        return np.concatenate(said)
 
     def _lift(self, averages: FloatArray, rows: IntArray) -> FloatArray:
         """Return the series of some rows with other averages."""
@@ -115,14 +93,31 @@ class GridView(Classifier):
             distance = np.where(as_many, distance, np.inf)
         return np.asarray(distance.argmin(1), dtype=np.int64)
 
+
+class GridView(Classifier):
+    """The user's classifier as one of averages: it predicts whole series that have them.
+
+    Parameters
+    ----------
+    classifier
+        Predicts whole series.
+    lifting
+        From averages to whole series.
+    """
+
+    def __init__(self, classifier: Classifier, lifting: Lifting) -> None:
+        self.classifier, self.lifting = classifier, lifting
+        self.n_features, self.n_steps = classifier.n_features, lifting.grid.n_points
+        self.named, self._class_names = classifier.named, classifier.class_names
+        self.missing, self.side = classifier.missing, classifier.side
+
+    @property
+    def name(self) -> str:
+        """Name of the model in messages."""
+        return self.classifier.name
+
     def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        size = max(1, MAX_ENTRIES // self.whole[0].size)
-        rows, said = self._nearest(X, lengths), []
-        for start in range(0, len(X), size):
-            part = rows[start : start + size]
-            steps = None if self.lengths is None else self.lengths[part]
-            said.append(self.classifier.proba_unchecked(self._lift(X[start : start + size], part), steps))
-        return np.concatenate(said)
+        return self.lifting.ask(self.classifier, X, lengths)
 
 
 class DistilledView(GridView, DifferentiableClassifier):
@@ -137,7 +132,7 @@ class DistilledView(GridView, DifferentiableClassifier):
     """
 
     def __init__(self, view: GridView, surrogate: TorchClassifier) -> None:
-        super().__init__(view.classifier, view.grid, view.whole, view.lengths)
+        super().__init__(view.classifier, view.lifting)
         self.surrogate = surrogate
 
     @property
@@ -150,53 +145,16 @@ class DistilledView(GridView, DifferentiableClassifier):
         return self.surrogate.log_proba(x, lengths)
 
 
-def fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedModel]:
-    """Fit an explainer of averages; return it, and the model for whole series.
-
-    Parameters
-    ----------
-    explainer
-        The one of whole series, not fitted yet.
-    job
-        The fit, of long series.
-    """
-    longest = job.info.n_steps if job.lengths is None else int(job.lengths.max())
-    grid, classifier, config = Grid.of(longest), explainer.classifier, explainer.config
-    coarse, view = grid.job(job), GridView(classifier, grid, job.X, job.lengths)
-    surrogate = distill(
-        view,
-        coarse.X,
-        lengths=coarse.lengths,
-        class_names=job.info.class_names,
-        seed=spawn(config.seed, SEED),
-        device=config.device,
-        progress=job.progress,
-        config=SURROGATE_CONFIG,
-        steps=SURROGATE_STEPS,
-    )
-    inner = type(explainer)(DistilledView(view, surrogate), config, domain_losses=explainer.domain_losses)
-    inner._fit(coarse)
-    model = inner._fitted_model()
-    prototypes = Prototypes.choose(job, classifier, spawn(config.seed, SEED))
-    whole = replace(
-        model,
-        ensemble=replace(model.ensemble, explained=surrogate),
-        reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
-        long=LongSeries(grid, coarse.info.scaler, prototypes),
-    )
-    return inner, whole
-
-
 def answer_long(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
     """Answer a batch of long queries of one length; see :func:`~sparcets.explainers.sparcets.search.answer`."""
     long = _long(model)
     found = FoundAnswers(request, classifier, long.judging(model.ensemble))
     for row in range(len(request)):
         one = request.select(np.array([row]))
-        view = GridView(classifier, long.grid, one.X, request=one)
-        answers = answer(long.request(one), model, view, point)
+        lifting = Lifting(long.grid, one.X, request=one)
+        answers = answer(long.request(one), model, GridView(classifier, lifting), point)
         for status in np.unique(answers.status):
-            made = view.lift(answers.counterfactual[answers.status == status])
+            made = lifting.lift(answers.counterfactual[answers.status == status])
             found.offer(np.full(len(made), row), made, "refined" if status == "not_found" else str(status))
     _copy_neighbours(found, long)
     _drop_pieces(found)
@@ -212,7 +170,7 @@ def measure_long_curve(
         n = n_steps if request.lengths is None else int(request.lengths[row])
         one, own = request.cut(np.array([row]), n), model.at_length(n)
         long = _long(own)
-        view = GridView(at_length(classifier, n, n_steps), long.grid, one.X, request=one)
+        view = GridView(at_length(classifier, n, n_steps), Lifting(long.grid, one.X, request=one))
         averages = long.grid.average(made[row : row + 1, :n])
         curves.append(measure_curve(long.request(one), averages, own, view, point))
     return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}

@@ -17,7 +17,13 @@ from sparcets.classifiers.within import WITHIN, Goal, as_classifier
 from sparcets.explainers.request import FitJob, Request
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel
 from sparcets.explainers.sparcets.number_model import NumberModel
-from sparcets.explainers.sparcets.operating_point import NO_POINT, OperatingPoint, average_points, measure_point
+from sparcets.explainers.sparcets.operating_point import (
+    NO_POINT,
+    OperatingPoint,
+    average_points,
+    held_out_request,
+    measure_point,
+)
 from sparcets.explainers.sparcets.prune import keep_first, rank_changes
 from sparcets.explainers.sparcets.search import SEARCH_BATCH, Search
 from sparcets.explanation.numbers import is_within
@@ -79,17 +85,10 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
     goal = Goal(bounds, ("a high number", "another number"))
     low = numbers[held_out, 0] <= np.median(numbers[:, 0])
-    low &= ~is_within(regressor.predict_unchecked(job.X[held_out]), bounds)
-    queries = job.X[held_out[low][:MAX_SEARCHED]]
-    request = Request(
-        X=queries,
-        target=np.full(len(queries), WITHIN, dtype=np.int64),
-        lengths=None,
-        constraints=job.constraints,
-        at_most=None,
-        n=1,
-        info=replace(job.info, class_names=goal.names),
-    )
+    low &= ~is_within(regressor.predict_unchecked(job.X[held_out], job.steps(held_out)), bounds)
+    rows = held_out[low][:MAX_SEARCHED]
+    target = np.full(len(rows), WITHIN, dtype=np.int64)
+    request = held_out_request(replace(job, info=replace(job.info, class_names=goal.names)), rows, target)
     with threads_for(job.X[:CPU_BATCH].size):
         classifier = as_classifier(regressor, goal, outcome.scale)
         return measure_search(model.within(goal), classifier, request)

@@ -29,7 +29,7 @@ from sparcets.explainers.gan_training import (
 )
 from sparcets.explainers.numbers import regressor_of
 from sparcets.explainers.request import Answers, CallOptions, FitJob, QueryBlock, Request
-from sparcets.explainers.sparcets.coarse import answer_long, fit_averages, measure_long_curve
+from sparcets.explainers.sparcets.coarse import answer_long, measure_long_curve
 from sparcets.explainers.sparcets.critic import Critic
 from sparcets.explainers.sparcets.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
 from sparcets.explainers.sparcets.ensemble import Ensemble, train_ensemble
@@ -37,8 +37,10 @@ from sparcets.explainers.sparcets.finished import fit_unless_finished
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.explainers.sparcets.grid import LONGEST
+from sparcets.explainers.sparcets.long_fit import fit_long
 from sparcets.explainers.sparcets.model import CPU_BATCH, FittedModel, build_generator
-from sparcets.explainers.sparcets.number_model import NumberModel, fit_number_model
+from sparcets.explainers.sparcets.number_fit import fit_number_model
+from sparcets.explainers.sparcets.number_model import NumberModel
 from sparcets.explainers.sparcets.number_state import number_model_from_arrays, number_model_to_arrays
 from sparcets.explainers.sparcets.operating_point import (
     ADVICE,
@@ -142,10 +144,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
-        if (job.info.n_steps if job.lengths is None else job.lengths.max()) > LONGEST and job.numbers is None:
-            inner, self._model = fit_averages(self, job)
-            self.history_, self.trade_off_ = inner.history_, inner.trade_off_
-            self.silent_features_ = inner.silent_features_
+        if (job.info.n_steps if job.lengths is None else job.lengths.max()) > LONGEST:
+            fit_long(self, job)
             return
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
@@ -369,6 +369,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             self.trade_off_,
             fitted.family_names,
             model=self._model,
+            long=fitted.long,
             epochs=len(self.history_.get("generator", [])),
             black_box=not isinstance(self.classifier, (DifferentiableClassifier, DifferentiableRegressor)),
             silent=self.silent_features_,

@@ -199,11 +199,11 @@ class LongSeries:
         """Return the ensemble for whole series: its classifiers see their averages."""
         return replace(ensemble, scaler=AveragingScaler(self.scaler.center, self.scaler.scale, self.grid))
 
-    def describe(self) -> str:
-        """Say in a sentence what sees averages, and what does not."""
+    def describe(self, kind: str) -> str:
+        """Say in a sentence what sees averages, and what does not; ``kind`` is the word for the explained model."""
         return (
-            f"The series are long: a surrogate of the classifier and models of other kinds see averages of "
-            f"{self.grid.size} steps; the classifier sees whole series and decides what is valid."
+            f"The series are long: a surrogate of the {kind} and models of other kinds see averages of "
+            f"{self.grid.size} steps; the {kind} sees whole series and decides what is valid."
         )
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:

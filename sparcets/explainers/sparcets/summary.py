@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparcets.explainers.sparcets.ensemble import weaker_than_families
+from sparcets.explainers.sparcets.grid import LongSeries
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import (
     ADVICE,
@@ -22,6 +23,7 @@ def describe_fit(
     families: Sequence[str],
     *,
     model: FittedModel | None,
+    long: LongSeries | None,
     epochs: int,
     black_box: bool,
     silent: Sequence[str],
@@ -36,6 +38,8 @@ def describe_fit(
         Names of the families that answers are chosen by.
     model
         What was fitted to classes; None for numbers.
+    long
+        How answers are carried to long series, or None.
     epochs
         For which the generator was trained.
     black_box
@@ -56,8 +60,8 @@ def describe_fit(
         lines.append(f"The {kind} alone decides: answers may be adversarial, and show what flips it, not what is true.")
     if model is not None:
         lines += weaker_than_families(model.ensemble)
-    if model is not None and model.long is not None:
-        lines.append(model.long.describe())
+    if long is not None:
+        lines.append(long.describe(kind))
     elif black_box:
         lines.append(
             f"The {kind} is a black box: a surrogate, trained to predict as it does, shows where to change a series; "

@@ -75,11 +75,7 @@ def distill(
     >>> float((surrogate.predict(X) == black_box.predict(X)).mean())
     1.0
     """
-    rng = generator(seed, SEED)
-    rows = rng.permutation(len(X))[: MAX_SERIES // 2]
-    parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], keep_side(_perturb_measured(X, parents, rng, lengths), X[parents], classifier)])
-    of_series = None if lengths is None else lengths[np.concatenate([rows, parents])]
+    series, of_series = _varied(classifier, X, lengths, seed)
     proba = _predict(classifier, series, of_series, progress).clip(0.0, None)
     proba = np.asarray(proba / proba.sum(1, keepdims=True), dtype=np.float32)
     never = [name for k, name in enumerate(class_names) if k not in proba.argmax(1)]
@@ -95,18 +91,33 @@ def distill(
 
 
 def distill_numbers(
-    regressor: Regressor, X: FloatArray, *, seed: int = 0, device: str = "auto", progress: bool | None = None
+    regressor: Regressor,
+    X: FloatArray,
+    *,
+    lengths: IntArray | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool | None = None,
+    config: ClassifierConfig = SURROGATE_CONFIG,
+    steps: int = STEPS,
 ) -> TorchRegressor:
     """Train a differentiable surrogate on the numbers of a black box; see :func:`distill`."""
+    series, of_series = _varied(regressor, X, lengths, seed)
+    numbers = _predict(regressor, series, of_series, progress)
+    config = replace(config.sized(len(series), steps=steps), seed=spawn(seed, SEED), device=device)
+    config = replace(config, missing="forward" if regressor.takes_gaps else "refuse")
+    surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, of_series, progress=progress)
+    log.info("the surrogate is off by %.3f standard deviations from %s", surrogate.error_, regressor.name)
+    return surrogate
+
+
+def _varied(model: Model, X: FloatArray, lengths: IntArray | None, seed: int) -> tuple[FloatArray, IntArray | None]:
+    """Return series to ask a black box about, given ones and perturbed copies, and their lengths."""
     rng = generator(seed, SEED)
     rows = rng.permutation(len(X))[: MAX_SERIES // 2]
     parents = rng.choice(rows, size=min(COPIES * len(rows), MAX_SERIES - len(rows)))
-    series = np.concatenate([X[rows], keep_side(perturb(X, parents, rng), X[parents], regressor)])
-    numbers = _predict(regressor, series, None, progress)
-    config = replace(SURROGATE_CONFIG.sized(len(series), steps=STEPS), seed=spawn(seed, SEED), device=device)
-    surrogate = TorchRegressor(ARCHITECTURE, config).fit_unchecked(series, numbers, progress=progress)
-    log.info("the surrogate is off by %.3f standard deviations from %s", surrogate.error_, regressor.name)
-    return surrogate
+    series = np.concatenate([X[rows], keep_side(_perturb_measured(X, parents, rng, lengths), X[parents], model)])
+    return series, None if lengths is None else lengths[np.concatenate([rows, parents])]
 
 
 def _perturb_measured(

@@ -10,8 +10,8 @@ import torch
 import sparcets as sp
 from sparcets.errors import CapabilityError
 from sparcets.explainers.onnx import _module
-from sparcets.explainers.sparcets import coarse, explainer, grid
-from sparcets.explainers.sparcets.coarse import GridView
+from sparcets.explainers.sparcets import explainer, grid, long_fit
+from sparcets.explainers.sparcets.coarse import GridView, Lifting
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -36,7 +36,7 @@ def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(explainer, "LONGEST", 40)
         patch.setattr(grid, "MAX_POINTS", 16)
-        patch.setattr(coarse, "SURROGATE_STEPS", 60)
+        patch.setattr(long_fit, "SURROGATE_STEPS", 60)
         yield
 
 
@@ -74,7 +74,7 @@ def test_short_series_are_worked_on_step_by_step(monkeypatch: pytest.MonkeyPatch
     def refuse(*args: Any) -> None:
         raise AssertionError("averages of short series")
 
-    monkeypatch.setattr(explainer, "fit_averages", refuse)
+    monkeypatch.setattr(explainer, "fit_long", refuse)
     monkeypatch.setattr(explainer, "LONGEST", N_STEPS)
     model = sp.wrap(Whole(), n_classes=3)
     assert sp.Explainer(model, SETTINGS).fit(X[:12], Y[:12], progress=False)._fitted_model().long is None
@@ -135,9 +135,10 @@ def test_details_are_taken_from_real_series(small: None) -> None:
 
 def test_the_view_takes_details_of_the_nearest_series(small: None) -> None:
     some = grid.Grid.of(N_STEPS)
-    view = GridView(sp.wrap(Whole(), n_classes=3), some, X)
-    np.testing.assert_array_equal(view.lift(view.averages[[5, 3]]), X[[5, 3]])
-    np.testing.assert_array_equal(view.predict(view.averages), view.classifier.predict(X))
+    lifting = Lifting(some, X)
+    view = GridView(sp.wrap(Whole(), n_classes=3), lifting)
+    np.testing.assert_array_equal(lifting.lift(lifting.averages[[5, 3]]), X[[5, 3]])
+    np.testing.assert_array_equal(view.predict(lifting.averages), view.classifier.predict(X))
 
 
 def test_a_generator_of_averages_is_not_exported(fitted: sp.Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def test_a_generator_of_averages_is_not_exported(fitted: sp.Explainer, monkeypat
 
 
 def test_three_thousand_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coarse, "SURROGATE_STEPS", 20)
+    monkeypatch.setattr(long_fit, "SURROGATE_STEPS", 20)
     series, labels = make_series(18, n_steps=3000, n_features=8)
     fitted = sp.Explainer(sp.wrap(MeanModule(), n_classes=3), SETTINGS).fit(series, labels, progress=False)
     e = fitted.explain(series[labels == 0][:2], TARGET, progress=False)

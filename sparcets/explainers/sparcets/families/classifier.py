@@ -112,6 +112,22 @@ class Family(nn.Module):
         """Number of heads."""
         return len(list(self._heads()))
 
+    def at_length(self, n_steps: int, of: int) -> Self:
+        """Return the same model for series of ``n_steps`` steps, if those that it knows are padded to ``of``.
+
+        It shares all weights; its intervals are the same parts of a series, whatever its length.
+        """
+        assert isinstance(self.features, (RandomConvolutions, IntervalQuantiles, IntervalStatistics))
+        ridges = [(self.get_buffer(f"inputs_{i}"), head) for i, head in enumerate(self.ridges)]
+        return type(self)(
+            self.family,
+            self.features.at_length(n_steps, of),
+            stumps=self.stumps,
+            ridges=ridges,  # type: ignore[arg-type]
+            forest=self.forest,
+            spread=getattr(self, "spread", None),
+        )
+
     def _linear(self, values: Tensor) -> Iterator[Tensor]:
         inputs = values if self.stumps is None else self.stumps(values)
         for i, ridge in enumerate(self.ridges):
@@ -204,21 +220,6 @@ class FamilyClassifier(Family):
             return cls(family, features, ridges=_ridges(features, values, y, n_classes))
         return cls(
             family, features, forest=Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
-        )
-
-    def at_length(self, n_steps: int, of: int) -> FamilyClassifier:
-        """Return the same classifier for series of ``n_steps`` steps, if those that it knows are padded to ``of``.
-
-        It shares all weights; its intervals are the same parts of a series, whatever its length.
-        """
-        assert isinstance(self.features, (RandomConvolutions, IntervalQuantiles, IntervalStatistics))
-        ridges = [(self.get_buffer(f"inputs_{i}"), head) for i, head in enumerate(self.ridges)]
-        return FamilyClassifier(
-            self.family,
-            self.features.at_length(n_steps, of),
-            stumps=self.stumps,
-            ridges=ridges,  # type: ignore[arg-type]
-            forest=self.forest,
         )
 
     def forward(self, x: Tensor) -> Tensor:

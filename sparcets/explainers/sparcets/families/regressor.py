@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, IntArray
 from sparcets.classifiers.within import Goal
 from sparcets.explainers.sparcets.families.classifier import (
     SHARP_TREES,
@@ -28,7 +28,14 @@ class FamilyRegressor(Family):
 
     @classmethod
     def fit_member(
-        cls, family: str, X: Tensor, y: FloatArray, seed: int, *, scale: FloatArray | None = None
+        cls,
+        family: str,
+        X: Tensor,
+        y: FloatArray,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        lengths: IntArray | None = None,
     ) -> FamilyRegressor:
         """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
 
@@ -42,8 +49,10 @@ class FamilyRegressor(Family):
             Same seed, same model.
         scale
             Units of the features (features,): their values are so many times the standardised ones.
+        lengths
+            True lengths of padded series, or None.
         """
-        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=None)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
         if family == "convolutions":
             return cls._on_convolutions(features, values, y)
         stumps = Stumps.draw(values, seed)
@@ -55,10 +64,17 @@ class FamilyRegressor(Family):
 
     @classmethod
     def fit_judge(
-        cls, family: str, X: Tensor, y: FloatArray, seed: int, *, scale: FloatArray | None = None
+        cls,
+        family: str,
+        X: Tensor,
+        y: FloatArray,
+        seed: int,
+        *,
+        scale: FloatArray | None = None,
+        lengths: IntArray | None = None,
     ) -> FamilyRegressor:
         """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=None)
+        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
         if family == "convolutions":
             return cls._on_convolutions(features, values, y)
         forest, left_out = Forest.fit_numbers(values, y, n_trees=SHARP_TREES, max_depth=None, seed=seed)
@@ -111,9 +127,8 @@ class FamilyWithin(nn.Module):
         self.goal = goal.widened(self.spread)
 
     def at_length(self, n_steps: int, of: int) -> FamilyWithin:
-        """Return itself: series of models of numbers have one length."""
-        assert n_steps == of
-        return self
+        """Return the same view for series of ``n_steps`` steps; see :meth:`Family.at_length`."""
+        return FamilyWithin(self.regressor.at_length(n_steps, of), self.goal)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, 2) of standardised series, with gradients."""
