@@ -215,6 +215,7 @@ def test_long_series_of_unequal_length(unequal: sp.Explainer, tmp_path: Any) -> 
 
 def test_the_view_takes_details_of_a_series_with_as_many_points(small: None) -> None:
     some, padded = grid.Grid.of(N_STEPS), X * (np.arange(N_STEPS) < LENGTHS[:, None])[..., None]
-    view = GridView(sp.wrap(Masked(), n_classes=3), some, padded, LENGTHS)
-    said = view.proba_unchecked(view.averages, some.points(LENGTHS))
+    lifting = Lifting(some, padded, LENGTHS)
+    view = GridView(sp.wrap(Masked(), n_classes=3), lifting)
+    said = view.proba_unchecked(lifting.averages, some.points(LENGTHS))
     np.testing.assert_array_equal(said, view.classifier.predict_proba(padded, LENGTHS))
