@@ -45,7 +45,8 @@ class _Wrapped(Regressor):
     takes_side = True
 
     def __init__(self, adapted: Adapted, interface: Interface) -> None:
-        self.adapted, self.interface, self.missing = adapted, interface, interface.missing
+        self.adapted, self.interface = adapted, interface
+        self.missing, self.takes_longer = interface.missing, interface.lengths.kind != "padding"
 
     @property
     def name(self) -> str:
@@ -56,11 +57,6 @@ class _Wrapped(Regressor):
     def description(self) -> str:
         """The model's name, and what it was said or assumed to take and to return."""
         return f"{self.name} ({self.interface.describe(self.side)})"
-
-    @property
-    def takes_longer(self) -> bool:
-        """Whether it takes series that are longer than all of the fit: one that knows of their lengths does."""
-        return self.interface.lengths.kind != "padding"
 
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
