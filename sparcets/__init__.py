@@ -49,7 +49,7 @@ _WHERE = {
     "load": "sparcets.explainers.files",
     "load_classifier": "sparcets.classifiers.torch_classifier",
     "load_dataset": "sparcets.datasets.load",
-    "load_explanation": "sparcets.explanation.result",
+    "load_explanation": "sparcets.explanation.files",
     "wrap": "sparcets.classifiers.wrap",
 }
 
@@ -123,7 +123,8 @@ if TYPE_CHECKING:
     from sparcets.explainers.nearest import Nearest
     from sparcets.explainers.sparce import Sparce
     from sparcets.explainers.sparcets.explainer import Explainer
-    from sparcets.explanation.result import Explanation, load_explanation
+    from sparcets.explanation.files import load_explanation
+    from sparcets.explanation.result import Explanation
     from sparcets.targets import AtLeast, AtMost, Between, Change, Not
     from sparcets.training.losses import LossTerm
 

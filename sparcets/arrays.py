@@ -1,4 +1,7 @@
-"""Type aliases, masks and indices, and which entries count; series are always ``(batch, time, features)``."""
+"""Type aliases, masks and indices, which entries count, and what a number is.
+
+Series are always ``(batch, time, features)``.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,20 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 StrArray: TypeAlias = NDArray[np.str_]
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value is a whole number of Python or NumPy; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number of Python or NumPy other than NaN; True and False are none.
+
+    >>> [is_number(value) for value in (1, np.float32(0.5), np.inf, np.nan, True, "1")]
+    [True, True, True, False, False, False]
+    """
+    return is_integer(value) or (isinstance(value, (float, np.floating)) and not np.isnan(value))
 
 
 def length_mask(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
@@ -39,14 +56,14 @@ def missing_entries(X: FloatArray) -> BoolArray | None:
     return gaps if gaps.any() else None
 
 
-def count_measured(X: FloatArray, lengths: IntArray | None, features: BoolArray) -> IntArray:
+def count_measured(X: FloatArray, lengths: IntArray | None, features: BoolArray, gaps: BoolArray | None) -> IntArray:
     """Return the number of entries of some features (features,) in each series that are no padding and not missing.
 
-    >>> count_measured(np.array([[[1.0, 2.0], [np.nan, 3.0]]]), None, np.array([True, False])).tolist()
+    >>> X = np.array([[[1.0, 2.0], [np.nan, 3.0]]])
+    >>> count_measured(X, None, np.array([True, False]), missing_entries(X)).tolist()
     [1]
     """
     inside = length_mask(lengths, *X.shape[:2])
-    gaps = missing_entries(X)
     if gaps is None:
         return np.asarray(inside.sum(1) * int(features.sum()), dtype=np.int64)
     return np.asarray((inside[..., None] & ~gaps & features).sum((1, 2)), dtype=np.int64)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
+from sparcets.arrays import FloatArray, is_integer, is_number
 from sparcets.errors import ConfigError, TargetError
 from sparcets.registry import did_you_mean
-from sparcets.validation import check_target, is_integer
+from sparcets.validation import check_target
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,7 @@ class Change(NumberTarget):
 
 def _check_numbers(target: NumberTarget, *values: Any) -> None:
     for value in values:
-        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not is_number or not np.isfinite(value):
+        if not is_number(value) or not np.isfinite(value):
             raise TargetError(f"{target!r} must be given finite numbers, got {value!r}.")
 
 
@@ -211,7 +210,15 @@ def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None
 
 def check_confidence(confidence: Any) -> float:
     """Return the least probability that counts as reached."""
-    is_number = isinstance(confidence, (int, float, np.integer, np.floating)) and not isinstance(confidence, bool)
-    if not is_number or not 0 < confidence < 1:
+    if not is_number(confidence) or not 0 < confidence < 1:
         raise ConfigError(f"confidence must be a probability between 0 and 1, got {confidence!r}.")
     return float(confidence)
+
+
+def name_or_index(text: str, names: Sequence[str]) -> str | int:
+    """Return what a text of the command line or of a plan names: a name, or an index if none is called like that.
+
+    >>> name_or_index("1", ["1", "2"]), name_or_index("1", ["calm", "wild"]), name_or_index("calm", ["calm", "wild"])
+    ('1', 1, 'calm')
+    """
+    return int(text) if text.isdigit() and text not in names else text

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray
+from sparcets.arrays import BoolArray, FloatArray, IntArray, is_integer
 from sparcets.errors import (
     DataError,
     FeatureMismatchError,
@@ -241,11 +241,6 @@ def check_labels(
                 f"0..{len(names) - 1}, each with at least one series; pass other labels as strings, or all class_names."
             )
     return labels, names
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number of Python or NumPy; True and False are none."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _named_labels(array: np.ndarray[Any, Any], class_names: tuple[str, ...] | None) -> tuple[IntArray, tuple[str, ...]]:

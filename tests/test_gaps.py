@@ -88,8 +88,8 @@ def test_huge_numbers_are_no_gaps():
 
 def test_missing_entries_do_not_count_and_do_not_differ():
     X = one(1, NAN, 3)
-    assert count_measured(X, None, np.array([True])).tolist() == [2]
-    assert count_measured(X, np.array([2]), np.array([True])).tolist() == [1]
+    assert count_measured(X, None, np.array([True]), missing_entries(X)).tolist() == [2]
+    assert count_measured(X, np.array([2]), np.array([True]), missing_entries(X)).tolist() == [1]
     assert differs(one(1, 2, 4), X).ravel().tolist() == [False, False, True]
 
 

@@ -31,7 +31,7 @@ def evaluate(
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
     from sparcets.evaluation.scores import better, number
-    from sparcets.explanation.result import load_explanation
+    from sparcets.explanation.files import load_explanation
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")

@@ -50,7 +50,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a self-contained HTML page with texts and figures of all answers, or a figure of one answer."""
-    from sparcets.explanation.result import load_explanation
+    from sparcets.explanation.files import load_explanation
     from sparcets.report.html import write_report
     from sparcets.storage import atomic_path
 

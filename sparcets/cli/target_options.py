@@ -72,7 +72,7 @@ def parse_target(
             f"{given[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the classes "
             f"{', '.join(class_names)}. Give --target or --not."
         )
-    output = int(of) if of is not None and of.isdigit() and outcome is not None and of not in outcome.names else of
+    output = None if of is None or outcome is None else targets.name_or_index(of, outcome.names)
     if at_least is not None:
         return targets.AtLeast(at_least, output=output)
     if at_most is not None:
@@ -81,7 +81,9 @@ def parse_target(
         return targets.Between(*_interval(between), output=output)
     if change is not None:
         return targets.Change(change, output=output)
-    return _class(target, class_names) if excluded is None else targets.Not(_class(excluded, class_names))
+    if excluded is not None:
+        return targets.Not(targets.name_or_index(excluded, class_names))
+    return None if target is None else targets.name_or_index(target, class_names)
 
 
 def _interval(text: str) -> tuple[float, float]:
@@ -92,8 +94,3 @@ def _interval(text: str) -> tuple[float, float]:
     except ValueError:
         pass
     raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {text!r}.")
-
-
-def _class(text: str | None, class_names: tuple[str, ...]) -> Any:
-    """Return the name of a class, or its index if no class is named like that."""
-    return int(text) if text is not None and text.isdigit() and text not in class_names else text

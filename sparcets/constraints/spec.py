@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, IntArray
+from sparcets.arrays import BoolArray, IntArray, is_integer, is_number
 from sparcets.constraints.enforcement import BoundConstraints
 from sparcets.constraints.projecting import Project
 from sparcets.errors import ConstraintError, UnknownNameError
 from sparcets.explanation.series_info import SeriesInfo
-from sparcets.validation import is_integer
 
 SIGNS = {"up": 1, "down": -1}
 Feature = int | str
@@ -179,7 +178,7 @@ class _Binder:
                 low[feature], high[feature] = pair
         limit = np.full(n_features, np.inf)
         for feature, value in self._mapping("max_step", self.constraints.max_step):
-            if _is_number(value) and value >= 0:
+            if is_number(value) and 0 <= value < np.inf:
                 limit[feature] = value
             else:
                 self.problems.append(f"max_step of {self._name(feature)} must be a number >= 0, got {value!r}")
@@ -315,7 +314,7 @@ class _Binder:
 
     def _range(self, feature: int, value: Any) -> tuple[float, float] | None:
         ends = value.tolist() if isinstance(value, np.ndarray) else value
-        if not isinstance(ends, Sequence) or len(ends) != 2 or not all(_is_number(v, infinite=True) for v in ends):
+        if not isinstance(ends, Sequence) or len(ends) != 2 or not all(is_number(v) for v in ends):
             self.problems.append(f"ranges of {self._name(feature)} must be (lowest, highest), got {value!r}")
             return None
         if ends[0] > ends[1]:
@@ -339,9 +338,3 @@ class _Binder:
             if members:
                 indices.append(np.array(members))
         return indices
-
-
-def _is_number(value: Any, *, infinite: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return not np.isnan(value) and (infinite or bool(np.isfinite(value)))

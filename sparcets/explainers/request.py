@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, count_measured, differs, missing_entries
+from sparcets.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    StrArray,
+    count_measured,
+    differs,
+    is_integer,
+    is_number,
+    missing_entries,
+)
 from sparcets.constraints.enforcement import BoundConstraints, keep_largest
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import CapabilityError, ConfigError, ConstraintError, TargetError
@@ -127,9 +137,9 @@ class CallOptions:
         sparsity, n, curve, confidence
             As in ``explain``.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        if not is_integer(n) or n < 1:
             raise ConfigError(f"n must be a whole number >= 1, got {n!r}.")
-        if sparsity is not None and not _is_share(sparsity):
+        if sparsity is not None and not (is_number(sparsity) and 0 < sparsity <= 1):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {sparsity!r}.")
         if not isinstance(curve, (bool, np.bool_)):
             raise ConfigError(f"curve must be True or False, got {curve!r}.")
@@ -180,10 +190,8 @@ class QueryBlock:
     ----------
     number, first
         Index of the block among all blocks, and of its first query among all queries.
-    X
-        Checked series (batch, time, features).
-    target, lengths
-        Target classes (batch,), None for the runner-up of each query; and true lengths or None.
+    X, target, lengths
+        Checked series (batch, time, features), target classes (batch,), None for the runner-up, and lengths or None.
     """
 
     number: int
@@ -242,7 +250,7 @@ class Request:
 
     def mutable_entries(self) -> IntArray:
         """Return the number of entries of each query that could change: the measured ones of mutable features."""
-        return count_measured(self.X, self.lengths, self.constraints.mutable)
+        return count_measured(self.X, self.lengths, self.constraints.mutable, self.gaps)
 
     def is_reached(self, proba: FloatArray, rows: IntArray | None = None) -> BoolArray:
         """Return whether probabilities (rows, classes) of answers reach the targets of their queries."""
@@ -274,9 +282,8 @@ class Request:
         reached = f": p({self.info.class_names[target]}) reached {proba[target]:.2f}{wanted}"
         if self.info.outcome is not None:
             reached = ""  # the number that a regressor reached is told with all answers
-        nothing = "; the method changes nothing that may be changed here" * (
-            not differs(counterfactual, self.X[i]).any()
-        )
+        moved = differs(counterfactual, self.X[i]).any()
+        nothing = "" if moved else "; the method changes nothing that may be changed here"
         return f"the answer did not convince the classifier{limits}{reached}{nothing}"
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
@@ -293,10 +300,10 @@ class Request:
         query = self.X[rows]
         lengths = None if self.lengths is None else self.lengths[rows]
         gaps = None if self.gaps is None else self.gaps[rows]
-        allowed = self.constraints.enforce(query, proposal, lengths, gaps=gaps)
         if self.at_most is None:
-            return allowed
-        at_most = self.at_most[rows]
+            return self.constraints.enforce(query, proposal, lengths, gaps=gaps)
+        at_most, before = self.at_most[rows], replace(self.constraints, project=None)  # that one comes last
+        allowed = before.enforce(query, proposal, lengths, gaps=gaps)
         cut = keep_largest(query, allowed, at_most=at_most, scale=self.info.scaler.scale)
         cut = self.constraints.enforce(query, cut, lengths, gaps=gaps, complete=False)
         if self.constraints.project is not None:  # which may have changed more entries
@@ -391,8 +398,3 @@ def check_lengths_supported(lengths: Any, n_steps: int, explainer: Any) -> Any:
             "length, or use another method."
         )
     return lengths
-
-
-def _is_share(value: Any) -> bool:
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return is_number and bool(0 < value <= 1)

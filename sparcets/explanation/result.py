@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,25 +18,21 @@ from sparcets.arrays import (
     StrArray,
     check_rows,
     count_measured,
-    differs,
     missing_entries,
 )
-from sparcets.digests import add_digest, check_digest, digest_of_array
-from sparcets.errors import DataError, FileFormatError, ShapeError
+from sparcets.digests import add_digest, digest_of_array
+from sparcets.errors import DataError, ShapeError
 from sparcets.explanation.card import explanation_card
-from sparcets.explanation.evidence import PREFIX, Evidence, is_reached
-from sparcets.explanation.layout import STATUSES, check_digests, check_header, check_layout
-from sparcets.explanation.numbers import PREFIX as NUMBERS_PREFIX
+from sparcets.explanation.evidence import Evidence, is_reached
+from sparcets.explanation.layout import STATUSES
 from sparcets.explanation.numbers import Numbers
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shape import shape_of
-from sparcets.explanation.side import PREFIX as SIDE_PREFIX
-from sparcets.explanation.side import join_side, side_from_arrays, side_to_arrays
+from sparcets.explanation.side import join_side, side_to_arrays
 from sparcets.explanation.table import table_of_changes
-from sparcets.folders import warn_unverified
 from sparcets.npz import write_npz
 from sparcets.side_inputs import Side, take_rows
-from sparcets.storage import atomic_path, is_file, is_folder
+from sparcets.storage import atomic_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,9 +130,10 @@ class Explanation:
     @property
     def changed(self) -> BoolArray:
         """Entries where query and counterfactual differ (answers, time, features); none where the query is missing."""
-        return differs(self.counterfactual, self.query)
+        changed: BoolArray = self.counterfactual != self.query
+        return changed if self.missing is None else changed & ~self.missing
 
-    @property
+    @cached_property
     def missing(self) -> BoolArray | None:
         """Entries that are missing in the query, NaN (answers, time, features); None if none is."""
         return missing_entries(self.query)
@@ -194,7 +190,7 @@ class Explanation:
     @property
     def share_changed(self) -> FloatArray:
         """Share of the mutable entries that changed, per answer, not counting padding and missing entries."""
-        entries = count_measured(self.query, self.lengths, self.mutable)
+        entries = count_measured(self.query, self.lengths, self.mutable, self.missing)
         return np.asarray(self.changed.sum((1, 2)) / np.maximum(entries, 1))
 
     @property
@@ -274,7 +270,8 @@ class Explanation:
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
-        return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {self.valid.sum()} valid)"
+        valid = (self.valid & (self.status != "unchanged")).sum()
+        return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {valid} valid)"
 
     def _repr_html_(self) -> str:
         return explanation_card(self)
@@ -334,53 +331,6 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
-
-
-def load_explanation(path: str | os.PathLike[str]) -> Explanation:
-    """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle."""
-    file = Path(path)
-    if is_folder(file):
-        from sparcets.explanation.shards import ExplanationFolder
-
-        return ExplanationFolder(file)
-    if not is_file(file):
-        raise FileFormatError(f"no file {file}. Pass an .npz file written by Explanation.save.")
-    if not zipfile.is_zipfile(file):
-        raise FileFormatError(f"{file} is not an explanation, or it is truncated: it is not a complete .npz file.")
-    try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-            if "header" not in stored:
-                raise FileFormatError(
-                    f"{file} is not an explanation: it has no header. Was it written by Explanation.save?"
-                )
-            header = json.loads(str(stored["header"]))
-            if header["schema"] != SCHEMA:
-                raise FileFormatError(
-                    f"{file} has layout {header['schema']}, this version of sparcets reads layout {SCHEMA}. "
-                    "Use the version that wrote it, or explain again."
-                )
-            arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
-        if "arrays" in check_digest(header):
-            check_digests(header["arrays"], arrays)
-        else:
-            warn_unverified(file)
-        check_header(header)
-        info = SeriesInfo.from_dict(header["info"])
-        check_layout(arrays, info)
-        evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
-        rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
-        rest["confidence"] = header.get("confidence")  # not in files of earlier versions
-        apart = (PREFIX, NUMBERS_PREFIX, SIDE_PREFIX)
-        rest |= {name: array for name, array in arrays.items() if not name.startswith(apart)}
-        rest |= {"numbers": Numbers.from_arrays(arrays), "side": side_from_arrays(arrays)}
-        return Explanation(info=info, evidence=evidence, **rest)
-    except FileFormatError:
-        raise
-    except Exception as error:  # the zip, zlib, npy and JSON readers raise all kinds of errors on damaged files
-        raise FileFormatError(
-            f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}. Restore it from a copy, "
-            "or explain again."
-        ) from error
 
 
 def join(parts: list[Explanation]) -> Explanation:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows
+from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, missing_entries
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
 from sparcets.explanation.evidence import PLAUSIBILITY, Evidence
+from sparcets.explanation.files import load_explanation
 from sparcets.explanation.numbers import Numbers
-from sparcets.explanation.result import Explanation, join, load_explanation
+from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.side import join_side, side_to_arrays
 from sparcets.npz import UNREADABLE
@@ -192,6 +193,11 @@ class ExplanationFolder(Explanation):
     def side(self) -> Side | None:
         """Side inputs of each answer's query, or None."""
         return None if self._shared.side is None else join_side([shard.side for shard in self.shards()])
+
+    @property
+    def missing(self) -> BoolArray | None:
+        """Entries that are missing in the query, read on every access; None if none is."""
+        return missing_entries(self.query)
 
     @property
     def share_changed(self) -> FloatArray:

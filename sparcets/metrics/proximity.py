@@ -41,7 +41,7 @@ def standardised_delta(e: Explanation) -> FloatArray:
 
 def n_entries(e: Explanation) -> FloatArray:
     """Return the number of entries T·F of each answer, excluding padding and missing ones."""
-    return count_measured(e.query, e.lengths, np.ones(e.query.shape[2], dtype=bool)).astype(np.float64)
+    return count_measured(e.query, e.lengths, np.ones(e.query.shape[2], dtype=bool), e.missing).astype(np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:

@@ -33,7 +33,7 @@ def changed_within(e: Explanation) -> BoolArray:
 
 def sparsity(e: Explanation) -> FloatArray:
     """Return ‖δ‖₀ / (T·F_mutable), the share of the mutable entries that changed; missing ones do not count."""
-    entries = count_measured(e.query, e.lengths, e.mutable)
+    entries = count_measured(e.query, e.lengths, e.mutable, e.missing)
     return np.asarray(changed_within(e).sum((1, 2)) / np.maximum(entries, 1))
 
 

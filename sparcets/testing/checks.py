@@ -3,7 +3,7 @@
     from sparcets.testing import check_explainer
     check_explainer("mymethod")          # a registered name, or the class itself
 
-Each check is a function of a :class:`Subject`; ``CHECKS`` lists them, so that a test runner can take them one by one.
+``CHECKS`` lists the checks, functions of a :class:`Subject`, so that a test runner can take them one by one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from sparcets.errors import CapabilityError, DataError, NotFittedError, Sparcets
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.files import load_as
+from sparcets.explanation.files import load_explanation
 from sparcets.explanation.layout import STATUSES
-from sparcets.explanation.result import Explanation, load_explanation
+from sparcets.explanation.result import Explanation
 from sparcets.targets import AtLeast
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
@@ -38,10 +39,7 @@ from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 class Subject:
     """A method under test with its smallest settings, a hand-made model and small data.
 
-    Attributes
-    ----------
-    kind
-        The explainer's class; its config has ``tiny()``.
+    ``kind`` is the explainer's class; its config has ``tiny()``.
     """
 
     kind: type[BaseExplainer[Any]]

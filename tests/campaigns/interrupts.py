@@ -118,7 +118,7 @@ def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
 
 @campaign("Ctrl-C in explain", trials=TRIALS, dose=DOSE, parts=PARTS)
 def explain(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.explanation.result import load_explanation
+    from sparcets.explanation.files import load_explanation
 
     def task(own: Path, rng: np.random.Generator) -> Task:
         return Task(["explain", str(site().model), "--out", str(own / "run.npz"), "--plots", str(own / "plots")])

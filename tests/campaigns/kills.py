@@ -263,7 +263,7 @@ def explaining(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[
         return [Task([str(site().model), str(site().data), str(own / "out")], f"{HERE}:explain_to")]
 
     def shards(own: Path) -> dict[str, dict[str, bytes]]:
-        from sparcets.explanation.result import load_explanation
+        from sparcets.explanation.files import load_explanation
 
         names = ("query", "counterfactual", "target", "status", "proba_after", "query_index")
         found = {file.name: load_explanation(file) for file in sorted((own / "out").glob("shard-*.npz"))}

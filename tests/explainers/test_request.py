@@ -72,3 +72,17 @@ def test_options_of_a_call_add_to_those_of_the_fit_and_leave_them_as_they_are():
     assert call.constraints_given == {"fit": standing.to_dict(), "explain": given.to_dict()}
     assert plain.constraints_given == {"fit": standing.to_dict(), "explain": sp.Constraints().to_dict()}
     assert (call.sparsity, call.n, type(call.n)) == (0.5, 3, int) and (plain.sparsity, plain.n) == (None, 1)
+
+
+def test_under_a_cap_the_function_of_the_user_is_applied_once_and_last():
+    seen = []
+
+    def halved(made, query):
+        seen.append((made != query).sum())
+        return np.minimum(made, 4.0)
+
+    proposal = np.array([[[5.0, 60.0], [9.0, 0.0], [0.0, 0.0]]])
+    limits = sp.Constraints(project=halved)
+    admitted = request(ZEROS[:1], constraints=limits, at_most=[2]).apply_limits(proposal)
+    assert admitted.tolist() == [[[0, 4], [4, 0], [0, 0]]]
+    assert seen == [2, 2]  # the second time to see that it changes nothing more

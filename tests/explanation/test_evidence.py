@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sparcets.errors import DataError, FileFormatError, ShapeError
 from sparcets.explanation.evidence import CURVE, PLAUSIBILITY, Evidence
-from sparcets.explanation.result import Explanation, join, load_explanation
+from sparcets.explanation.files import load_explanation
+from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ShardWriter
 

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.explanation.result import Explanation, load_explanation
+from sparcets.explanation.files import load_explanation
+from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 
 INFO = dataclasses.replace(

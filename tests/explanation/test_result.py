@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparcets.arrays import missing_entries
 from sparcets.errors import DataError, OutOfRangeError, ShapeError, SparcetsError
+from sparcets.explanation import result
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation, join
 from sparcets.explanation.series_info import SeriesInfo
@@ -51,7 +53,9 @@ def test_derived_values_by_hand() -> None:
     assert e.predicted.tolist() == [0, 0, 0]
     assert e.share_changed.tolist() == [6 / 8, 0, 1 / 8]
     assert e.feature_names == ("f0", "f1") and e.class_names == ("sick", "well", "dead")
-    assert repr(e) == "Explanation(3 by nearest: 1 unchanged, 1 generated, 1 not_found; 2 valid)"
+    assert repr(e) == "Explanation(3 by nearest: 1 unchanged, 1 generated, 1 not_found; 1 valid)", (
+        "one needed no change"
+    )
 
 
 def test_share_changed_ignores_padding_and_immutable_features() -> None:
@@ -195,3 +199,13 @@ def test_join() -> None:
     assert whole.seconds == 3.0 and join([explanation()]).lengths is None
     with pytest.raises(DataError, match="no explanations to join"):
         join([])
+
+
+def test_missing_entries_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    monkeypatch.setattr(result, "missing_entries", lambda X: looked.append(1) or missing_entries(X))
+    query = np.zeros((3, 4, 2), dtype=np.float32)
+    query[0, 0, 0] = np.nan
+    e = explanation(query=query)
+    assert not e.changed[0, 0, 0] and e.delta[0, 0, 0] == 0 and e.share_changed[0] == 5 / 7 and e.missing is not None
+    assert len(looked) == 1 and e[1:].missing is None and len(looked) == 2

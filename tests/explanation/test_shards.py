@@ -12,7 +12,8 @@ import pytest
 
 from sparcets.digests import digest_of_array
 from sparcets.errors import FileFormatError, StorageError
-from sparcets.explanation.result import Explanation, load_explanation
+from sparcets.explanation.files import load_explanation
+from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shards import ExplanationFolder, ShardWriter
 

@@ -43,6 +43,7 @@ from sparcets.locks import locked
 from sparcets.metrics.plausibility import Plausibility
 from sparcets.metrics.saliency import roc
 from sparcets.peers.cfts import CftsPeer
+from sparcets.targets import name_or_index
 from sparcets.training.device import resolve_device
 from sparcets.validation import check_target
 
@@ -226,7 +227,7 @@ def _config(cell: Cell, kind: Any, target: int | None, data: Dataset, context: R
 
 
 def _class_index(target: str, data: Dataset) -> int:
-    given = int(target) if target.isdigit() and target not in data.class_names else target
+    given = name_or_index(target, data.class_names)
     return int(check_target(given, n_queries=1, class_names=data.class_names)[0])
 
 

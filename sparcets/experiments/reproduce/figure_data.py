@@ -14,7 +14,8 @@ from sparcets.errors import DataNotFoundError
 from sparcets.experiments.benchmark.published import DATASETS, METHODS
 from sparcets.experiments.reproduce.measured import Row, Runs
 from sparcets.experiments.reproduce.plans import BARE
-from sparcets.explanation.result import Explanation, load_explanation
+from sparcets.explanation.files import load_explanation
+from sparcets.explanation.result import Explanation
 
 
 class StoredRuns:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, count_measured
+from sparcets.arrays import BoolArray, FloatArray, IntArray, count_measured, missing_entries
 from sparcets.classifiers.at_length import at_length
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.splits import stratified_split
@@ -105,7 +105,7 @@ def measure_trade_off(
     lengths: IntArray | None = None,
 ) -> list[OperatingPoint]:
     """Measure every sparsity weight and scale of the generator on held-out series in the data's own units."""
-    entries = count_measured(X, lengths, mutable)
+    entries = count_measured(X, lengths, mutable, missing_entries(X))
     if lengths is not None:
         parts = []
         for n, rows in rows_by_length(lengths):
