@@ -10,7 +10,7 @@ from sparcets.errors import CapabilityError, DataError, ShapeError, StorageError
 from sparcets.evaluation.families import FamilyJudge
 from sparcets.explainers import EXPLAINERS
 from sparcets.explainers.onnx import export_generator
-from sparcets.explainers.sparcets import coarse, explainer, grid
+from sparcets.explainers.sparcets import explainer, grid, long_fit
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.losses import LossTerm
@@ -275,7 +275,7 @@ def test_judges_are_told_them_where_the_data_are(monkeypatch):
 def test_long_series_are_asked_about_with_their_own(monkeypatch):
     monkeypatch.setattr(explainer, "LONGEST", 16)
     monkeypatch.setattr(grid, "MAX_POINTS", 16)
-    monkeypatch.setattr(coarse, "SURROGATE_STEPS", 10)
+    monkeypatch.setattr(long_fit, "SURROGATE_STEPS", 10)
     rows = np.repeat(X, 4, axis=1)
     model = Function()
     ex = quick("sparcets", sp.wrap(model)).fit(rows, Y, side=SIDE, progress=False)
