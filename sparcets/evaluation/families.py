@@ -19,6 +19,7 @@ import torch
 from sparcets.arrays import FloatArray, IntArray, length_mask
 from sparcets.classifiers.base import Classifier
 from sparcets.datasets.base import Dataset
+from sparcets.datasets.labels import Task
 from sparcets.datasets.scaling import Scaler
 from sparcets.gaps import fill_gaps
 from sparcets.padding import resample
@@ -38,26 +39,21 @@ SEED = spawn(0, "judge")
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
 MIN_STEPS = 9  # the length of the convolutions; shorter series are continued by their last value
 
-# The estimator of each family: module, class and settings; imported on use.
+# The estimator of each family for classes and for numbers: module, class without its ending, and settings; imported on
+# use.
 _ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "convolutions": (
-        "aeon.classification.convolution_based",
-        "MiniRocketClassifier",
-        {"n_kernels": 2000, "random_state": SEED},
-    ),
-    "quantiles": ("aeon.classification.interval_based", "QUANTClassifier", {"random_state": SEED}),
-    "intervals": (
-        "aeon.classification.interval_based",
-        "TimeSeriesForestClassifier",
-        {"n_estimators": 100, "random_state": SEED},
-    ),
+    "convolutions": ("aeon.{task}.convolution_based", "MiniRocket", {"n_kernels": 2000, "random_state": SEED}),
+    "quantiles": ("aeon.{task}.interval_based", "QUANT", {"random_state": SEED}),
+    "intervals": ("aeon.{task}.interval_based", "TimeSeriesForest", {"n_estimators": 100, "random_state": SEED}),
     "distances": (
-        "aeon.classification.distance_based",
-        "KNeighborsTimeSeriesClassifier",
-        {"n_neighbors": 1, "distance": "dtw", "distance_params": {"window": 0.1}},
+        "aeon.{task}.distance_based",
+        "KNeighborsTimeSeries",
+        {"distance": "dtw", "distance_params": {"window": 0.1}},
     ),
-    "statistics": ("sklearn.ensemble", "ExtraTreesClassifier", {"n_estimators": 200, "random_state": SEED}),
+    "statistics": ("sklearn.ensemble", "ExtraTrees", {"n_estimators": 200, "random_state": SEED}),
 }
+ENDINGS: dict[Task, str] = {"classification": "Classifier", "regression": "Regressor"}
+NEIGHBOURS: dict[Task, int] = {"classification": 1, "regression": 3}  # a mean over few is a better number
 
 
 def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
@@ -121,7 +117,7 @@ class FamilyJudge(Classifier):
             rows = choose_rows(dataset.y_train, MAX_REFERENCES, balanced=True)
         lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
         with left_as_found():
-            self._estimator = _make_estimator(self.family)
+            self._estimator = make_estimator(self.family, "classification")
             self._estimator.fit(self._inputs(dataset.X_train[rows], lengths), dataset.y_train[rows])
         return self
 
@@ -235,6 +231,9 @@ def left_as_found() -> Iterator[None]:
             np.random.set_state(state)  # noqa: NPY002
 
 
-def _make_estimator(family: str) -> Any:
+def make_estimator(family: str, task: Task) -> Any:
+    """Return the estimator of a family, not fitted yet."""
     module, name, settings = _ESTIMATORS[family]
-    return getattr(importlib.import_module(module), name)(**settings)
+    if family == "distances":
+        settings = {**settings, "n_neighbors": NEIGHBOURS[task]}
+    return getattr(importlib.import_module(module.format(task=task)), name + ENDINGS[task])(**settings)

@@ -6,7 +6,6 @@ so whether its number moves towards the target at all is measured, too (*directi
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError
-from sparcets.evaluation.families import MAX_REFERENCES, SEED, choose_rows, judge_inputs, left_as_found
+from sparcets.evaluation.families import MAX_REFERENCES, choose_rows, judge_inputs, left_as_found, make_estimator
 from sparcets.explanation.numbers import is_within
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.truth import Judge
@@ -33,26 +32,6 @@ if TYPE_CHECKING:
 DIRECTION = "direction"  # name of the measure
 MAX_TEST = 500  # series that the judges are measured on
 ATOL = 1e-3  # of the spread of the labels: another device or batch size makes a smaller difference, a model a larger
-# The estimator of each family: module, class and settings; imported on use.
-_ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "convolutions": (
-        "aeon.regression.convolution_based",
-        "MiniRocketRegressor",
-        {"n_kernels": 2000, "random_state": SEED},
-    ),
-    "quantiles": ("aeon.regression.interval_based", "QUANTRegressor", {"random_state": SEED}),
-    "intervals": (
-        "aeon.regression.interval_based",
-        "TimeSeriesForestRegressor",
-        {"n_estimators": 100, "random_state": SEED},
-    ),
-    "distances": (
-        "aeon.regression.distance_based",
-        "KNeighborsTimeSeriesRegressor",
-        {"n_neighbors": 3, "distance": "dtw", "distance_params": {"window": 0.1}},
-    ),
-    "statistics": ("sklearn.ensemble", "ExtraTreesRegressor", {"n_estimators": 200, "random_state": SEED}),
-}
 
 
 class NumberJudge(Regressor):
@@ -94,10 +73,8 @@ class NumberJudge(Regressor):
             rows = choose_rows(np.zeros(len(y), dtype=np.int64), MAX_REFERENCES)
         lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
         inputs = judge_inputs(self.family, self._scaler, dataset.X_train[rows], lengths)
-        module, name, settings = _ESTIMATORS[self.family]
         with left_as_found():
-            kind = getattr(importlib.import_module(module), name)
-            self._estimators = [kind(**settings).fit(inputs, column) for column in y[rows].T]
+            self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y[rows].T]
         return self
 
     def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:

@@ -12,12 +12,12 @@ import numpy as np
 from sparcets.classifiers.regressor import DifferentiableRegressor, Regressor
 from sparcets.classifiers.torch_regressor import TorchRegressor
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.errors import CapabilityError
 from sparcets.explainers.sparcets.families.regressor import FamilyRegressor
 from sparcets.explainers.sparcets.grid import LongSeries
+from sparcets.explainers.sparcets.members import Members, part_of, points_from_plain, points_to_plain
 from sparcets.explainers.sparcets.number_model import NumberModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
-from sparcets.explainers.sparcets.state import HEADER, part_of, tensors_of, to_arrays
+from sparcets.explainers.sparcets.state import HEADER
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.training.device import resolve_device, with_double_precision
@@ -31,27 +31,15 @@ def number_model_to_arrays(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return all that makes a fitted model except the user's own regressor."""
     surrogate = [m for m in (model.explained,) if m is not regressor and isinstance(m, TorchRegressor)]
-    networks = [*surrogate, *model.networks, *model.judge_networks]
-    families = [*model.families, *model.judges]
-    header = {
-        "double": model.double,
-        "networks": [net.header() for net in networks],
-        "families": [family.family for family in families],
-        # How many of each are the surrogate's, members, and the selector's.
-        "counts": [len(surrogate), len(model.networks), len(model.families)],
-        "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
-    }
+    members = Members(surrogate, model.networks, model.families, model.judge_networks, model.judges)
+    header = {"double": model.double, **members.header(), "points": points_to_plain(points)}
     arrays = {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy()}
     arrays |= {name: getattr(model, name) for name in ARRAYS}
     arrays |= {name: array for name in OPTIONAL if (array := getattr(model, name)) is not None}
     if model.long is not None:
         arrays |= {f"long/{name}": array for name, array in model.long.to_arrays().items()}
     arrays |= {f"reference/{name}": array for name, array in model.reference.to_arrays().items()}
-    for i, net in enumerate(networks):
-        arrays |= to_arrays(f"network {i}", net.weights())
-    for i, family in enumerate(families):
-        arrays |= {f"family {i}/{name}": array for name, array in family.to_arrays().items()}
-    return arrays
+    return arrays | members.to_arrays()
 
 
 def number_model_from_arrays(
@@ -60,38 +48,21 @@ def number_model_from_arrays(
     """Return model and trade-off from the output of :func:`number_model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
-    device = resolve_device(config.device)
-    networks = [
-        TorchRegressor.rebuild(part, tensors_of(arrays, f"network {i}"), device=config.device)
-        for i, part in enumerate(header["networks"])
-    ]
-    families = [
-        FamilyRegressor.from_arrays(name, part_of(arrays, f"family {i}")).to(device)
-        for i, name in enumerate(header["families"])
-    ]
-    n_surrogates, n_networks, n_families = header["counts"]
-    surrogate, networks = networks[:n_surrogates], networks[n_surrogates:]
+    members = Members.from_arrays(arrays, header, TorchRegressor, FamilyRegressor, device=config.device)
     long = LongSeries.from_arrays(part_of(arrays, "long"))
-    explained = (
-        regressor if isinstance(regressor, DifferentiableRegressor) and long is None else next(iter(surrogate), None)
-    )
-    if explained is None:
-        raise CapabilityError(
-            f"this Explainer was fitted with the gradients of its model; {regressor.name} is a black box. Load it with "
-            "the nn.Module it was fitted with: sp.load(folder, sp.wrap(module, task='regression'))."
-        )
+    gradients = isinstance(regressor, DifferentiableRegressor) and long is None
     model = NumberModel(
         **{name: np.array(arrays[name]) for name in (*ARRAYS, *OPTIONAL) if name in arrays},
-        explained=explained,
-        networks=networks[:n_networks],
-        families=families[:n_families],
-        judge_networks=networks[n_networks:],
-        judges=families[n_families:],
+        explained=members.explained(regressor, gradients=gradients),
+        networks=members.networks,
+        families=members.families,
+        judge_networks=members.judge_networks,
+        judges=members.judges,
         reference=PlausibilityReference.from_arrays(part_of(arrays, "reference"), info),
         info=info if long is None else long.info(info),
-        device=device,
+        device=resolve_device(config.device),
         double=bool(header["double"]),
         gaps=regressor.takes_gaps,
         long=long,
     )
-    return model, tuple(OperatingPoint(*values) for values in header["points"])
+    return model, points_from_plain(header["points"])

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sparcets.classifiers.base import Classifier, DifferentiableClassifier
 from sparcets.classifiers.torch_classifier import TorchClassifier
 from sparcets.config.explainers import ExplainerConfig
-from sparcets.errors import CapabilityError
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.grid import LongSeries
+from sparcets.explainers.sparcets.members import (
+    Members,
+    part_of,
+    points_from_plain,
+    points_to_plain,
+    tensors_of,
+    to_arrays,
+)
 from sparcets.explainers.sparcets.model import FittedModel, build_generator
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.prototypes import Prototypes
@@ -36,10 +42,14 @@ def model_to_arrays(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return all that makes a fitted model except the user's own classifier."""
     ensemble, selector = model.ensemble, model.ensemble.selector
-    own = [m for m in (ensemble.explained,) if m is not classifier]
-    surrogate = [m for m in own if isinstance(m, TorchClassifier)]
-    networks = [m for m in (*own, *ensemble.networks, *selector.networks) if isinstance(m, TorchClassifier)]
-    families = [m for m in (*ensemble.families, *selector.judges) if isinstance(m, FamilyClassifier)]
+    surrogate = [m for m in (ensemble.explained,) if m is not classifier and isinstance(m, TorchClassifier)]
+    members = Members(
+        surrogate,
+        cast("Sequence[TorchClassifier]", ensemble.networks),  # as they were trained; views are for one target only
+        cast("Sequence[FamilyClassifier]", ensemble.families),
+        cast("Sequence[TorchClassifier]", selector.networks),
+        cast("Sequence[FamilyClassifier]", selector.judges),
+    )
     header = {
         "generator": None if model.generator is None else [model.generator.hidden, model.generator.layers],
         "searches": model.searches,
@@ -47,11 +57,8 @@ def model_to_arrays(
         "residual_scales": model.residual_scales,
         "double": ensemble.double,
         "explained_accuracy": ensemble.explained_accuracy,
-        "networks": [_header(net) for net in networks],
-        "families": [family.family for family in families],
-        # How many of each are the surrogate's, members, and the selector's.
-        "counts": [len(surrogate), len(ensemble.networks), len(ensemble.families)],
-        "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
+        **members.header(),
+        "points": points_to_plain(points),
         "silent": list(silent),
     }
     arrays = {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy()}
@@ -64,11 +71,7 @@ def model_to_arrays(
         arrays |= {f"long/{name}": array for name, array in model.long.to_arrays().items()}
     if model.generator is not None:
         arrays |= to_arrays("generator", model.generator.state_dict())
-    for i, net in enumerate(networks):
-        arrays |= to_arrays(f"network {i}", net.weights())
-    for i, family in enumerate(families):
-        arrays |= {f"family {i}/{name}": array for name, array in family.to_arrays().items()}
-    return arrays
+    return arrays | members.to_arrays()
 
 
 def model_from_arrays(
@@ -78,33 +81,17 @@ def model_from_arrays(
     header = json.loads(arrays[HEADER].tobytes().decode())
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
-    networks = [
-        TorchClassifier.rebuild(part, tensors_of(arrays, f"network {i}"), device=config.device)
-        for i, part in enumerate(header["networks"])
-    ]
-    families = [
-        FamilyClassifier.from_arrays(name, part_of(arrays, f"family {i}")).to(device)
-        for i, name in enumerate(header["families"])
-    ]
-    n_surrogates, n_networks, n_families = header["counts"]
-    surrogate, networks = networks[:n_surrogates], networks[n_surrogates:]
+    members = Members.from_arrays(arrays, header, TorchClassifier, FamilyClassifier, device=config.device)
     long = LongSeries.from_arrays(part_of(arrays, "long"))
-    explained = (
-        classifier if isinstance(classifier, DifferentiableClassifier) and long is None else next(iter(surrogate), None)
-    )
-    if explained is None:
-        raise CapabilityError(
-            f"this Explainer was fitted with the gradients of its classifier; {classifier.name} is a black box. "
-            "Load it with the nn.Module it was fitted with: sp.load(folder, sp.wrap(module))."
-        )
+    gradients = isinstance(classifier, DifferentiableClassifier) and long is None
     model = FittedModel(
         ensemble=Ensemble(
-            explained=explained,
-            networks=networks[:n_networks],
-            families=families[:n_families],
+            explained=members.explained(classifier, gradients=gradients),
+            networks=members.networks,
+            families=members.families,
             levels=torch.tensor(arrays["levels"], device=device),
             explained_accuracy=float(header["explained_accuracy"]),
-            selector=Selector(networks=networks[n_networks:], judges=families[n_families:], gaps=classifier.takes_gaps),
+            selector=Selector(networks=members.judge_networks, judges=members.judges, gaps=classifier.takes_gaps),
             scaler=info.scaler if long is None else long.scaler,
             device=device,
             double=bool(header["double"]),
@@ -121,7 +108,7 @@ def model_from_arrays(
         residual_scales=tuple(header["residual_scales"]),
         long=long,
     )
-    return model, tuple(OperatingPoint(*values) for values in header["points"]), tuple(header["silent"])
+    return model, points_from_plain(header["points"]), tuple(header["silent"])
 
 
 def _generator(
@@ -140,25 +127,3 @@ def _generator(
     generator = build_generator(config, info, mutable, hidden=hidden, layers=layers)
     generator.load_state_dict(weights)
     return generator.to(device).eval().requires_grad_(False)
-
-
-def _header(member: TorchClassifier) -> dict[str, Any]:
-    """Return the header of a classifier without its device, which is chosen anew when a model is loaded."""
-    header = member.header()
-    return {**header, "config": {**header["config"], "device": "auto"}}
-
-
-def to_arrays(prefix: str, state: Mapping[str, Tensor]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return tensors as arrays, by names with a prefix."""
-    return {f"{prefix}/{name}": t.detach().cpu().contiguous().numpy() for name, t in state.items()}
-
-
-def tensors_of(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, Tensor]:
-    """Return the arrays of a prefix as tensors, by their names without it."""
-    return {name: torch.tensor(array) for name, array in part_of(arrays, prefix).items()}
-
-
-def part_of(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a prefix, by their names without it."""
-    start = f"{prefix}/"
-    return {name.removeprefix(start): np.array(a) for name, a in arrays.items() if name.startswith(start)}

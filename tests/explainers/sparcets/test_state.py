@@ -146,5 +146,5 @@ def test_a_damaged_file_is_refused(tmp_path):
 def test_fitted_with_gradients_it_is_refused_to_a_black_box(tmp_path):
     build(module(), "proposals=search").fit(X, Y).save(tmp_path)
     assert sp.load(tmp_path, classifier=module())._model.generator is None
-    with pytest.raises(CapabilityError, match=r"fitted with the gradients of its classifier.* is a black box"):
+    with pytest.raises(CapabilityError, match=r"fitted with the gradients of its model.* is a black box"):
         sp.load(tmp_path, classifier=black_box())
