@@ -1,10 +1,11 @@
-"""Latency of the studio: its start, and the time from a slider or lock event to the new figure.
+"""Latency of the studio: its start, the slider, locks and exports.
 
     python benchmarks/studio.py [workspace]
 
 Uses series of 100 steps and 12 features with the default classifier and explainer, trained once into the workspace (a
-minute or two). A browser moves the slider and clicks locks on several recordings, with the pauses of a fast user; the
-page measures the time from the event to the drawn figure. Needs the extras ``studio`` and ``browser``, and Chromium.
+minute or two). A browser moves the slider, clicks locks and exports on several recordings, with the pauses of a fast
+user; the page measures the time from the event to the drawn figure, or to the file. The curve comes after the figure,
+as on the page. Needs the extras ``studio`` and ``browser``, and Chromium.
 """
 
 import json
@@ -27,11 +28,11 @@ from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
-# Each stop once: repeated requests are answered from the cache. The two tightest stops (1 % and 2 % of the values) are
-# left out: most queries have no answer there, and the search for one takes 1 to 3 s.
-STOPS = (12, 9, 7, 5, 3, 2, 4, 6, 8, 10, 11)
+# Each cap once: repeated requests are answered from memory.
+CAPS = (0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.03, 0.07, 0.15, 0.2, 0.5)
 LOCKS = (0, 1, 7, 0, 1)  # likewise, no two states are equal
 RECORDINGS = range(0, 60, 10)
+FILES = ("png", "pdf", "csv", "npz", "html", "py")
 LOCK_PAUSE, SLIDER_PAUSE = 2.0, 0.25  # seconds after a new recording or lock, and after a slider move
 
 
@@ -72,37 +73,49 @@ def drive(address: str) -> dict[str, float]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        times: dict[str, list[float]] = {"slider": [], "locks": [], "curves": [], "exports": []}
 
         def wait_for_figure(action) -> None:
             drawn = int(page.locator("body").get_attribute("data-drawn") or 0)
             action()
             page.wait_for_selector(f"body[data-drawn='{drawn + 1}']")
 
+        def move_to(cap: float) -> None:
+            stop = page.evaluate("async (cap) => (await import('/static/js/curve.js')).stopOf(cap)", cap)
+            if stop >= 0:  # not one that stands for the answer itself
+                wait_for_figure(lambda: page.locator("#sparsity").fill(str(stop)))
+                time.sleep(SLIDER_PAUSE)
+
+        def take(name: str, into: str) -> None:
+            times[into] += page.evaluate(f"() => performance.getEntriesByName('{name}').map((e) => e.duration)")
+            page.evaluate(f"() => performance.clearMeasures('{name}')")
+
         for row in RECORDINGS:
             state = {"dataset": "bars", "classifier": "bilstm", "explainer": "sparcets", "row": row}
             page.goto("about:blank")
             page.goto(f"{address}#{json.dumps(state)}")
-            page.wait_for_selector("body[data-drawn]")
+            page.wait_for_selector("body[data-curve]")
             time.sleep(LOCK_PAUSE)
             page.evaluate("() => performance.clearMeasures('answer')")
-            for stop in STOPS:
-                wait_for_figure(lambda stop=stop: page.locator("#sparsity").fill(str(stop)))
-                time.sleep(SLIDER_PAUSE)
-            TIMES["slider"] += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
-            page.evaluate("() => performance.clearMeasures('answer')")
+            for cap in CAPS:
+                move_to(cap)
+            take("answer", "slider")
+            take("curve", "curves")
+            for kind in FILES:
+                with page.expect_download():
+                    page.locator(f"#exports [data-kind={kind}]").click()
+            take("export", "exports")
             for feature in LOCKS:
                 wait_for_figure(page.locator("button.feature").nth(feature).click)
                 time.sleep(LOCK_PAUSE)
-            TIMES["locks"] += page.evaluate("() => performance.getEntriesByName('answer').map((e) => e.duration)")
+            take("answer", "locks")
         browser.close()
     return {
-        f"{what}_{name}_ms": round(float(np.percentile(times, share)))
-        for what, times in TIMES.items()
+        f"{what}_{name}_ms": round(float(np.percentile(found, share)))
+        for what, found in times.items()
         for name, share in (("p50", 50), ("p95", 95))
     }
 
-
-TIMES: dict[str, list[float]] = {"slider": [], "locks": []}
 
 if __name__ == "__main__":
     workspace = Workspace(Path(sys.argv[1] if len(sys.argv) > 1 else "studio-benchmark"))

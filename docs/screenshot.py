@@ -1,8 +1,8 @@
-"""Take the screenshot of the studio: ``python docs/screenshot.py [workspace]``.
+"""Take the screenshots of the studio: ``python docs/screenshot.py [workspace]``.
 
 Fits the default method to the simulated ball-catching data, once per workspace (a few minutes), starts the studio,
-explains a series in a browser, and writes ``docs/images/studio.png``. Needs the extras ``studio`` and ``browser``, and
-Chromium.
+explains recordings in a browser, and writes ``docs/images/studio.png`` and others beside it. Needs the extras
+``studio`` and ``browser``, and Chromium.
 """
 
 import json
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -21,6 +22,9 @@ from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace
 
 IMAGES = Path(__file__).parent / "images"
+LOCKED = {"immutable": ["Head_x"], "frozenFeatures": {"LeftWrist_y": [[0, 15]]}}
+STROKE = {"feature": "RightHand_y", "at": 30, "width": 7, "by": 0.08}
+WAIT = 600_000  # milliseconds; a group takes a while
 
 
 def prepare(workspace: Workspace) -> None:
@@ -37,16 +41,42 @@ def take(address: str, workspace: Workspace) -> None:
         "explainer": "sparcets",
         "row": 0,
         "target": "Control",
-        "immutable": ["Head_x"],
-        "frozen": [[0, 10]],
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1240})
-        page.goto(f"{address}#{json.dumps(state)}")
-        page.wait_for_selector("body[data-drawn]")
-        page.wait_for_timeout(500)
-        page.screenshot(path=IMAGES / "studio.png")
+
+        def open_page(width: int, height: int, state: dict[str, Any], *, scheme: Any = "light", **options: Any) -> Any:
+            size = {"width": width, "height": height}
+            page = browser.new_context(viewport=size, color_scheme=scheme, **options).new_page()
+            page.set_default_timeout(WAIT)
+            page.goto(f"{address}#{json.dumps(state)}")
+            page.wait_for_selector("body[data-ready]")
+            return page
+
+        def save(page: Any, name: str, **options: Any) -> None:
+            page.wait_for_timeout(800)
+            page.screenshot(path=IMAGES / name, **options)
+            page.context.close()
+
+        page = open_page(1400, 1180, {**state, **LOCKED})
+        page.wait_for_selector("body[data-curve]")
+        save(page, "studio.png")
+        page = open_page(1400, 1180, state, scheme="dark")
+        page.wait_for_selector("body[data-curve]")
+        save(page, "studio-dark.png")
+        page = open_page(390, 1500, state, is_mobile=True, has_touch=True, device_scale_factor=2)
+        page.wait_for_selector("body[data-curve]")
+        page.evaluate("() => document.querySelector('#views').scrollIntoView()")
+        save(page, "studio-phone.png")
+        page = open_page(1400, 1180, {**state, "strokes": [STROKE]})
+        page.locator("#draw").click()
+        page.locator(".figure").scroll_into_view_if_needed()
+        page.evaluate("() => document.querySelector('.figure').scrollIntoView()")
+        save(page, "studio-by-hand.png")
+        page = open_page(1400, 1180, {**state, "view": "group", "source": "Ataxia"})
+        page.locator("#group-go").click()
+        page.wait_for_selector("body[data-group]")
+        save(page, "studio-group.png", full_page=True)
         browser.close()
 
 

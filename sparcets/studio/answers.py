@@ -13,8 +13,9 @@ from sparcets.studio.by_hand import draw
 from sparcets.studio.cache import LruCache
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, CurveResponse, ExplainRequest, ExplainResponse
+from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainResponse
 from sparcets.studio.recordings import AllRecordings, Chosen
+from sparcets.studio.view_models import CurveResponse
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints

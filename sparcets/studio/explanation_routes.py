@@ -10,9 +10,10 @@ from fastapi import APIRouter, Response
 
 from sparcets.studio import exports, group
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.models import CurveResponse, ExplainRequest, ExplainResponse, ExportRequest, GroupResponse
+from sparcets.studio.models import ExplainRequest, ExplainResponse, ExportRequest
 from sparcets.studio.service import StudioService
 from sparcets.studio.snippet import python_code
+from sparcets.studio.view_models import CurveResponse, GroupResponse
 
 
 def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> None:

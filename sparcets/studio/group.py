@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import FloatArray, IntArray
-from sparcets.studio.models import GroupException, GroupResponse, Overview, Pattern
 from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.studio.view_models import GroupException, GroupResponse, Overview, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,18 +12,17 @@ from sparcets.studio.errors import ApiError
 from sparcets.studio.models import (
     Change,
     CounterfactualResult,
-    CurveResponse,
     DatasetRecord,
     Description,
     ExplainResponse,
     QueryPage,
     QuerySummary,
     Series,
-    SkeletonResponse,
     VerdictEntry,
     VerdictResult,
 )
 from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.studio.view_models import CurveResponse, SkeletonResponse
 
 if TYPE_CHECKING:
     from sparcets.explanation.result import Explanation
@@ -166,9 +165,9 @@ def skeleton(record: DatasetRecord) -> SkeletonResponse:
     spans = np.array([[record.high[f] - record.low[f] for f in indices[:size]] for indices in found.points.values()])
     first, second = sorted(np.argsort(-spans.mean(0), kind="stable")[:2].tolist())
     return SkeletonResponse(
-        limbs=list(found.limbs),
-        outline=[pair for pair in OUTLINE if all(point in points for point in pair)],
-        points={name: (indices[first], indices[second]) for name, indices in points.items()},
+        limbs=[list(pair) for pair in found.limbs],
+        outline=[list(pair) for pair in OUTLINE if all(point in points for point in pair)],
+        points={name: [indices[first], indices[second]] for name, indices in points.items()},
         ball=BALL if BALL in points else None,
     )
 

@@ -11,7 +11,6 @@ from sparcets.studio import data, group, results
 from sparcets.studio.explanation_routes import add_explanations
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
-    AddedRecordings,
     Catalog,
     CatalogEntry,
     ClassifierRecord,
@@ -22,15 +21,14 @@ from sparcets.studio.models import (
     Id,
     Job,
     OpenDataset,
-    Overview,
     Part,
     QueryPage,
     Series,
-    SkeletonResponse,
     Status,
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
+from sparcets.studio.view_models import AddedRecordings, Overview, SkeletonResponse
 
 PREFIX = "/api/v1"
 OWN_MODEL = "your own model, as it is; nothing is trained"

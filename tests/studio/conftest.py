@@ -15,6 +15,7 @@ pytest.importorskip("httpx2", reason="the tests of the studio need httpx2")
 
 from fastapi.testclient import TestClient
 
+import sparcets as sp
 from sparcets.studio.app import create_app
 from sparcets.studio.data import dataset_record, parse
 from sparcets.studio.limits import Limits
@@ -42,13 +43,19 @@ def npz_bytes(n: int = 90) -> bytes:
 
 
 class Sample(NamedTuple):
-    """A workspace with a data set, a classifier, and two explainers of it."""
+    """A workspace with a data set, a classifier, and two explainers of it; the shared one has a third."""
 
     folder: Path
     dataset: str = "own"
     classifier: str = "fcn"
     nearest: str = "nearest"
     ics: str = "ics"
+    sparcets: str = "sparcets"
+
+    def state(self, **more: Any) -> dict[str, Any]:
+        """Return a state of the page."""
+        mine = {"dataset": self.dataset, "classifier": self.classifier, "explainer": self.nearest, "row": 0}
+        return {**mine, **more}
 
 
 @pytest.fixture(scope="session")
@@ -112,3 +119,45 @@ def make_outdated(sample: Sample, name: str) -> None:
     header |= {"format": 4, "method": "sparce"}
     (folder / "explainer.json").write_text(json.dumps(header))
     (folder / "about.json").write_text(json.dumps(record | {"method": "sparce"}))
+
+
+@pytest.fixture(scope="session")
+def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """Return a workspace shared by the tests in the browser, which add items and remove none."""
+    sample = Sample(tmp_path_factory.mktemp("shared") / "workspace")
+    shutil.copytree(template, sample.folder)
+    workspace = Workspace(sample.folder)
+    clf = sp.load_classifier(sample.folder / "classifiers" / sample.classifier)
+    ds = sp.load_dataset(sample.folder / "datasets" / sample.dataset / "own.npz", seed=0)
+    explainer = sp.Explainer(clf, sp.ExplainerConfig.quick()).fit(ds)
+    like = workspace.explainer(sample.nearest)
+    with workspace.create("explainers", sample.sparcets) as folder:
+        explainer.save(folder)
+        named = {"id": sample.sparcets, "method": "sparcets", "summary": explainer.summary()}
+        write_record(folder, like.model_copy(update=named))
+    return sample
+
+
+@pytest.fixture(scope="session")
+def studio(shared: Sample) -> Iterator[str]:
+    """Start the studio with its command and yield the address that it prints, which holds the token."""
+    from .visit import running
+
+    with running(shared.folder) as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def one_visit(browser: Any, studio: str) -> Iterator[Any]:
+    from .visit import Visit
+
+    visit = Visit(browser, studio)
+    yield visit
+    visit.context.close()
+
+
+@pytest.fixture
+def visit(one_visit: Any) -> Any:
+    """Return a page of a browser, which all tests of a module use one after the other."""
+    one_visit.errors.clear()
+    return one_visit

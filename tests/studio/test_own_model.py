@@ -60,7 +60,7 @@ def test_the_model_is_loaded_explained_and_found_again(
     start: Callable[..., TestClient], sample: Sample, own: OwnModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = start(model=own)
-    offered = {"name": own.name, "about": "your own model, as it is; nothing is trained"}
+    offered = {"name": own.name, "about": "your own model, as it is; nothing is trained", "own": True}
     assert client.get(f"{API}/catalog").json()["classifiers"][0] == offered
     request = TrainClassifier(dataset="own", architecture=own.name)
     train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())

@@ -13,6 +13,7 @@ const PAD = 8; // half of the slider's thumb
 const HEIGHT = 104;
 const [TOP, BASE] = [8, HEIGHT - 6];
 const HALF = 0.5; // more than this share of a kind of models is its majority
+const NARROW = 34; // pixels between two stops below which only some have a label
 const AHEAD = 400; // milliseconds of rest before the neighbouring stops are requested
 
 let asked = null; // the question that the following belongs to
@@ -58,6 +59,9 @@ export function drawCurve(answer) {
   drawPicture();
 }
 
+// The position of the slider for a cap.
+export const stopOf = (cap) => stops.findIndex((stop) => stop.cap === cap);
+
 const tick = (share) => `${Number((100 * share).toPrecision(2))} %`;
 
 function buildStops() {
@@ -68,9 +72,11 @@ function buildStops() {
   stops.sort((a, b) => a.share - b.share);
   const slider = $("#sparsity");
   slider.max = stops.length - 1;
-  slider.value = stops.findIndex((stop) => stop.cap === state.sparsity);
-  const shown = stops.map((stop, i) => ({ ...stop, i })).filter(({ cap, share }) => cap === null || LABELLED.includes(share));
-  const marked = stops.findIndex((stop) => stop.cap === null);
+  slider.value = stopOf(state.sparsity);
+  const room = ($("#ticks").clientWidth - 2 * PAD) / (stops.length - 1) || Infinity; // between two stops
+  const few = room < NARROW ? [0.01, 0.1, 1] : LABELLED;
+  const shown = stops.map((stop, i) => ({ ...stop, i })).filter(({ cap, share }) => cap === null || few.includes(share));
+  const marked = stopOf(null);
   $("#ticks").replaceChildren(...shown.filter(({ cap, i }) => cap === null || Math.abs(i - marked) > 1).map(({ cap, share, i }) => el("span", {
     class: cap === null ? "own" : null, style: `left: calc(${PAD}px + (100% - ${2 * PAD}px) * ${i / (stops.length - 1)})`,
   }, cap === null && needed === null ? "all" : tick(share))));
@@ -82,12 +88,12 @@ function drawText(answer) {
   if (answer && answer.status !== "unchanged") {
     const changed = percent(answer.share_changed);
     if (state.strokes.length && cap === null) text = `${changed} changed`;
-    else if (cap === null && least(answer) > HALF) text = `the smallest answer that all other models agree with: ${changed}`;
+    else if (cap === null && least(answer) > HALF) text = `the smallest that all other models agree with: ${changed}`;
     else text += `: ${changed} changed`;
   }
   $("#sparsity-text").textContent = text;
   $("#sparsity").setAttribute("aria-valuetext", text);
-  $("#start").hidden = cap === null;
+  $("#start").classList.toggle("unseen", cap === null); // its place is kept
 }
 
 // Position of a share on the scale of the slider, 0 to 1; between two stops by its logarithm.
@@ -175,6 +181,7 @@ export async function loadCurve() {
   if (!state.strokes.length && !curve && asked === question()) {
     running?.abort();
     const own = new AbortController();
+    const started = performance.now();
     running = own;
     drawCaption();
     try {
@@ -189,6 +196,7 @@ export async function loadCurve() {
     }
     buildStops();
     drawPicture();
+    performance.measure("curve", { start: started });
     document.body.dataset.curve = String(Number(document.body.dataset.curve ?? 0) + 1);
   }
   timer = setTimeout(lookAhead, AHEAD);
@@ -196,7 +204,7 @@ export async function loadCurve() {
 
 // The request is cached by the studio; its answer is not needed here.
 async function lookAhead() {
-  const here = stops.findIndex((stop) => stop.cap === state.sparsity);
+  const here = stopOf(state.sparsity);
   const next = [here - 1, here + 1, here - 2].map((i) => stops[i]).find((stop) => stop && !visited.has(stop.cap) && !stop.ahead);
   if (!next || state.answers > 1 || document.hidden) return;
   next.ahead = true;

@@ -11,6 +11,7 @@ import { colours } from "./theme.js";
 
 const MARKERS = ["circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon"];
 const PARTS = [["test", "held out"], ["train", "trained on"], ["", "all"]];
+const FEW = 0.1; // share of the answers below which a change is not in the map
 const MOST = 500; // recordings of one group
 let overview = null;
 let overviewOf = null; // the classifier that it belongs to
@@ -185,7 +186,7 @@ function drawResult() {
       el("h2", {}, `${state.source} → ${state.target}: ${counted(n, "recording")}`),
       el("p", { class: "row verdicts" }, ...known.catalog.verdicts.filter(({ word }) => verdicts[word]).map((verdict) => el("span", { title: verdict.meaning }, badge(verdict), ` ${verdicts[verdict.word]}`))),
       el("div", { id: "group-map", role: "img" }),
-      el("p", { class: "about" }, `Mean change in standard deviations over the ${reached} answers that reach ${state.target}: red is higher, blue is lower, and nothing is changed where it is blank.`),
+      el("p", { class: "about" }, `Mean change in standard deviations over the ${reached} answers that reach ${state.target}: red is higher, blue is lower. Blank: changed in fewer than ${percent(FEW)} of them.`),
       el("div", { class: "row" }, ...[["html", "Report (HTML)"], ["csv", "Table of changes (CSV)"], ["npz", "Explanations (NPZ)"]].map(([kind, label]) =>
         el("button", { type: "button", "data-kind": kind, onclick: (event) => exportGroup(kind, event.currentTarget) }, label)))),
     el("section", { class: "card" },
@@ -207,7 +208,7 @@ function drawMap() {
   const palette = colours();
   const names = known.dataset.feature_names;
   const steps = result.change.length;
-  const z = names.map((_, f) => result.change.map((step, t) => (result.share[t][f] > 0 ? step[f] : null)));
+  const z = names.map((_, f) => result.change.map((step, t) => (result.share[t][f] >= FEW ? step[f] : null)));
   const most = Math.max(...z.flat().map((value) => Math.abs(value ?? 0))) || 1;
   const text = names.map((name, f) => Array.from({ length: steps }, (_, t) => `${name.replaceAll("<", "&lt;")}, ${stepsToTime(t).toFixed(2)} ${timeUnit()}<br>changed in ${percent(result.share[t][f])} of the answers<br>on average by ${(result.change[t][f]).toFixed(2)} standard deviations`));
   window.Plotly.react($("#group-map"), [{

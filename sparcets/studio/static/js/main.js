@@ -92,11 +92,14 @@ window.addEventListener("resize", () => {
   width = innerWidth;
   redraw();
 });
-onThemeChange(redraw);
+onThemeChange(async () => {
+  await redraw();
+  document.body.dataset.themed = String(Number(document.body.dataset.themed ?? 0) + 1);
+});
 
-function redraw() {
-  if (!$("#table").hidden) draw();
-  if (!$("#group").hidden) withNotice(show);
+async function redraw() {
+  if (!$("#table").hidden) await draw();
+  if (!$("#group").hidden) await withNotice(show);
 }
 
 withNotice(start);

@@ -72,8 +72,8 @@ export function scalesFor(answers) {
     }
   }
   scales.low.forEach((low, f) => {
-    steady.low[f] = Math.min(steady.low[f], Math.max(low, known.dataset.low[f]));
-    steady.high[f] = Math.max(steady.high[f], Math.min(scales.high[f], known.dataset.high[f]));
+    if (low >= known.dataset.low[f]) steady.low[f] = Math.min(steady.low[f], low);
+    if (scales.high[f] <= known.dataset.high[f]) steady.high[f] = Math.max(steady.high[f], scales.high[f]);
   });
   latest = { key: recording(), ...scales };
   return latest;

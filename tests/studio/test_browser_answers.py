@@ -1,0 +1,336 @@
+"""The answer in a browser: verdict, curve and slider, locks, curves by hand, undo, groups, dark mode."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.explanation.verdict import VERDICTS
+
+from .conftest import API, NAMES, Sample
+from .visit import Visit
+
+api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+BODY = {"limbs": [["A", "B"]], "outline": [], "points": {"A": [0, 1], "B": [2, 3]}, "ball": None}
+
+
+def open_curve(visit: Visit, shared: Sample, **more: Any) -> Any:
+    """Open a recording with our own method and wait for its curve."""
+    page = visit.open(**shared.state(**{"explainer": shared.sparcets, "target": "wild", **more}))
+    page.wait_for_selector("body[data-curve]")
+    return page
+
+
+def value_of(page: Any, cap: float | None) -> str:
+    """Return the position of the slider for a cap."""
+    shown = [float(text.strip(" %")) / 100 for text in page.locator("#ticks span").all_inner_texts()]
+    assert shown
+    position: str = page.evaluate(
+        "async (cap) => { const { stopOf } = await import('/static/js/curve.js'); return String(stopOf(cap)); }", cap
+    )
+    return position
+
+
+def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
+    page = open_curve(visit, shared)
+    answer = visit.answer()
+    curve = page.request.post(
+        f"{visit.address}{API}/curves", data={"explainer": shared.sparcets, "rows": [0], "target": "wild"}
+    ).json()
+    assert curve["needed"] == pytest.approx(answer["share_changed"]) and len(curve["share"]) > 10
+    # It starts at the answer that the method gives by itself: the smallest that other models agree with.
+    assert page.locator("#sparsity").input_value() == value_of(page, None)
+    assert all(share > 0.5 for share in answer["support"].values())
+    assert "the smallest that all other models agree with" in page.locator("#sparsity-text").inner_text()
+    thumb = page.locator("#curve .mark.current").bounding_box()
+    slider = page.locator("#sparsity").bounding_box()
+    at = int(value_of(page, None)) / int(page.locator("#sparsity").get_attribute("max"))
+    assert thumb["x"] + thumb["width"] / 2 == pytest.approx(slider["x"] + 8 + at * (slider["width"] - 16), abs=2)
+    assert page.locator("#curve .zone.green").count() == 1 and page.locator("#curve .best").count() == 1
+    assert "Other models of every kind agree from" in page.locator("#curve-text").inner_text()
+
+    words = {answer["verdict"]["word"]}
+    for cap in (0.05, 0.01):
+        visit.after(lambda cap=cap: page.locator("#sparsity").fill(value_of(page, cap)))
+        answer = visit.answer()
+        words.add(answer["verdict"]["word"])
+        assert (
+            page.locator("#badge").inner_text()
+            == f"{answer['verdict']['symbol']} {answer['verdict']['word'].capitalize()}"
+        )
+        check_look(page, answer)
+        assert (
+            answer["share_changed"] <= cap and f"at most {100 * cap:.2g}" in page.locator("#sparsity-text").inner_text()
+        )
+    assert len(words) > 1  # belief is lost
+    page.locator("#sparsity").focus()
+    visit.after(lambda: page.keyboard.press("ArrowRight"))
+    assert visit.state()["sparsity"] == 0.02
+    visit.after(lambda: page.get_by_role("button", name="Back to the smallest answer").click())
+    assert "sparsity" not in visit.state() and visit.errors == []
+
+
+def check_look(page: Any, answer: dict[str, Any]) -> None:
+    """Check that only a believed answer is drawn as one."""
+    word, line = answer["verdict"]["word"], page.evaluate("() => document.querySelector('#plot').data.at(-1).line")
+    legend = page.locator(".key.after").inner_text()
+    if word in ("believed", "unchanged"):
+        assert line["dash"] == "solid" and legend == "answer"
+    else:
+        assert line["dash"] == "dash" and legend == word
+    tone = page.evaluate(
+        f"() => getComputedStyle(document.documentElement).getPropertyValue('--{answer['verdict']['tone']}').trim()"
+    )
+    assert line["color"] == (tone if word != "believed" else line["color"])
+
+
+def test_an_answer_that_is_not_reached_is_dashed_grey(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state(target="wild", sparsity=0.005))
+    answer = visit.answer()
+    assert answer["verdict"]["word"] == "not reached"
+    check_look(page, answer)
+    assert page.locator("#verdict .conclusion.grey").is_visible()
+    assert page.get_by_text("asks no other models").is_visible()  # nearest has no curve
+
+
+def test_the_picture_does_not_jump(visit: Visit, shared: Sample) -> None:
+    page = open_curve(visit, shared)
+    before, place = visit.trace(3), page.locator("#sparsity").bounding_box()
+    for cap in (0.1, 0.02):
+        visit.after(lambda cap=cap: page.locator("#sparsity").fill(value_of(page, cap)))
+        assert visit.trace(3) == before and page.locator("#sparsity").bounding_box() == place
+    page.locator("#draw").click()
+    form = page.locator("#hand-form")
+    form.locator("[name=feature]").select_option("idle")
+    form.locator("[name=at]").fill("1")
+    form.locator("[name=by]").fill("80")  # absurd
+    visit.after(form.get_by_role("button", name="Pull").click)
+    assert visit.trace(3) != before
+    visit.after(lambda: page.get_by_role("button", name="Remove what was drawn").click())
+    assert visit.trace(3) == before  # the scale comes back
+
+
+def test_a_curve_is_changed_by_hand_and_the_rest_is_found(visit: Visit, shared: Sample) -> None:
+    page = open_curve(visit, shared)
+    page.get_by_role("button", name="Change a curve by hand").click()
+    page.locator("#hand").scroll_into_view_if_needed()
+    box = page.locator("#hand").bounding_box()
+    x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * (NAMES.index("top") + 0.5) / 4
+    page.mouse.move(x, y)
+    page.mouse.down()
+    visit.after(lambda: page.mouse.move(x, y - 8, steps=4))
+    page.mouse.move(x, y - 12)
+    visit.after(page.mouse.up)
+    (stroke,) = visit.state()["strokes"]
+    assert stroke["feature"] == "top" and stroke["by"] > 0 and stroke["at"] == pytest.approx(10, abs=1)
+    drawn = visit.answer()
+    told = page.locator("#hand-text").inner_text()
+    k = ["brisk", "calm", "wild"].index("wild")
+    assert "The model says" in told and f"wild {100 * drawn['probability_after'][k]:.2g}"[:7] in told
+    assert page.locator("#verdict .facts.method").inner_text() == "drawn by hand"
+    visit.after(lambda: page.get_by_role("button", name="Keep this and find the rest").click())
+    whole = visit.answer()
+    steps = range(max(0, stroke["at"] - stroke["width"]), min(20, stroke["at"] + stroke["width"] + 1))
+    kept = [[a["counterfactual"][t][2] for t in steps] for a in (drawn, whole)]
+    assert kept[0] == kept[1] and whole["valid"]  # what was drawn stays
+    assert {c["feature"] for c in whole["changes"]} > {"top"}
+    visit.after(lambda: page.keyboard.press("Control+z"))
+    assert "findRest" not in visit.state() and len(visit.state()["strokes"]) == 1
+    visit.after(lambda: page.keyboard.press("Control+z"))
+    assert "strokes" not in visit.state()  # one pull was one action
+    assert visit.errors == []
+
+
+def test_every_action_can_be_undone(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state())
+    assert page.locator("#undo").is_disabled() and page.locator("#redo").is_disabled()
+    visit.after(lambda: page.get_by_role("button", name=re.compile("^left ")).click())
+    visit.after(lambda: page.locator("#queries [role=option]").nth(2).click())
+    assert visit.state()["row"] == 2 and visit.state()["immutable"] == ["left"]
+    visit.after(lambda: page.get_by_role("button", name="Undo").click())
+    assert visit.state()["row"] == 0 and visit.state()["immutable"] == ["left"]
+    visit.after(lambda: page.keyboard.press("Control+z"))
+    assert "immutable" not in visit.state() and page.locator("#undo").is_disabled()
+    visit.after(page.go_forward)  # the browser's own buttons do the same
+    assert visit.state()["immutable"] == ["left"]
+    assert page.get_by_role("button", name=re.compile("^left ")).get_attribute("aria-pressed") == "true"
+    visit.after(lambda: page.keyboard.press("Control+Shift+z"))
+    assert visit.state()["row"] == 2 and page.locator("#redo").is_disabled()
+    visit.after(page.go_back)
+    assert visit.state()["row"] == 0 and visit.errors == []
+
+
+def test_a_locked_feature_does_not_change(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state())
+    values = page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"]
+    name = visit.answer()["changes"][0]["feature"]
+    k = NAMES.index(name)
+    button = page.get_by_role("button", name=re.compile(f"^{name} "))
+    assert button.get_attribute("aria-pressed") == "false"
+    visit.after(button.click)
+    assert button.get_attribute("aria-pressed") == "true"
+    assert name in page.locator("#locked").inner_text()
+    answer = visit.answer()
+    assert [step[k] for step in answer["counterfactual"]] == [step[k] for step in values]
+    assert name not in {change["feature"] for change in answer["changes"]} and answer["changes"]
+    # The figure marks no changed segment in the band of the locked feature.
+    bands = [y for y in visit.trace(2) if y is not None]
+    assert {len(NAMES) - 1 - int(y) for y in bands} == {NAMES.index(c["feature"]) for c in answer["changes"]}
+    visit.after(lambda: page.keyboard.press("Enter"))  # the button has kept the focus
+    assert button.get_attribute("aria-pressed") == "false" and "immutable" not in visit.state()
+
+
+def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state())
+
+    def drag(band: int, choice: str) -> None:
+        page.locator("#plot").scroll_into_view_if_needed()
+        box = page.locator("#plot .nsewdrag").first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 48 * band + 12)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 48 * band + 20, steps=6)
+        page.mouse.up()
+        page.get_by_role("button", name=choice).click()
+
+    visit.after(lambda: drag(1, "Lock all features"))
+    ((start, stop),) = visit.state()["frozen"]
+    assert (start, stop) == pytest.approx((5, 10), abs=1)
+    visit.after(lambda: page.get_by_role("button", name=re.compile("^Release ")).click())
+    visit.after(lambda: drag(2, "Lock top only"))
+    assert visit.state()["frozenFeatures"] == {"top": [[start, stop]]} and "frozen" not in visit.state()
+    page.locator("#lock-time [name=feature]").select_option("constructor")
+    page.locator("#lock-time [name=from]").fill("1.5")
+    page.locator("#lock-time [name=to]").fill("1.7")
+    visit.after(lambda: page.get_by_role("button", name="Lock", exact=True).click())
+    assert visit.state()["frozenFeatures"]["constructor"] == [[15, 18]]
+    values = np.array(page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"])
+    changed = np.array(visit.answer()["counterfactual"]) != values
+    assert not changed[start:stop, 2].any() and not changed[15:18, 1].any() and changed[start:stop, 0].any()
+    visit.after(lambda: page.get_by_role("button", name="Release all").click())
+    assert "frozenFeatures" not in visit.state()
+
+
+def test_a_range_is_set_and_respected(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state())
+    page.get_by_role("button", name="Limits of left").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("at least").fill("2")
+    dialog.get_by_label("at most").fill("1")
+    dialog.get_by_role("button", name="Set").click()
+    assert dialog.get_by_text("must not be above").is_visible()
+    dialog.get_by_label("at least").fill("")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["ranges"] == {"left": [None, 1]}
+    assert "left: at most 1 m" in page.locator("#locked").inner_text()
+    answer = visit.answer()
+    changed = [answer["counterfactual"][t][0] for c in answer["changes"] if c["feature"] == "left"
+               for t in range(c["start"], c["end"])]  # fmt: skip
+    assert changed and max(changed) <= 1
+
+
+def test_features_named_like_parts_of_javascript_are_features(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state())
+    page.get_by_role("button", name="Limits of constructor", exact=True).click()  # it has none yet
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("at most").fill("9")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["ranges"] == {"constructor": [None, 9]} and visit.errors == []
+    proto = (
+        "async () => { const m = await import('/static/js/state.js'); const set = m.withEntry({}, '__proto__', [0, 1]);"
+    )
+    assert page.evaluate(f"{proto} return JSON.stringify(set); }}") == '{"__proto__":[0,1]}'
+    found = page.evaluate(f"{proto} return [m.own(set, '__proto__'), m.own({{}}, '__proto__') ?? null]; }}")
+    assert found == [[0, 1], None]
+
+
+def test_a_reload_keeps_the_state(visit: Visit, shared: Sample) -> None:
+    given = shared.state(row=4, sparsity=0.3, answers=2, immutable=["idle"], frozen=[[2, 5]], compare=shared.ics)
+    page = visit.open(**given)
+    page.locator("#answer-text .result").nth(1).wait_for()
+    text, state = page.locator("#answer-text").inner_text(), visit.state()
+    assert given.items() <= state.items()
+    page.reload()
+    page.locator("#answer-text .result").nth(1).wait_for()
+    assert page.locator("#answer-text").inner_text() == text and visit.state() == state
+    assert page.locator("#title-request").inner_text().startswith("trial ")
+    assert visit.errors == []
+
+
+def test_the_stick_figure_stands_beside_the_curves(visit: Visit, shared: Sample) -> None:
+    visit.page.route("**/skeleton", lambda route: route.fulfill(json=BODY))
+    page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
+    figure, plot = (page.locator(name).bounding_box() for name in ("#body-picture svg", "#plot"))
+    assert figure["x"] >= plot["x"] + plot["width"] and page.locator("#beside .badge").is_visible()
+    before = page.locator("#body-picture").inner_html()
+    page.locator("#moment").fill("0")
+    assert page.locator("#body-picture").inner_html() != before and page.locator("#cursor").is_visible()
+    assert page.locator("#moment-text").inner_text() == "0.00 s"
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => document.querySelector('#moment').value !== '0'")
+    page.unroute("**/skeleton")
+
+
+def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state(view="group", source="calm", target="wild"))
+    table = page.locator("#confusion table").first
+    cells = [[int(c) for c in row.locator("td").all_inner_texts()] for row in table.locator("tbody tr").all()]
+    assert np.sum(cells) == 18 and "Held out" in table.locator("caption").inner_text()
+    points = page.evaluate("() => document.querySelector('#points').data.map((t) => t.x.length)")
+    assert sum(points) == page.request.get(
+        f"{visit.address}{API}/classifiers/{shared.classifier}/queries?limit=1").json()["total"]  # fmt: skip
+    visit.after(lambda: page.locator("#group-go").click(), "group")
+    assert page.get_by_role("heading", name=re.compile(r"calm → wild: \d+ recordings")).is_visible()
+    assert page.locator("#group-map .heatmaplayer").count() == 1
+    assert page.locator(".patterns tbody tr").count() > 0
+    assert page.locator("#group-result .verdicts .badge").count() > 0
+    with page.expect_download() as download:
+        page.locator("#group-result [data-kind=html]").click()
+    assert Path(download.value.path()).read_text().count("<article") == sum(cell[1] for cell in cells)
+    page.evaluate("() => document.querySelector('#points').emit('plotly_click', { points: [{ customdata: 3 }] })")
+    page.wait_for_function("() => !document.querySelector('#table').hidden")
+    assert visit.state()["row"] == 3
+    page.go_back()
+    page.locator("#group-map .heatmaplayer").wait_for()  # the result is still there
+    assert visit.errors == []
+
+
+def test_dark_mode(browser: Any, studio: str, shared: Sample) -> None:
+    visit = Visit(browser, studio, color_scheme="dark")
+    page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
+
+    def light(colour: str) -> float:
+        return float(np.mean([int(v) for v in re.findall(r"\d+", colour)[:3]]))
+
+    for selector in ("body", ".card", "select", "#verdict .conclusion"):
+        style = page.evaluate(f"() => {{ const s = getComputedStyle(document.querySelector('{selector}')); "
+                              "return [s.backgroundColor, s.color]; }")  # fmt: skip
+        assert light(style[0]) < 90 < light(style[1])
+    paper = page.evaluate("() => document.querySelector('#plot').layout.paper_bgcolor")
+    assert paper == page.evaluate("() => getComputedStyle(document.documentElement).getPropertyValue('--card').trim()")
+    visit.after(lambda: page.emulate_media(color_scheme="light"), "themed")
+    assert page.evaluate("() => document.querySelector('#plot').layout.paper_bgcolor") == "#ffffff"
+    visit.context.close()
+
+
+def test_the_colours_of_verdicts_are_those_of_reports() -> None:
+    style = (Path(__file__).parents[2] / "sparcets" / "studio" / "static" / "style.css").read_text()
+    for verdict in VERDICTS.values():
+        assert f"--{verdict.tone}: {verdict.colour}; --{verdict.tone}-tint: {verdict.tint};" in style
+
+
+def test_the_wrist_and_the_hip_are_not_green(visit: Visit, shared: Sample) -> None:
+    """A jump within a step and a value far outside the range, whatever the models say."""
+    width = {"width": 0}
+    for by, doubt in ((6.0, "jumps by"), (60.0, "where real series have")):
+        stroke = {"feature": "top", "at": 10, "by": by, **width}
+        page = visit.open(**shared.state(explainer=shared.sparcets, target="wild", strokes=[stroke], findRest=True))
+        answer = visit.answer()
+        assert answer["verdict"]["tone"] != "green" and answer["changes"]
+        assert page.locator("#badge .badge").get_attribute("data-verdict") == answer["verdict"]["word"]
+        if answer["verdict"]["word"] in ("doubtful", "trick"):
+            assert doubt in page.locator("#verdict").inner_text()
+        assert json.dumps(visit.state()["strokes"]) == json.dumps([stroke])

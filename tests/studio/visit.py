@@ -1,0 +1,110 @@
+"""The page as the tests of the browser visit it."""
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from .conftest import API
+
+WAIT = 120_000  # milliseconds; training takes a while on a busy machine
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+@contextlib.contextmanager
+def running(workspace: Path, *options: str) -> Iterator[tuple[str, Any]]:
+    """Start the studio with its command; yield the address that it prints, which holds the token, and its process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(workspace), *options],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    found = re.search(r"http://\S+", process.stderr.readline())
+    assert found
+    try:
+        yield found[0], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(120)
+        process.stderr.close()
+
+
+class Visit:
+    """A page that records console errors and the hosts of its requests."""
+
+    def __init__(self, browser: Any, address: str, size: str = "desktop", **options: Any) -> None:
+        width, height = SIZES[size]
+        touch = size == "phone"
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, has_touch=touch, is_mobile=touch, **options
+        )
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.errors: list[str] = []
+        self.hosts: set[str] = set()
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        self.address = address.partition("/?")[0]
+        self.context.request.get(address)  # for the cookie
+
+    def open(self, **state: Any) -> Any:
+        """Load the page with a state."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}/#{json.dumps(state)}" if state else self.address)
+        self.page.wait_for_selector("body[data-ready]")
+        return self.page
+
+    def count(self, what: str = "drawn") -> int:
+        """Return how often the figure, the curve or a group was drawn."""
+        return int(self.page.locator("body").get_attribute(f"data-{what}") or 0)
+
+    def after(self, action: Any, what: str = "drawn") -> None:
+        """Perform an action and wait until the figure, the curve or a group is drawn again."""
+        before = self.count(what)
+        action()
+        for _ in range(WAIT // 20):
+            if self.count(what) > before:
+                return
+            self.page.wait_for_timeout(20)
+        raise AssertionError(f"the {what} was not drawn again")
+
+    def state(self) -> dict[str, Any]:
+        """Return the state in the URL."""
+        content: dict[str, Any] = json.loads(unquote(urlsplit(self.page.url).fragment) or "{}")
+        return content
+
+    def answer(self) -> dict[str, Any]:
+        """Return the API's first answer for the state of the page."""
+        answer: dict[str, Any] = self.respond()["answers"][0]
+        return answer
+
+    def respond(self) -> dict[str, Any]:
+        """Return the API's response for the state of the page."""
+        state = self.state()
+        rules = {k: state[k] for k in ("immutable", "frozen", "ranges", "direction") if k in state}
+        if "frozenFeatures" in state:
+            rules["frozen_features"] = state["frozenFeatures"]
+        request = {
+            "explainer": state["explainer"],
+            "rows": [state["row"]],
+            "target": state.get("target"),
+            "sparsity": state.get("sparsity"),
+            "constraints": rules,
+            "strokes": state.get("strokes", []),
+            "find_rest": state.get("findRest", False),
+        }
+        response: dict[str, Any] = self.page.request.post(f"{self.address}{API}/explanations", data=request).json()
+        return response
+
+    def trace(self, k: int) -> list[float | None]:
+        """Return the y values of a line of the plot: 3 is the recording, the last the answer."""
+        values: list[float | None] = self.page.evaluate(f"() => document.querySelector('#plot').data.at({k}).y")
+        return values
