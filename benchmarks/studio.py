@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from sparcets.studio.data import dataset_record, parse
+from sparcets.studio.data import dataset_record
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
+from sparcets.studio.reader import read_dataset
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 
@@ -46,7 +47,7 @@ def prepare(workspace: Workspace) -> None:
         X[i, start : start + 30, [k, 3 + k]] += 2.0
     with workspace.create("datasets", "bars") as folder:
         np.savez(folder / "bars.npz", X=X, y=y, sampling_rate=50.0)
-        dataset = parse(folder / "bars.npz", Limits(), seed=0)
+        dataset = read_dataset(folder / "bars.npz", Limits(), seed=0)
         write_record(folder, dataset_record(dataset, "bars", source="bars.npz", uploaded=True, seed=0))
     train_classifier(workspace, "bilstm", TrainClassifier(dataset="bars", architecture="bilstm"), 0, "cpu")
     fit_explainer(workspace, "sparcets", FitExplainer(classifier="bilstm", method="sparcets"), 0, "cpu")

@@ -7,7 +7,8 @@ Each message says what is wrong, what was passed, what was expected and what to 
     │   ├── ShapeError                     wrong number of axes, wrong sizes
     │   ├── NonFiniteError                 NaN or infinity, with its position
     │   ├── LabelError                     labels that do not match the classes
-    │   └── FeatureMismatchError           data do not match those used in fit
+    │   ├── FeatureMismatchError           data do not match those used in fit
+    │   └── TooLargeError                  a file above a limit of the studio
     ├── TargetError (ValueError)           the target class does not exist or is not applicable
     ├── ConstraintError (ValueError)       constraints that are malformed or contradict each other
     ├── ConfigError (ValueError)           an invalid setting
@@ -50,6 +51,10 @@ class LabelError(DataError):
 
 class FeatureMismatchError(DataError):
     """Data that do not match those the object was fitted on."""
+
+
+class TooLargeError(DataError):
+    """A file above a limit of the studio."""
 
 
 class TargetError(SparcetsError, ValueError):

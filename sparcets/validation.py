@@ -5,6 +5,7 @@ Public methods call these functions once; internal code does not check again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -351,10 +352,9 @@ def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ..
     result = tuple(str(v) for v in names)
     if n is not None and len(result) != n:
         raise ShapeError(f"{what} must be {n} names, got {len(result)}.")
-    duplicates = sorted({v for v in result if result.count(v) > 1})
-    if duplicates:
-        count = result.count(duplicates[0])
-        raise DataError(f"{what} must be distinct, but {duplicates[0]!r} appears {count} times.")
+    if len(set(result)) < len(result):
+        duplicate, count = min((name, count) for name, count in Counter(result).items() if count > 1)
+        raise DataError(f"{what} must be distinct, but {duplicate!r} appears {count} times.")
     return result
 
 

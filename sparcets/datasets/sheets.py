@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -240,6 +241,5 @@ def _check_header(source: str, names: list[str]) -> None:
             "index=False."
         )
     if len(set(names)) < len(names):
-        duplicate = next(name for name in names if names.count(name) > 1)
-        count = names.count(duplicate)
+        duplicate, count = next((name, count) for name, count in Counter(names).items() if count > 1)
         raise FileFormatError(f"{source}: the column {duplicate!r} appears {count} times. Rename one.")

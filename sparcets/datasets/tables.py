@@ -218,9 +218,14 @@ def _sampling_rate(times: FloatArray, series: IntArray) -> float | None:
 
 def _numbers(sheet: Sheet, columns: list[str]) -> FloatArray:
     """Return columns of numbers (rows, columns), as float32 if that loses nothing; NaN where a cell is empty."""
-    result = np.empty((len(sheet.frame), len(columns)))
-    for index, column in enumerate(columns):
-        result[:, index] = _floats(sheet, column)
+    frame = sheet.frame[columns]
+    result = np.empty((0, 0))
+    if {dtype.kind for dtype in frame.dtypes} <= set("iuf"):  # at once: there may be a column for each step
+        result = frame.to_numpy(dtype=np.float64)
+    if not result.size or (np.abs(result) > LARGEST).any():
+        result = np.empty(frame.shape)
+        for index, column in enumerate(columns):
+            result[:, index] = _floats(sheet, column)
     return as_written(result) if sheet.is_text else as_stored(result)
 
 

@@ -22,6 +22,7 @@ from sparcets.studio.limits import Limits
 from sparcets.studio.middleware import LOOPBACK, SecurityMiddleware
 from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
+from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -67,13 +68,16 @@ def create_app(
     limits = limits if limits is not None else Limits()
     folder, access = Workspace(workspace), Access(token)
     folder.make_private()
+    folder.remove_leftovers()
     service = StudioService(folder, limits, device)
     jobs = Jobs(folder, limits, seed=seed, device=device, model=model)
+    uploads = Uploads(folder, limits, seed=seed)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.warm_up()
         yield
+        uploads.close()
         jobs.close()
         service.close()
 
@@ -87,7 +91,7 @@ def create_app(
         lifespan=lifespan,
     )
     # Documents the token in the OpenAPI description; the middleware checks it.
-    app.include_router(build_router(service, jobs), dependencies=[Depends(HTTPBearer(auto_error=False))])
+    app.include_router(build_router(service, jobs, uploads), dependencies=[Depends(HTTPBearer(auto_error=False))])
     if not api_only:
         _add_page(app, access)
     add_error_handlers(app)

@@ -25,11 +25,16 @@ class Connection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._closing: asyncio.TimerHandle | None = None  # set while it waits for a request
+        self._heard = self.loop.time()
 
     @property
-    def waits_until(self) -> float | None:
-        """When it will be closed, by the clock of the loop; None while a request is being answered."""
-        return None if self._closing is None else self._closing.when()
+    def patience(self) -> tuple[bool, float] | None:
+        """What decides which connection makes room: whether a request has begun, and when something arrived last.
+
+        None if a whole request has arrived, which is then answered.
+        """
+        begun = self.cycle is not None and not self.cycle.response_complete
+        return None if begun and not self.cycle.more_body else (begun, self._heard)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, in the place of the one that has waited longest if there are too many."""
@@ -38,11 +43,16 @@ class Connection(H11Protocol):
         if len(self.connections) <= self.limits.connections:
             return
         others = [c for c in self.connections if isinstance(c, Connection) and c is not self]
-        waiting = [(c.waits_until, c) for c in others if c.waits_until is not None]
+        waiting = [(c.patience, c) for c in others if c.patience is not None]
         if waiting:
             min(waiting, key=lambda pair: pair[0])[1].abandon()
         else:
             self._refuse(503, "busy", f"all {self.limits.connections} connections are in use. Try again in a moment.")
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what has arrived."""
+        self._heard = self.loop.time()
+        super().data_received(data)
 
     def handle_events(self) -> None:
         """Read what has arrived; a complete header ends the wait."""
@@ -61,7 +71,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def abandon(self) -> None:
-        """Close the connection at once; nothing was asked for."""
+        """Close the connection at once; no whole request has arrived."""
         self._stop_waiting()
         self.connections.discard(self)
         self.transport.abort()

@@ -12,7 +12,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
-from sparcets.errors import SparcetsError
+from sparcets.errors import SparcetsError, TooLargeError
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(SparcetsError)
     async def package_error(_: Request, error: SparcetsError) -> JSONResponse:
-        return JSONResponse(error_body(code_of(error), str(error)), 422)
+        return JSONResponse(error_body(code_of(error), str(error)), 413 if isinstance(error, TooLargeError) else 422)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -6,15 +6,14 @@ import json
 import logging
 import os
 import queue
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sparcets.studio import processes
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel
 
 log = logging.getLogger(__name__)
-WORKER = (sys.executable, "-m", "sparcets.studio.worker")
+WORKER = "sparcets.studio.worker"
 MAX_FINISHED = 50  # finished jobs that stay listed
-TERMINATE_TIMEOUT = 3.0  # seconds from terminate to kill
 
 
 @dataclass
@@ -53,7 +51,7 @@ class Jobs:
     model
         A model of the user's own; a job that asks for it by name loads it instead of training one.
     worker
-        Command of the process that runs a job; see :mod:`sparcets.studio.worker`.
+        Command of the process that runs a job, by default :mod:`sparcets.studio.worker`.
     """
 
     def __init__(
@@ -64,11 +62,11 @@ class Jobs:
         seed: int = 0,
         device: str = "auto",
         model: OwnModel | None = None,
-        worker: Sequence[str] = WORKER,
+        worker: Sequence[str] | None = None,
     ) -> None:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
         self.model = model
-        self._worker = list(worker)
+        self._worker = processes.command(WORKER) if worker is None else worker
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.RLock()
         self._queue: queue.Queue[str | None] = queue.Queue()
@@ -126,7 +124,7 @@ class Jobs:
                 raise ApiError(409, "finished", f"{entry.job.title} is already {entry.job.state}.")
             self._finish(entry, "cancelled")
             process = entry.process
-        _stop(process)
+        processes.stop(process)
         self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
         return entry.job
 
@@ -165,9 +163,7 @@ class Jobs:
             entry.job.share = 1.0
 
     def _work(self) -> None:
-        if hasattr(signal, "pthread_sigmask"):
-            # Inherited by the processes that this thread starts: Ctrl-C is for the studio, which ends them.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        processes.block_interrupts()
         while (name := self._queue.get()) is not None:
             with self._lock:
                 entry = self._entries.get(name)
@@ -188,7 +184,7 @@ class Jobs:
             if not self._is(entry, "running"):
                 return
             process = entry.process = self._start(entry)
-        timer = threading.Timer(self.limits.job_seconds, lambda: _stop(process))
+        timer = threading.Timer(self.limits.job_seconds, lambda: processes.stop(process))
         timer.daemon = True
         timer.start()
         failure: ErrorBody | None = None
@@ -206,9 +202,7 @@ class Jobs:
                 job.share, job.curves = entry.progress.share, dict(entry.progress.curves)
         code = process.wait()
         timer.cancel()
-        if process.stdin is not None:
-            process.stdin.close()
-        process.stdout.close()
+        processes.close(process)
         with self._lock:
             if self._is(entry, "running"):  # not cancelled meanwhile
                 error = None if code == 0 else failure or self._unexpected(entry, code)
@@ -227,17 +221,7 @@ class Jobs:
         if self.model is not None and self.is_own(getattr(entry.request, "architecture", "")):
             task["model"] = self.model.to_dict()
         threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is left for requests
-        process = subprocess.Popen(
-            self._worker,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"OMP_NUM_THREADS": threads, **os.environ},
-        )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()  # not closed: the worker exits when stdin closes
-        return process
+        return processes.start(self._worker, task, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)})
 
     def _unexpected(self, entry: _Entry, code: int) -> ErrorBody:
         if time.monotonic() - entry.started >= self.limits.job_seconds:
@@ -249,14 +233,3 @@ class Jobs:
 
 def _folder(job: Job) -> Kind:
     return "classifiers" if job.kind == "classifier" else "explainers"
-
-
-def _stop(process: subprocess.Popen[str] | None) -> None:
-    if process is None or process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(TERMINATE_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

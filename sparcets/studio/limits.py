@@ -12,7 +12,14 @@ class Limits:
     """Limits per request and for all requests together."""
 
     upload_bytes: int = 64 * MIB  # size of an uploaded file
-    unpacked_bytes: int = 512 * MIB  # uncompressed size of an .npz file
+    uploads: int = 4  # files that are received or read at the same time
+    readers: int = 2  # of them, files that are read
+    reader_bytes: int = 2048 * MIB  # memory of the process that reads an uploaded file
+    reader_seconds: float = 120.0  # its time
+    unpacked_bytes: int = 512 * MIB  # uncompressed size of an .npz file, and of the series of any file
+    columns: int = 100_000  # of a .csv file
+    series_values: int = 1_000_000  # values of one series, which the page draws
+    record_bytes: int = MIB  # names of features and classes, which the page loads
     body_bytes: int = 8 * MIB  # size of any other request
     rows: int = 64  # queries per request
     answers: int = 5  # counterfactuals per query

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-UPLOAD = "/api/v1/datasets/upload"
+UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
 STATIC_FILES = "/static/"
 HEADERS = {
     # Only local resources; plotly.js needs inline styles.
@@ -90,7 +91,7 @@ class SecurityMiddleware:
             raise too_large(self._max_size(scope))
 
     def _max_size(self, scope: Scope) -> int:
-        return self.limits.upload_bytes if scope["path"] == UPLOAD else self.limits.body_bytes
+        return self.limits.upload_bytes if UPLOADS.fullmatch(scope["path"]) else self.limits.body_bytes
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Count the bytes of the body, as a request need not declare its size, and wait for them only so long."""

@@ -28,6 +28,7 @@ from sparcets.studio.models import (
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
+from sparcets.studio.uploads import Uploads
 from sparcets.studio.view_models import AddedRecordings, Overview, SkeletonResponse
 
 PREFIX = "/api/v1"
@@ -43,10 +44,12 @@ FILE: dict[str, Any] = {
 }
 
 
-def build_router(service: StudioService, jobs: Jobs) -> APIRouter:
+def build_router(service: StudioService, jobs: Jobs, uploads: Uploads) -> APIRouter:
     """Return the API of one studio."""
     router = APIRouter(prefix=PREFIX, responses=ERRORS)
-    for add in (_add_overview, _add_datasets, _add_models, _add_jobs, add_explanations):
+    _add_overview(router, service, jobs)
+    _add_datasets(router, service, jobs, uploads)
+    for add in (_add_models, _add_jobs, add_explanations):
         add(router, service, jobs)
     return router
 
@@ -86,7 +89,7 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         )
 
 
-def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
+def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads: Uploads) -> None:
     workspace = service.workspace
 
     @router.get("/datasets", tags=["data"])
@@ -106,11 +109,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         request: Request, filename: Annotated[str, Query(min_length=1, max_length=255, examples=["gait.csv"])]
     ) -> DatasetRecord:
         """Upload a .csv or .npz file; the body is the file itself."""
-        record, dataset = await data.receive(
-            workspace, filename, request.stream(), service.run, service.limits, jobs.seed
-        )
-        service.put(record.id, dataset)
-        return record
+        return await uploads.dataset(filename, request)
 
     @router.get("/datasets/{name}", tags=["data"])
     def dataset(name: Id) -> DatasetRecord:
@@ -138,10 +137,9 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         name: Id, request: Request, filename: Annotated[str, Query(min_length=1, max_length=255, examples=["new.csv"])]
     ) -> AddedRecordings:
         """Add recordings to be explained, a .csv or .npz file with the same features; they need no labels."""
-        workspace.dataset(name)
-        first = len(await service.run(lambda: service.recordings(name)))
-        added = await data.receive_new(workspace, name, filename, request.stream(), service)
-        return AddedRecordings(n=added, first_row=first)
+        dataset = workspace.dataset(name)
+        n = await uploads.recordings(dataset, filename, request)
+        return AddedRecordings(n=n, first_row=len(await service.run(lambda: service.recordings(name))) - n)
 
 
 def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel
 
 OPEN = "open.html"
+BACKLOG = 32  # connections that are accepted at once, before those that wait too long are closed
 
 
 def is_loopback(host: str) -> bool:
@@ -118,6 +119,7 @@ def serve(
             app,
             http=limited(limits),
             ws="none",
+            backlog=BACKLOG,
             log_level="error",  # whoever sends nonsense does not write to the terminal
             timeout_graceful_shutdown=2,
         )

@@ -8,9 +8,7 @@ studio, and does not change the random state of the process that serves requests
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sparcets.errors import CapabilityError, SparcetsError
 from sparcets.progress import report_progress_to
+from sparcets.studio import processes
 from sparcets.studio.data import load
 from sparcets.studio.errors import code_of
 from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier
 
 REPORT_INTERVAL = 0.1  # seconds between two reports of one stage
-NICENESS = 10  # requests have priority
 
 
 def train_classifier(
@@ -127,11 +125,7 @@ def throttled(send: Callable[..., None]) -> Callable[[str, float, float | None, 
 
 def main() -> int:
     """Run the task given on stdin; return the exit code."""
-    task = json.loads(sys.stdin.readline())
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-    stdout = sys.stdout
+    task, stdout = processes.begin(), sys.stdout
     sys.stdout = sys.stderr  # keeps other output out of the reports
 
     def send(**event: Any) -> None:
@@ -155,11 +149,6 @@ def main() -> int:
         send(code="out_of_memory", message="not enough memory. Use less data, or a smaller model.")
         return 2
     return 0
-
-
-def _exit_with_parent() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

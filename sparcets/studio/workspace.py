@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from sparcets.errors import FileFormatError, StorageError
+from sparcets.errors import FileFormatError, SparcetsError, StorageError
 from sparcets.storage import create_locked, read_json, remove_leftovers, write_json
 from sparcets.studio.errors import ApiError
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
@@ -100,11 +100,18 @@ class Workspace:
 
     @contextmanager
     def create(self, kind: Kind, name: str) -> Iterator[Path]:
-        """Yield a folder called ``name`` in a hidden one; it is moved out of it on success and removed on an error.
+        """Yield a folder called ``name`` in a hidden one; it is moved out of it on success and removed on an error."""
+        with self.hidden(kind, name) as hidden:
+            item = hidden / name
+            item.mkdir()
+            yield item
+            make_private(item)
+            item.rename(self.folder / kind / name)
 
-        The hidden folder is locked meanwhile. Those of processes that were killed are removed first.
-        """
-        remove_leftovers(self.folder / kind, ".*", lambda left: shutil.rmtree(left, ignore_errors=True))
+    @contextmanager
+    def hidden(self, kind: Kind, name: str) -> Iterator[Path]:
+        """Yield a hidden folder, which is locked meanwhile, and removed afterwards."""
+        self.remove_leftovers(kind)
         hidden = self.folder / kind / f".{name}"
 
         def make() -> str:
@@ -114,17 +121,20 @@ class Workspace:
         handle = None
         try:
             handle, _ = create_locked(make)
-            item = hidden / name
-            item.mkdir()
-            yield item
-            make_private(item)
-            item.rename(self.folder / kind / name)
+            yield hidden
+        except SparcetsError:
+            raise  # of the caller's block
         except OSError as error:
             raise StorageError(f"cannot write to the workspace: {error.strerror or error}. Free some space.") from error
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
             if handle is not None:
                 os.close(handle)
+
+    def remove_leftovers(self, *kinds: Kind) -> None:
+        """Remove the hidden folders of processes that were killed; of all kinds if none is named."""
+        for kind in kinds or KINDS:
+            remove_leftovers(self.folder / kind, ".*", lambda left: shutil.rmtree(left, ignore_errors=True))
 
     def remove_unfinished(self, kind: Kind, name: str) -> None:
         """Remove the hidden folder of a training job that was stopped."""

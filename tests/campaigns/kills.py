@@ -356,19 +356,20 @@ def upload(workspace: str, file: str) -> None:
     """Receive an uploaded file in pieces, as the studio does."""
     import asyncio
 
-    from sparcets.studio.data import receive
     from sparcets.studio.limits import Limits
+    from sparcets.studio.uploads import Uploads
     from sparcets.studio.workspace import Workspace
 
-    async def pieces() -> AsyncIterator[bytes]:
-        content = Path(file).read_bytes()
-        for first in range(0, len(content), 1000):
-            yield content[first : first + 1000]
+    class Request:
+        async def stream(self) -> AsyncIterator[bytes]:
+            content = Path(file).read_bytes()
+            for first in range(0, len(content), 1000):
+                yield content[first : first + 1000]
 
-    async def at_once(work: Callable[[], Any]) -> Any:
-        return work()
+        async def is_disconnected(self) -> bool:
+            return False
 
-    asyncio.run(receive(Workspace(Path(workspace)), "own.npz", pieces(), at_once, Limits(), 0))
+    asyncio.run(Uploads(Workspace(Path(workspace)), Limits()).dataset("own.npz", Request()))  # type: ignore[arg-type]
 
 
 @campaign("kill in upload", trials=TRIALS, dose=DOSE, parts=PARTS)

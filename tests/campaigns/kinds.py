@@ -21,7 +21,6 @@ from sparcets.datasets.catching import CLASS_NAMES, load_catching
 from sparcets.datasets.motionsense import FEATURES, load_motionsense
 from sparcets.datasets.ui_prmd import FEATURES as JOINTS
 from sparcets.datasets.ui_prmd import load_ui_prmd
-from sparcets.errors import FileFormatError
 from sparcets.evaluation.scores import Scores
 from sparcets.experiments.benchmark.plan import Plan
 from sparcets.experiments.benchmark.speed import read_rows
@@ -337,14 +336,10 @@ def _read_motionsense(path: Path) -> Any:
 
 
 def _read_upload(folder: Path) -> Any:
-    from sparcets.studio.data import parse
-    from sparcets.studio.errors import ApiError
     from sparcets.studio.limits import Limits
+    from sparcets.studio.reader import read_dataset
 
-    try:
-        return of_dataset(parse(folder / "mine.npz", Limits(), seed=0))
-    except ApiError as error:  # the studio's answer to a file that is too large
-        raise FileFormatError(f"mine.npz: {error}") from error
+    return of_dataset(read_dataset(folder / "mine.npz", Limits(), seed=0))
 
 
 METHODS = {"nearest": 1.0, "ics": 1.0, "sparce": 0.3, "gan": 0.2, "countergan": 0.2, "sparcets": 0.2}

@@ -17,9 +17,10 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.studio.app import create_app
-from sparcets.studio.data import dataset_record, parse
+from sparcets.studio.data import dataset_record
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
+from sparcets.studio.reader import read_dataset
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.testing.data import make_series
@@ -63,7 +64,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = Workspace(tmp_path_factory.mktemp("workspace"))
     with workspace.create("datasets", "own") as folder:
         (folder / "own.npz").write_bytes(npz_bytes())
-        dataset = parse(folder / "own.npz", Limits(), seed=0)
+        dataset = read_dataset(folder / "own.npz", Limits(), seed=0)
         write_record(folder, dataset_record(dataset, "own", source="own.npz", uploaded=True, seed=0))
     train_classifier(workspace, "fcn", TrainClassifier(dataset="own", architecture="fcn", preset="tiny"), 0, "cpu")
     for method in ("nearest", "ics"):
