@@ -209,7 +209,7 @@ def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixtu
     np.savez(place / "aged.npz", X=X, y=y, side_age=np.linspace(20, 90, 60))
     (place / "my_aged.py").write_text(AGED)
     fit = ("fit", "-d", "aged.npz", "-m", "nearest", "--model", "my_aged.py:load", "--out", "aged")
-    assert main([*fit]) == 0 and "side inputs age" in capsys.readouterr().out
+    assert main([*fit]) == 0 and "side input age)" in capsys.readouterr().out
     assert main(["explain", "aged", "--target", "1", "--rows", "0:3", "--out", "run.npz"]) == 0
     e = sp.load_explanation("run.npz")
     assert e.side is not None and e.side["age"].shape == (3,) and e.query.shape[2] == 4

@@ -114,5 +114,9 @@ class Interface:
 
 
 def describe_side(side: SideInputs | None) -> str:
-    """Return the side inputs of a model as the end of a list of what is known of it."""
-    return "" if side is None else f", side inputs {' and '.join(side.names)}"
+    """Return the side inputs of a model as the end of a list of what is known of it.
+
+    >>> describe_side(SideInputs.of({"age": [63], "ward": [2]})), describe_side(SideInputs.of({"age": [63]}))
+    (', side inputs age and ward', ', side input age')
+    """
+    return "" if side is None else f", side input{'s' * (len(side.names) > 1)} {' and '.join(side.names)}"
