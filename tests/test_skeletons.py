@@ -6,7 +6,7 @@ import pytest
 
 from sparcets.datasets import catching, ui_prmd
 from sparcets.errors import UnknownNameError
-from sparcets.skeletons import CATCHING_ARMS, CHAINS, coordinates, find_skeleton
+from sparcets.skeletons import CATCHING_ARMS, body_part, coordinates, find_skeleton
 
 
 def test_arms_of_catching():
@@ -21,7 +21,8 @@ def test_arms_of_catching():
         ("RightShoulder", "RightElbow", "RightWrist"),
         ("RightElbow", "RightWrist", "RightHand"),
     )
-    assert set(found.points) == {point for chain in CHAINS[:2] for point in chain}  # neither head nor ball
+    points = {f"{side}{point}" for side in ("Left", "Right") for point in ("Shoulder", "Elbow", "Wrist", "Hand")}
+    assert set(found.points) == points  # neither head nor ball
     assert found.points["LeftElbow"] == (6, 7)  # after head and shoulders
 
 
@@ -65,6 +66,44 @@ def test_missing_point_removes_its_limbs_and_joints():
     assert found is not None
     assert found.limbs == (("elbow", "wrist"), ("wrist", "finger"))
     assert found.joints == (("elbow", "wrist", "finger"),)
+
+
+@pytest.mark.parametrize("write", ["{side}{point}_{axis}", "{point}_{s}.{axis}", "{s}_{point}_{axis}"], ids=str)
+def test_other_writings_and_legs(write):
+    points = ("Hip", "Knee", "Ankle", "Toe")
+    names = [
+        write.format(side=side, s=side[0], point=point, axis=axis)
+        for side in ("Left", "Right")
+        for point in points
+        for axis in "xyz"
+    ]
+    found = find_skeleton(names)
+    assert found is not None and len(found.points) == 8
+    assert len(found.limbs) == 6 and len(found.joints) == 4
+    assert list(found.points.values())[:2] == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_what_is_no_length_is_no_position():
+    names = ["hip_x", "hip_y", "knee_x", "knee_y"]
+    assert find_skeleton(names, ["mm"] * 4) is not None and find_skeleton(names) is not None
+    for unit in ("°", "rad", "m/s"):
+        assert find_skeleton(names, [unit] * 4) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("LeftWrist_x", ("wrist", "left", "x", "arm")),
+        ("R_KNEE_angle", ("knee angle", "right", "", "leg")),
+        ("hip_flexion_l", ("hip flexion", "left", "", "leg")),
+        ("userAcceleration.z", ("user acceleration", "", "z", "")),
+        ("left", ("left", "left", "", "")),
+        ("f0", ("f 0", "", "", "")),
+    ],
+)
+def test_parts_of_a_name(name, expected):
+    part = body_part(name)
+    assert (part.point, part.side, part.axis, part.limb) == expected
 
 
 def test_unknown_point():

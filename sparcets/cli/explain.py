@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -203,6 +204,7 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         **_reached(answer, i),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),
+        "operations": [asdict(operation) for operation in answer.operations(i)],
         "text": answer.text(i),
     }
 

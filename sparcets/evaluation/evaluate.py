@@ -186,7 +186,7 @@ def _stages(
 ) -> dict[str, Callable[[], Columns]]:
     """Return the functions that compute measures per answer, by title; ``asked`` are the answers as judges see them."""
     known = rows >= 0
-    skeleton = find_skeleton(e.feature_names)
+    skeleton = find_skeleton(e.feature_names, e.info.units)
     stages: dict[str, Callable[[], Columns]] = {"shape": lambda: _measure_plain(e)}
     if judges:
         stages["judges"] = lambda: _measure_transfer(asked, judges)
@@ -252,7 +252,7 @@ def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) ->
 
 def _geometry_distances(e: Explanation) -> dict[str, tuple[float, int]]:
     """Return the distances of limb lengths and joint angles between all valid answers and their queries."""
-    skeleton, found = find_skeleton(e.feature_names), e[e.valid]
+    skeleton, found = find_skeleton(e.feature_names, e.info.units), e[e.valid]
     if skeleton is None or not len(found):
         return {}
     distances = {"limb_distance": limb_distance(found, skeleton), "joint_distance": joint_distance(found, skeleton)}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from sparcets.narrate.operations.words import Operation
     from sparcets.narrate.quality import Scored
 
 SCHEMA = 1  # incremented whenever the file layout changes
@@ -301,6 +302,12 @@ class Explanation:
         from sparcets.narrate.sentences import narrate
 
         return narrate(self[i], short=short, measures=None if scores is None else measures_of(scores, self)[i])
+
+    def operations(self, i: int = 0) -> list[Operation]:
+        """Return what answer ``i`` does as people say it: earlier, larger, smoother, …; see ``docs/reading.md``."""
+        from sparcets.narrate.operations.words import operations_of
+
+        return operations_of(self[i])
 
     def plot(self, i: int = 0) -> Figure:
         """Plot query and counterfactual of answer ``i``; needs ``sparcets[plots]``."""

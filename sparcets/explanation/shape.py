@@ -52,7 +52,7 @@ def shape_of(answers: Changed, info: SeriesInfo) -> dict[str, FloatArray]:
         - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
           features form no limb
     """
-    query, made, skeleton = answers.query, answers.counterfactual, find_skeleton(info.feature_names)
+    query, made, skeleton = answers.query, answers.counterfactual, find_skeleton(info.feature_names, info.units)
     inside = length_mask(answers.lengths, len(query), query.shape[1])
     rows = [slice(i, i + CHUNK) for i in range(0, max(len(query), 1), CHUNK)]
     parts = [_measure(query[r], made[r], inside[r], info, skeleton) for r in rows]

@@ -11,8 +11,8 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
+from sparcets.skeletons import coordinate_groups, split_axis
 
-AXES = ("x", "y", "z", "w", "roll", "pitch", "yaw")  # suffixes of the coordinates of one object
 MINOR = 0.15  # share of a segment's weight: a change in the other direction below this does not affect the description
 SHORT_STEPS = 2  # rises and falls of at most this length are described as one oscillation
 MIN_OVERLAP = 0.5  # share of the longer segment: features of a group that overlap by more are described together
@@ -176,31 +176,6 @@ def find_groups(answer: Explanation) -> dict[str, list[int]]:
                 free.difference_update(indices)
     named = coordinate_groups(answer.feature_names)
     return groups | {name: m for name, m in named.items() if free.issuperset(m) and name not in groups}
-
-
-def coordinate_groups(names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the indices of features that are coordinates of one object, by the object's name.
-
-    >>> coordinate_groups(["Wrist_x", "Wrist_y", "gravity.x", "f_1", "f_2"])
-    {'Wrist': [0, 1]}
-    """
-    groups: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        stem, axis = split_axis(name)
-        if axis:
-            groups.setdefault(stem, []).append(i)
-    return {stem: members for stem, members in groups.items() if len(members) > 1 and stem not in names}
-
-
-def split_axis(name: str) -> tuple[str, str]:
-    """Split ``LeftWrist_x`` into the object's name and its axis; the axis is empty where there is none.
-
-    >>> split_axis("attitude.roll"), split_axis("f0")
-    (('attitude', 'roll'), ('f0', ''))
-    """
-    end = max(name.rfind("_"), name.rfind("."))
-    stem, axis = name[:end], name[end + 1 :]
-    return (stem, axis) if end > 0 and axis.lower() in AXES else (name, "")
 
 
 def short_name(name: str, group: str) -> str:

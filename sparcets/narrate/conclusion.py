@@ -106,7 +106,7 @@ def _looks(answer: Explanation) -> list[str]:
 
 def _stretched(answer: Explanation) -> str:
     """Name the limb whose length changes most, relative to what it was at that step."""
-    skeleton = find_skeleton(answer.feature_names)
+    skeleton = find_skeleton(answer.feature_names, answer.info.units)
     assert skeleton is not None
     n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
     found = []

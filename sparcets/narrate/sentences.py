@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, Segment, find_changes, find_groups, short_name
 from sparcets.narrate.conclusion import Conclusion, conclude
 from sparcets.narrate.doubts import find_doubts, find_votes
+from sparcets.narrate.operations.words import Described, describe_operations
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
 from sparcets.narrate.predictions import Predictions, predictions_of
@@ -95,7 +96,7 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
     if conclusion.verdict.word == "not reached":
         opening = _not_found(answer, said)
         return Narrative(conclusion, opening, (), "", "", "", (), note, f"{label}: {opening}")
-    changes = find_changes(answer)
+    changes = _largest_first(answer)
     long = tuple(_phrase(answer, change, peaks=True) for change in changes[:MAX_CHANGES])
     short = [_phrase(answer, change, peaks=False) for change in changes[:MAX_CHANGES_BRIEF]]
     doubts = tuple(find_doubts(answer, measures or {}))
@@ -124,8 +125,20 @@ def _not_found(answer: Explanation, said: Predictions) -> str:
     return f"{said.not_found}: {reason}." if reason else f"{said.not_found}; {said.attempt}."
 
 
-def _phrase(answer: Explanation, change: Change, *, peaks: bool) -> str:
-    """Return a phrase that begins with a verb, or with the group's name if there are several features."""
+def _largest_first(answer: Explanation) -> list[Change | Described]:
+    """Return operations, and the changes that are none, the largest first."""
+    operations = describe_operations(answer)
+    rest = answer.counterfactual.copy()
+    for described in operations:
+        rest[0, described.entries] = answer.query[0, described.entries]
+    changes: list[Change | Described] = [*operations, *find_changes(replace(answer, counterfactual=rest))]
+    return sorted(changes, key=lambda change: -change.weight)
+
+
+def _phrase(answer: Explanation, change: Change | Described, *, peaks: bool) -> str:
+    """Return an operation; or a phrase that begins with a verb, or with a group's name if it has several features."""
+    if isinstance(change, Described):
+        return change.operation.text
     when = when_phrase(change.start, change.end, answer.info.sampling_rate)
     if change.group is None:
         segment = change.segments[0]
@@ -151,12 +164,17 @@ def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool)
     return f"{name} by {amount(segment.mean)}{unit}{most}"
 
 
-def _rest(answer: Explanation, changes: Sequence[Change]) -> str:
+def _rest(answer: Explanation, changes: Sequence[Change | Described]) -> str:
     """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
     rest = changes[MAX_CHANGES:]
     if not rest:
         return ""
-    names = [change.group or answer.feature_names[change.segments[0].feature] for change in rest]
+    names = [
+        change.operation.what
+        if isinstance(change, Described)
+        else change.group or answer.feature_names[change.segments[0].feature]
+        for change in rest
+    ]
     share = sum(change.weight for change in rest) / sum(change.weight for change in changes)
     smaller = f"{count(len(rest), 'smaller change')} ({percent(share)} of all change)"
     return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."

@@ -75,7 +75,7 @@ def find_body(answer: Explanation) -> Body | None:
     Of three coordinates, the two with the largest standard deviation over points and time are drawn.
     """
     names = list(answer.feature_names)
-    skeleton = find_skeleton(names)
+    skeleton = find_skeleton(names, answer.info.units)
     if skeleton is None:
         return None
     points = dict(skeleton.points)

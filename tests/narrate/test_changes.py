@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparcets.explanation.result import Explanation
-from sparcets.narrate.changes import Change, coordinate_groups, find_changes, find_groups
+from sparcets.narrate.changes import Change, find_changes, find_groups
+from sparcets.skeletons import coordinate_groups
 
 Make = Callable[..., Explanation]
 HAND = ("hand_x", "hand_y", "load")

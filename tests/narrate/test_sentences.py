@@ -52,7 +52,7 @@ def test_the_largest_change_in_standard_deviations_comes_first(answer: Make) -> 
 
 def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
     text = narrate(answer({**{(t, 0): 1.0 for t in range(5)}, (8, 0): 3.0}))
-    assert text.index("by 1 in steps 0 to 4") < text.index("by 3 in step 8")
+    assert text.index("roll is 1 higher in steps 0 to 4") < text.index("by 3 in step 8")
 
 
 def test_rises_and_falls_do_not_cancel(answer: Make) -> None:
