@@ -1,11 +1,13 @@
 """Long, short, wide and uneven data with default settings: seconds and answers, stored in ``results/sizes.jsonl``.
 
-    python benchmarks/sizes.py [long short ...]
+    python benchmarks/sizes.py ["long" "one step" ...]
 
-Seconds are CPU time of the process. The model is a small convolutional network of the user's own.
+Seconds are CPU time of the process. The model is a small convolutional network of the user's own. A row that is
+measured again replaces the one before; ``make docs`` writes the table of docs/performance.md.
 """
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,10 +21,11 @@ import sparcets as sp
 
 RESULTS = Path(__file__).parent.parent / "results" / "sizes.jsonl"
 QUERIES = 20
-# name -> series of each class, steps, features
+# name -> series of each class, steps, features; the longest series of "unequal" have so many steps, the others fewer
 CASES: dict[str, tuple[tuple[int, ...], int, int]] = {
     "long": ((50, 50, 50), 3000, 8),
     "longer": ((50, 50, 50), 20_000, 2),
+    "unequal": ((50, 50, 50), 3000, 8),
     "one step": ((30, 30), 1, 4),
     "five steps": ((30, 30), 5, 4),
     "one feature": ((30, 30), 50, 1),
@@ -50,7 +53,7 @@ class Net(nn.Module):
 
 
 def make(sizes: tuple[int, ...], n_steps: int, n_features: int, seed: int) -> tuple[Any, Any]:
-    """Return noisy random walks; class k > 0 has a bump of one feature, up or down, within the middle of the series."""
+    """Return noisy random walks and labels; class k > 0 has a bump of one feature, up or down, around the middle."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     X = rng.normal(0, 1, (len(y), n_steps, n_features)).cumsum(1) / np.sqrt(n_steps)
@@ -82,21 +85,42 @@ def run(name: str) -> dict[str, Any]:
     sizes, n_steps, n_features = CASES[name]
     X, y = make(sizes, n_steps, n_features, seed=0)
     queries, _ = make((QUERIES,) + (0,) * (len(sizes) - 1), n_steps, n_features, seed=1)
-    model = train(X, y, len(sizes))
+    model, lengths = train(X, y, len(sizes)), {}
+    if name == "unequal":
+        rng = np.random.default_rng(0)
+        lengths = {n: rng.integers(0.6 * n_steps, n_steps, n, endpoint=True) for n in (len(X), len(queries))}
     start = time.process_time()
-    explainer = sp.Explainer(model).fit(X, y, progress=False)
+    explainer = sp.Explainer(model).fit(X, y, lengths=lengths.get(len(X)), progress=False)
     fitted = time.process_time()
-    e = explainer.explain(queries, target=len(sizes) - 1, progress=False)
-    row = {"case": name, "series": list(sizes), "steps": n_steps, "features": n_features, "queries": QUERIES}
-    row |= {"fit_s": round(fitted - start, 1), "explain_s": round(time.process_time() - fitted, 1)}
-    row |= {"valid": float(e.valid.mean()), "believed": float(e.believed.mean())}
-    row |= {"changed": round(float(e.changed[e.valid].mean()), 4) if e.valid.any() else None}
-    return row
+    e = explainer.explain(queries, target=len(sizes) - 1, lengths=lengths.get(len(queries)), progress=False)
+    seconds = {"fit_s": round(fitted - start, 1), "explain_s": round(time.process_time() - fitted, 1)}
+    entries = (n_steps if e.lengths is None else e.lengths[e.valid]) * n_features
+    changed = (e.changed[e.valid].sum((1, 2)) / entries).mean() if e.valid.any() else np.nan
+    return {
+        "case": name,
+        "series": list(sizes),
+        "steps": n_steps,
+        "features": n_features,
+        "queries": QUERIES,
+        **seconds,
+        "valid": float(e.valid.mean()),
+        "believed": float(e.believed.mean()),
+        "changed": round(float(changed), 4),
+        "version": sp.__version__,
+        "commit": commit(),
+    }
+
+
+def commit() -> str:
+    """Return the commit that is measured."""
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or list(CASES):
         row = run(chosen)
         print(row, flush=True)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        stored = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+        rows = {one["case"]: one for one in (*stored, row)}
+        RESULTS.write_text("".join(f"{json.dumps(rows[case])}\n" for case in CASES if case in rows))

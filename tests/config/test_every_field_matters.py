@@ -54,6 +54,7 @@ CONTEXTS = {
     "trains_sparsity": Context("there must be a sparsity term", ("weights.sparsity=0.3",)),
     "sparcets/weights.sparsity": Context("it must be phased in by the first epoch", ("ramp=0.0",)),
     "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
+    "max_series": Context("there must be more series", other=20),
     "proposals": Context("without a search some queries are answered in one pass", other="search"),
     "max_lambdas": Context("some queries must not be valid at once", ("max_lambdas=1", "steps=2")),
     "lambda_step": Context("some queries must not be valid at once", ("steps=2",), other=0.25),

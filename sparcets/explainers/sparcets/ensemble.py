@@ -242,7 +242,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     def network(role: str, architecture: str, noise: float) -> list[TorchClassifier]:
         if NEURAL not in names:
             return []
-        some = choose_series(y, spawn(seed, role))
+        some = choose_series(y, spawn(seed, role), config.max_series)
         net = train_network(
             X[some],
             y[some],
@@ -260,7 +260,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
 
         def fit(role: str, family: str) -> FamilyClassifier:
-            some = choose_series(y, spawn(seed, f"{role} {family}"))
+            some = choose_series(y, spawn(seed, f"{role} {family}"), config.max_series)
             make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
             series = filled[torch.as_tensor(some, device=device)]
             units, own = job.info.scaler.scale, spawn(seed, f"{role} {family}")
@@ -300,7 +300,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             classifier.name,
             device,
         )
-    measured = choose_series(y, spawn(seed, "accuracy"))
+    measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)
     ensemble = Ensemble(
         explained=explained,
         networks=networks,

@@ -63,7 +63,7 @@ def fit_number_model(
     def network(role: str, architecture: str, noise: float) -> list[TorchRegressor]:
         if NEURAL not in names:
             return []
-        some = choose_series(rows, spawn(seed, role))
+        some = choose_series(np.zeros_like(rows), spawn(seed, role), config.max_series)
         settings = NETWORK_CONFIG.sized(len(some), steps=NETWORK_STEPS)
         settings = replace(settings, noise=noise, device=config.device, seed=spawn(seed, role))
         settings = replace(settings, patience=max(1, settings.epochs // 2), missing="forward" if gaps else "refuse")
@@ -75,7 +75,7 @@ def fit_number_model(
     with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
 
         def fit(role: str, family: str) -> FamilyRegressor:
-            some = choose_series(rows, spawn(seed, f"{role} {family}"))
+            some = choose_series(np.zeros_like(rows), spawn(seed, f"{role} {family}"), config.max_series)
             make = FamilyRegressor.fit_member if role == "member" else FamilyRegressor.fit_judge
             series = x[torch.as_tensor(some, device=device)]
             made = make(

@@ -21,7 +21,7 @@ from sparcets.seeding import generator, spawn
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MAX_SERIES = 2000  # series that a model of a family learns from; more gain little
+FEW = 10  # series of a class that a model of a family learns from, if there are so many
 STUMPS = 1200  # random thresholds on the features, which let a linear head follow trees
 STUMP_WIDTH = 0.25  # of a smooth threshold, in standard deviations of its feature
 SOFT_TREES, SOFT_DEPTH = 30, 9  # trees that an answer is optimised against
@@ -248,9 +248,17 @@ def _ridges(features: nn.Module, values: Tensor, y: IntArray, n_classes: int) ->
     return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]
 
 
-def choose_series(y: IntArray, seed: int) -> IntArray:
-    """Return the rows of at most ``MAX_SERIES`` training series, at random."""
-    return generator(seed, "series of a family").permutation(len(y))[:MAX_SERIES]
+def choose_series(y: IntArray, seed: int, most: int) -> IntArray:
+    """Return the rows of ``most`` training series, at random, and of a few more of classes that would be too rare.
+
+    >>> y = np.repeat([0, 1], [98, 2])
+    >>> y[choose_series(y, seed=0, most=20)].tolist() == [0] * 20 + [1] * 2
+    True
+    """
+    order = generator(seed, "series of a family").permutation(len(y))
+    chosen, left = order[:most], order[most:]
+    further = [left[y[left] == k][: max(0, FEW - np.count_nonzero(y[chosen] == k))] for k in np.unique(y[left])]
+    return np.concatenate([chosen, *further])
 
 
 def draw_features(

@@ -136,8 +136,15 @@ def test_stumps_are_thresholds_drawn_from_the_features():
     assert torch.equal(values > 0.5, above)
 
 
-def test_no_more_series_than_a_limit_are_chosen(monkeypatch):
-    assert sorted(choose_series(Y, seed=0)) == list(range(60))
-    monkeypatch.setattr(module, "MAX_SERIES", 20)
-    one, same, other = (choose_series(Y, seed=seed) for seed in (0, 0, 1))
+def test_no_more_series_than_a_limit_are_chosen():
+    assert sorted(choose_series(Y, seed=0, most=60)) == list(range(60))
+    one, same, other = (choose_series(np.zeros(60), seed=seed, most=20) for seed in (0, 0, 1))
     assert len(set(one.tolist())) == 20 and np.array_equal(one, same) and not np.array_equal(one, other)
+
+
+def test_a_rare_class_is_not_left_out():
+    y = np.repeat([0, 1, 2], [180, 15, 5])
+    for seed in range(20):
+        chosen = choose_series(y, seed=seed, most=40)
+        assert len(set(chosen.tolist())) == len(chosen) and np.array_equal(y[chosen[40:]], np.sort(y[chosen[40:]]))
+        assert (np.bincount(y[chosen])[1:] == [max(10, (y[chosen[:40]] == 1).sum()), 5]).all()
