@@ -15,6 +15,9 @@ from sparcets.config.base import Config
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.load import DATASETS
 from sparcets.evaluation import judges
+from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+from sparcets.experiments.reproduce.page import folder_page, read_run
+from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.explainers import EXPLAINERS
 from sparcets.networks import ARCHITECTURES
 
@@ -133,6 +136,18 @@ def test_commands_in_the_docs_exist() -> None:
 def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) -> None:
     generate, text = script("generate.py"), read(f"docs/{page}")
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
+
+
+def test_the_reproduction_is_that_of_the_stored_rows_of_one_code(tmp_path: Path) -> None:
+    stored = ROOT / "results" / "reproduction"
+    rows = ResultStore(stored / RESULTS).rows()
+    assert len({(row["code"], row["git"]) for row in rows}) == 1
+    assert read("docs/reproduction.md") == folder_page(stored, root="../results/reproduction/"), "run: make docs"
+    run = read_run(stored)
+    for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
+        table.save(tmp_path, stem)
+    for file in tmp_path.iterdir():
+        assert file.read_bytes() == (stored / "tables" / file.name).read_bytes(), "run: make docs"
 
 
 def test_the_page_on_data_is_up_to_date() -> None:
