@@ -154,6 +154,7 @@ def data_page() -> str:
 
 
 if __name__ == "__main__":
+    from claims import claims_page
     from comparison import ablation_table, comparison_tables
     from models_and_data import page as models_page
 
@@ -176,3 +177,4 @@ if __name__ == "__main__":
         save_tables(RESULTS / "reproduction")
         page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
         (DOCS / "reproduction.md").write_text(page, encoding="utf-8")
+        (DOCS / "claims.md").write_text(claims_page(), encoding="utf-8")

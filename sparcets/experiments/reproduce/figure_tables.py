@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparcets.experiments.benchmark.published import DATASETS, METHODS
-from sparcets.experiments.reproduce.measured import OTHER_MEASURES, Repetitions, Runs, number
+from sparcets.experiments.reproduce.measured import OTHER_MEASURES, Repetitions, Row, Runs, number
 from sparcets.experiments.reproduce.plans import BARE
 from sparcets.report.tables import Table
 
@@ -108,9 +108,9 @@ def _places(runs: Runs) -> Table:
 def _limbs(runs: Runs) -> Table:
     """Return the quartiles of limb lengths: figure 6 in numbers."""
     groups = {label: runs.of("catching", label) for label in METHODS.values()}
-    names = [list((row.get("figures") or {}).get("limbs") or ()) for group in groups.values() for row in group.finished]
+    names = [limb for group in groups.values() for row in group.finished for limb in _limbs_of(row)]
     rows = []
-    for limb in dict.fromkeys(limb for found in names for limb in found):
+    for limb in dict.fromkeys(names):
         first = next(group for group in groups.values() if _quartiles(group, limb, "queries"))
         cells = [_quartiles(group, limb, "answers") for group in groups.values()]
         rows.append((limb, _quartiles(first, limb, "queries"), *cells))
@@ -119,6 +119,10 @@ def _limbs(runs: Runs) -> Table:
 
 
 def _quartiles(group: Repetitions, limb: str, series: str) -> str:
-    found = [(row.get("figures") or {}).get("limbs", {}).get(limb, {}).get(series) for row in group.finished]
-    triples = [triple for triple in found if triple]
+    triples = [_limbs_of(row)[limb][series] for row in group.finished if limb in _limbs_of(row)]
     return " · ".join(f"{sum(column) / len(column):.3f}" for column in zip(*triples, strict=True))
+
+
+def _limbs_of(row: Row) -> Mapping[str, Mapping[str, list[float]]]:
+    numbers = row.get("figures")
+    return numbers.get("limbs") or {} if isinstance(numbers, Mapping) else {}
