@@ -239,7 +239,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             f"{outcomes('table1', 'motionsense')}; sparsity of SPARCE {n('motionsense', 'SPARCE', 'sparsity')} against "
             f"{p('motionsense', 'sparce', 'sparsity')}",
             PARTLY,
-            "the GANs' numbers are of the same size but vary too much between seeds to decide; SPARCE's sparsity is not "
+            "the GANs' numbers are of the same size but vary too much between seeds to decide; SPARCE's sparsity "
+            "is not "
             "reached",
         ),
         Claim(
@@ -263,7 +264,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             "4.2, figure 3",
             f"neighbours in the map, {neighbours('GAN')}; {neighbours('SPARCE')}",
             CONTRADICTS,
-            "in groups of their own nearly all neighbours would be counterfactuals; GAN's are mixed with queries as the "
+            "in groups of their own nearly all neighbours would be counterfactuals; GAN's are mixed with queries "
+            "as the "
             "others' are",
         ),
         Claim(
@@ -313,7 +315,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
         Claim(
             "Without λ4 and λ5 saliency on Moving Box improves.",
             "4.3, figure 4",
-            f"AUC towards 1: {n(box, 'SPARCE', 'saliency_auc_pooled_all')}, without {n(box, bare, 'saliency_auc_pooled_all')}"
+            f"AUC towards 1: {n(box, 'SPARCE', 'saliency_auc_pooled_all')}, without "
+            f"{n(box, bare, 'saliency_auc_pooled_all')}"
             f"; towards 0: {n(box, 'SPARCE', 'saliency_auc_pooled_all', '0')}, without "
             f"{n(box, bare, 'saliency_auc_pooled_all', '0')}",
             PARTLY,
@@ -335,7 +338,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             "its effect on smoothness does; on sparsity and saliency it is within the spread",
         ),
         Claim(
-            "Figure 5: SPARCE's overlap with the salient entries is substantially higher than the others', both targets.",
+            "Figure 5: SPARCE's overlap with the salient entries is substantially higher than the others', both "
+            "targets.",
             "4.3, figure 5",
             f"AUC towards 1: {by_method(box, 'saliency_auc_pooled_all')}; towards 0: "
             f"{by_method(box, 'saliency_auc_pooled_all', '0')}",
@@ -381,7 +385,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             + ", ".join(f"{t} {n('motionsense', 'SPARCE', 'transfer', t)}" for t in ("dws", "jog", "ups", "wlk"))
             + f"; universality towards jog {n('motionsense', 'SPARCE', 'universality', 'jog')}",
             PARTLY,
-            "valid for all, but towards jog nearly one perturbation for all queries, which few other classifiers believe",
+            "valid for all, but towards jog nearly one perturbation for all queries, which few other classifiers "
+            "believe",
         ),
         Claim(
             "Numbers by target on MotionSense; walking is the hardest.",
@@ -394,7 +399,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
         Claim(
             "Numbers by target on Moving Box; class 0 needs larger changes.",
             "appendix, table 4",
-            f"similarity towards 0 {n(box, 'SPARCE', 'similarity', '0')} against {p(box, '0', 'similarity')}, towards 1 "
+            f"similarity towards 0 {n(box, 'SPARCE', 'similarity', '0')} against {p(box, '0', 'similarity')}, "
+            "towards 1 "
             f"{n(box, 'SPARCE', 'similarity')} against {p(box, '1', 'similarity')}",
             CONTRADICTS,
             "both targets need changes of the same size",
@@ -445,7 +451,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             f"seconds for all answers on Moving Box: ICS {n(box, 'ICS', 'explain_s')}, SPARCE "
             f"{n(box, 'SPARCE', 'explain_s')}; for its training {n(box, 'SPARCE', 'fit_s')}",
             PARTLY,
-            "true of the answers; with its training a GAN takes longer, since the search is done for all queries at once",
+            "true of the answers; with its training a GAN takes longer, since the search is done for all queries "
+            "at once",
         ),
         Claim(
             "Computing times; SPARCE takes about as long as the other GANs.",
