@@ -10,6 +10,7 @@ entry (Louizos et al. 2018) and counts the gates expected to be open. One JSON l
 import json
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -53,38 +54,54 @@ class GatedHead(nn.Module):
 
 
 def straight_through(form):
-    def sparsity(delta, n_mutable):
-        smooth = form(delta.abs()).sum((1, 2)) / (delta.shape[1] * n_mutable)
-        return smooth + (losses.count_changed(delta, n_mutable) - smooth).detach()
+    def sparsity(delta, n_mutable, lengths=None):
+        n_steps = delta.shape[1] if lengths is None else lengths
+        smooth = form(delta.abs()).sum((1, 2)) / (n_steps * n_mutable)
+        return smooth + (losses.count_changed(delta, n_mutable, lengths) - smooth).detach()
 
     return sparsity
+
+
+@contextmanager
+def replaced(name: str):
+    """Use a form of the sparsity term, and undo it."""
+    before = generators.SparsityLayer, losses.sparsity
+    try:
+        if name == "hard_concrete":
+            generators.SparsityLayer = GatedHead
+            losses.sparsity = lambda delta, n_mutable, lengths=None: GatedHead.open_share
+        else:
+            losses.sparsity = straight_through(FORMS[name])
+        yield
+    finally:
+        generators.SparsityLayer, losses.sparsity = before
+
+
+def measure(name: str, classifier, data, config: sp.SparceConfig | None = None) -> dict:
+    """Return the measures of SPARCE with one form."""
+    rows = data.y_test != data.class_names.index("Control")
+    started = time.perf_counter()
+    with replaced(name):
+        e = sp.Sparce(classifier, config).fit(data).explain(data.X_test[rows], "Control")
+    e = e[e.status != "unchanged"]
+    row = {
+        "form": name,
+        "valid": e.valid.mean(),
+        "sparsity": e.share_changed.mean(),
+        "similarity": proximity.similarity(e).mean(),
+        "smoothness": smoothness.smoothness(e).mean(),
+        "universality": universality.universality(e),
+        "seconds": time.perf_counter() - started,
+    }
+    return {k: v if isinstance(v, str) else round(float(v), 4) for k, v in row.items()}
 
 
 def main(names: list[str]) -> None:
     torch.set_num_threads(1)
     data = sp.load_dataset("catching")
     classifier = sp.TorchClassifier("bilstm").fit(data)
-    rows = data.y_test != data.class_names.index("Control")
     for name in names or [*FORMS, "hard_concrete"]:
-        if name == "hard_concrete":
-            generators.SparsityLayer = GatedHead
-            losses.sparsity = lambda delta, n_mutable: GatedHead.open_share
-        else:
-            losses.sparsity = straight_through(FORMS[name])
-        started = time.perf_counter()
-        explainer = sp.Sparce(classifier).fit(data)
-        e = explainer.explain(data.X_test[rows], "Control")
-        e = e[e.status != "unchanged"]
-        row = {
-            "form": name,
-            "valid": e.valid.mean(),
-            "sparsity": e.share_changed.mean(),
-            "similarity": proximity.similarity(e).mean(),
-            "smoothness": smoothness.smoothness(e).mean(),
-            "universality": universality.universality(e),
-            "seconds": time.perf_counter() - started,
-        }
-        row = {k: v if isinstance(v, str) else round(float(v), 4) for k, v in row.items()}
+        row = measure(name, classifier, data)
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(row, flush=True)

@@ -9,7 +9,7 @@ from sparcets.cli.main import app
 from sparcets.experiments.benchmark.speed import read_rows
 from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
 from sparcets.experiments.benchmark.store import ResultStore, by_families
-from sparcets.experiments.reproduce.page import RUN, folder_page
+from sparcets.experiments.reproduce.page import RUN, folder_page, save_tables
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -154,6 +154,7 @@ def data_page() -> str:
 
 
 if __name__ == "__main__":
+    from claims import claims_page
     from comparison import ablation_table, comparison_tables
     from models_and_data import page as models_page
 
@@ -173,5 +174,7 @@ if __name__ == "__main__":
     speed = (DOCS / "performance.md").read_text(encoding="utf-8")
     (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():
+        save_tables(RESULTS / "reproduction")
         page = folder_page(RESULTS / "reproduction", root="../results/reproduction/")
         (DOCS / "reproduction.md").write_text(page, encoding="utf-8")
+        (DOCS / "claims.md").write_text(claims_page(), encoding="utf-8")

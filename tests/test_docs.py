@@ -6,6 +6,7 @@ import runpy
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -15,6 +16,11 @@ from sparcets.config.base import Config
 from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.load import DATASETS
 from sparcets.evaluation import judges
+from sparcets.experiments.benchmark.published import METHODS
+from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+from sparcets.experiments.reproduce.measured import Runs
+from sparcets.experiments.reproduce.page import folder_page, read_run
+from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.explainers import EXPLAINERS
 from sparcets.networks import ARCHITECTURES
 
@@ -133,6 +139,40 @@ def test_commands_in_the_docs_exist() -> None:
 def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) -> None:
     generate, text = script("generate.py"), read(f"docs/{page}")
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
+
+
+def test_the_reproduction_is_that_of_the_stored_rows_of_one_code(tmp_path: Path) -> None:
+    stored = ROOT / "results" / "reproduction"
+    rows = ResultStore(stored / RESULTS).rows()
+    assert len({(row["code"], row["git"]) for row in rows}) == 1
+    assert read("docs/reproduction.md") == folder_page(stored, root="../results/reproduction/"), "run: make docs"
+    run = read_run(stored)
+    for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
+        table.save(tmp_path, stem)
+    for file in tmp_path.iterdir():
+        assert file.read_bytes() == (stored / "tables" / file.name).read_bytes(), "run: make docs"
+
+
+def test_the_claims_have_the_numbers_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    assert read("docs/claims.md") == script("claims.py")["claims_page"](), "run: make docs"
+    listed = script("claims_list.py")
+    every = listed["claims"](*[lambda *given: "X"] * 3)
+    assert {claim.verdict for claim in every} == set(listed["VERDICTS"])
+    for claim in every:  # with all numbers left out, none is left: none is written by hand
+        assert not re.search(r"\d[.,]\d", claim.measured + claim.why), claim.claim
+        assert claim.verdict != listed["AGREES"] or "X" in claim.measured or "no number" in claim.measured
+
+
+def test_numbers_quoted_in_the_text_are_those_of_the_rows() -> None:
+    runs = Runs(ResultStore(ROOT / "results" / "reproduction" / RESULTS).rows())
+    sparce = runs.of("moving_box", "SPARCE")
+    transfer, oracle = (fmean(sparce.values(name)) for name in ("transfer", "oracle"))
+    assert f"a transfer of {transfer:.2f}, but an oracle of {oracle:.3f}" in read("docs/evaluation.md")
+    every = [runs.of("moving_box", method, target) for method in METHODS.values() for target in ("1", "0")]
+    found = [100 * fmean(group.values("oracle")) for group in every]
+    assert f"puts only {min(found):.0f} to {max(found):.0f} % of them" in README
+    assert min(fmean(group.values("valid")) for group in every) > 0.99 and "more than 99 % of the answers" in README
 
 
 def test_the_page_on_data_is_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""Sparce: the paper's method, for every target or to the letter for one; what it shares is in test_adversarial.py."""
+"""Sparce: the paper's method, for every target or with its settings for one; the rest is in test_adversarial.py."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,6 @@ Keys are the names this package uses: data sets and methods as registered, class
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,22 +20,6 @@ class Reported(NamedTuple):
 
     mean: float
     std: float | None = None
-
-    def agrees(self, value: float, std: float = 0.0) -> bool | None:
-        """Return whether a mean with its standard deviation agrees with the number of the paper.
-
-        They agree if they differ by at most 2 √(std² + std²) of both, or by half the last printed digit; None if the
-        paper gives no standard deviation.
-
-        >>> Reported(0.40, 0.06).agrees(0.29), Reported(0.40, 0.06).agrees(0.27), Reported(0.4).agrees(0.4)
-        (True, False, None)
-        >>> Reported(0.40, 0.06).agrees(0.27, 0.08), Reported(0.0, 0.0).agrees(0.004)
-        (True, True)
-        """
-        if self.std is None:
-            return None
-        # The small addend keeps rounding errors from excluding the limit itself.
-        return abs(value - self.mean) <= max(2 * math.hypot(self.std, std), 0.005) + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from sparcets.experiments.benchmark.published import DATASETS, METHODS, TABLE1, Reported
 from sparcets.experiments.benchmark.store import with_same_judges
+from sparcets.experiments.reproduce.agreement import Outcome, agreement, near_zero
 from sparcets.report.tables import MISSING as MISSING
 from sparcets.report.tables import number as number
 
@@ -55,6 +55,26 @@ class Repetitions:
         found = [row.get("measures", {}).get(name, row.get(name)) for row in self.finished]
         return [float(value) for value in found if value is not None and math.isfinite(value)]
 
+    def figure(self, *names: str) -> list[float]:
+        """Return a number behind a figure, such as ``("map", "targets")``, of every finished run that has it."""
+        found = []
+        for row in self.finished:
+            value: Any = row.get("figures")
+            for name in names:
+                value = value.get(name) if isinstance(value, Mapping) else None
+            if value is not None:
+                found.append(float(value))
+        return found
+
+    @property
+    def failure(self) -> str:
+        """The first error if all runs failed, else the sign for a missing number."""
+        return str(self.rows[0]["error"]) if self.rows and not self.finished else MISSING
+
+    def partial_errors(self, name: str) -> list[str]:
+        """Return the errors of an experiment of which other repetitions succeeded, for the note of a table."""
+        return [f"Failed: {name}, {error}" for error in self.errors] if self.finished else []
+
 
 class Runs:
     """All rows by data set, label and target; of rows with the same key, the last one is used."""
@@ -91,8 +111,8 @@ def reported(value: Reported | None) -> str:
     return f"{value.mean:.2f}" if value.std is None else f"{value.mean:.2f} ± {value.std:.2f}"
 
 
-def with_published(values: Sequence[float], published: Reported | None) -> str:
-    """Format ours / the paper's; ours is in bold if they do not agree, see :meth:`Reported.agrees`.
+def with_published(values: Sequence[float], published: Reported | None, *, error: bool = False) -> str:
+    """Format ours / the paper's; ours is in bold if they are different, see :func:`~.agreement.agreement`.
 
     >>> published = Reported(0.4, 0.06)
     >>> with_published([0.2, 0.24], published), with_published([0.3], published), with_published([0.3], None)
@@ -101,23 +121,19 @@ def with_published(values: Sequence[float], published: Reported | None) -> str:
     ours = number(values)
     if published is None:
         return ours
-    differs = values and agrees(values, published) is False
+    differs = agreement(values, published, error=error) == "different"
     return f"{f'**{ours}**' if differs else ours} / {reported(published)}"
 
 
-def agrees(values: Sequence[float], published: Reported) -> bool | None:
-    """Return whether our repetitions agree with a number of the paper; None if it gives no standard deviation."""
-    return published.agrees(fmean(values), stdev(values) if len(values) > 1 else 0.0)
-
-
 class Comparison(NamedTuple):
-    """One of our numbers and the paper's."""
+    """One of our numbers and the paper's; ``near_zero`` if it is an error that the paper reports as (almost) none."""
 
     method: str
     measure: str
     ours: str
     papers: str
-    agrees: bool
+    outcome: Outcome
+    near_zero: bool
 
 
 def compare(runs: Runs, dataset: str) -> list[Comparison]:
@@ -127,9 +143,11 @@ def compare(runs: Runs, dataset: str) -> list[Comparison]:
         group = runs.of(dataset, title)
         for measure, published in TABLE1[dataset][method].items():
             values = group.values(ROW_MEASURES[measure])
-            if not values or (measure == "sparsity" and method in DENSE):
+            if measure == "sparsity" and method in DENSE:
                 continue
-            agreement = agrees(values, published)
-            if agreement is not None:
-                found.append(Comparison(title, measure, number(values), reported(published), agreement))
+            error = measure == "precision"
+            outcome = agreement(values, published, error=error)
+            if outcome is not None:
+                apart = error and near_zero(published.mean)
+                found.append(Comparison(title, measure, number(values), reported(published), outcome, apart))
     return found

@@ -16,6 +16,7 @@ from sparcets.experiments.benchmark.published import (
     TARGETS,
     Measurements,
 )
+from sparcets.experiments.reproduce.figure_tables import figure_tables
 from sparcets.experiments.reproduce.measured import (
     MISSING,
     OTHER_MEASURES,
@@ -26,20 +27,20 @@ from sparcets.experiments.reproduce.measured import (
     number,
     with_published,
 )
-from sparcets.experiments.reproduce.plans import ABLATED, BARE, TRAINED
+from sparcets.experiments.reproduce.plans import ABLATED, CLASSIFIERS, PROBES, TRAINED, VARIANTS
 from sparcets.report.tables import Table
 
 Facts = Mapping[str, Mapping[str, Any]]  # facts about our data sets, by name; see `run.dataset_facts`
 
 COLUMNS = (*ROW_MEASURES, *OTHER_MEASURES.values())
 NOTE = (
-    "Ours / the paper's, mean ± std over repetitions (*runs*); **bold** where they differ by more than 2 std of both "
-    "together (or by 0.005, half the last printed digit, if that is more). Precision is |argmax − target| on class "
-    "indices, as in the published code; it and the next three are means over all queries, lower is better. Queries are "
-    "the test series of other classes, without those that the classifier puts into the target class already. Valid, "
-    "transfer (classifiers of other architectures, not used by the method, predict the target) and oracle (so does the "
-    "generating process) are shares of all queries, higher is better; universality near 1 means one perturbation for "
-    "all queries; with a 5-NN ratio of 1, answers are as near to real series as these are to each other."
+    "Ours / the paper's, mean ± std over repetitions (*runs*); **bold** where they are different, by the test below "
+    "Table 1. Precision is |argmax − target| on class indices, as in the published code; it and the next three are "
+    "means over all queries, lower is better. Queries are the test series of other classes, without those that the "
+    "classifier puts into the target class already. Valid, transfer (classifiers of other architectures, not used by "
+    "the method, predict the target) and oracle (so does the generating process) are shares of all queries, higher is "
+    "better; universality near 1 means one perturbation for all queries; with a 5-NN ratio of 1, answers are as near "
+    "to real series as these are to each other."
 )
 NO_STD = " Numbers for which the paper gives no std are not marked."
 
@@ -66,11 +67,28 @@ def make_tables(rows: Iterable[Row], facts: Facts, parts: Iterable[str]) -> dict
     }
     tables = {"datasets": _datasets(runs, facts)}
     tables |= {stem: make(runs, facts) for stem, make in makers.items() if names & {stem, "all"}}
-    if names & {"figures", "all"} and "moving_box" in facts:
-        tables["saliency"] = _saliency(runs)
-    if names & {"figures", "all"} and "catching" in facts:
-        tables["geometry"] = _geometry(runs)
+    if names & {"figures", "all"}:
+        tables |= figure_tables(runs, facts)
+    if names & {"probes", "all"}:
+        tables |= probe_tables(runs, facts)
     return tables
+
+
+def probe_tables(runs: Runs, facts: Facts) -> dict[str, Table]:
+    """Return the table of the runs that change one setting each; empty if there are none."""
+    rows: list[tuple[str, ...]] = []
+    errors: list[str] = []
+    for name in facts:
+        for label, names in PROBES.items():
+            group, (method, changed) = runs.of(name, label), VARIANTS[label]
+            if name in names and group.rows:
+                shown = ", ".join(changed) or ", ".join(f"{k}={v}" for k, v in CLASSIFIERS[label].items())
+                rows.append((facts[name]["title"], label, shown, *_cells(group, TABLE1[name][method])))
+                errors += group.partial_errors(f"{facts[name]['title']}, {label}")
+    if not rows:
+        return {}
+    columns = ("data", "run", "changed setting", "runs", *COLUMNS)
+    return {"probes": Table("One setting changed", columns, tuple(rows), note=" ".join([NOTE, *errors]))}
 
 
 def _datasets(runs: Runs, facts: Facts) -> Table:
@@ -118,7 +136,7 @@ def _table1(runs: Runs, facts: Facts) -> Table:
         for method, title in METHODS.items():
             group = runs.of(name, title)
             rows.append((facts[name]["title"], title, *_cells(group, TABLE1[name][method])))
-            errors += _partial_errors(group, f"{facts[name]['title']}, {title}")
+            errors += group.partial_errors(f"{facts[name]['title']}, {title}")
     return Table("Table 1", ("data", "method", "runs", *COLUMNS), tuple(rows), note=" ".join([NOTE, *errors]))
 
 
@@ -128,7 +146,7 @@ def _targets(runs: Runs, facts: Facts) -> Table:
         for target, published in TARGETS[name].items():
             group = runs.of(name, "SPARCE", target)
             rows.append((facts[name]["title"], target, *_cells(group, published)))
-            errors += _partial_errors(group, f"{facts[name]['title']}, {target}")
+            errors += group.partial_errors(f"{facts[name]['title']}, {target}")
     note = " ".join([NOTE + NO_STD, *errors])
     return Table("SPARCE towards every target class", ("data", "target", "runs", *COLUMNS), tuple(rows), note=note)
 
@@ -139,7 +157,7 @@ def _ablation(runs: Runs, facts: Facts) -> Table:
         for terms, label in {**ABLATED, **TRAINED}.items():
             group = runs.of(name, label)
             rows.append((facts[name]["title"], terms, *_cells(group, ABLATION[name].get(terms))))
-            errors += _partial_errors(group, f"{facts[name]['title']}, {terms}")
+            errors += group.partial_errors(f"{facts[name]['title']}, {terms}")
     gradient = (
         "λ1, λ2 and λ3 are always on. The sparsity term has no gradient in the paper's preset, as in the published "
         'code, so λ4 has no effect there: for each seed, our "+λ4" equals "none", and "both" equals "+λ5". In the last '
@@ -157,11 +175,11 @@ def _timing(runs: Runs, facts: Facts) -> Table:
             smaller = any(row.get("settings") for row in group.finished)  # not the paper's settings, but less work
             fit, explain = group.values("fit_s"), group.values("explain_s")
             total = [f + e for f, e in zip(fit, explain, strict=True)]
-            seconds = number(total) if total else _failed(group)
+            seconds = number(total) if total else group.failure
             faster = f"{papers.mean / fmean(total):.1f} ×" if total and not smaller else MISSING
             published = f"{papers.mean:,.0f} ± {papers.std:,.0f}"
             rows.append((facts[name]["title"], title, number(fit), number(explain), seconds, published, faster))
-            errors += _partial_errors(group, f"{facts[name]['title']}, {title}")
+            errors += group.partial_errors(f"{facts[name]['title']}, {title}")
             devices |= {str(row.get("device")) for row in group.finished}
             any_smaller |= smaller
             max_workers = max([max_workers, *(int(row.get("workers") or 1) for row in group.finished)])
@@ -177,60 +195,13 @@ def _parallel(n: int) -> str:
     return "one run at a time" if n == 1 else f"up to {n} runs in parallel, which slows each of them down"
 
 
-def _saliency(runs: Runs) -> Table:
-    """Return the numbers behind figure 5, which the paper gives as curves only."""
-    rows, errors = [], []
-    for target in sorted(DATASETS["moving_box"].classes, reverse=True):  # the paper's main target first
-        for label in (*METHODS.values(), BARE):
-            group = runs.of("moving_box", label, target)
-            first, *areas = (number(group.values(name)) for name in ("saliency_auc_pooled_all", "saliency_auc_all"))
-            first = _failed(group) if group.rows and not group.finished else first
-            others = (number(group.values(name)) for name in OTHER_MEASURES)
-            rows.append((target, label, str(len(group.finished)), first, *areas, *others))
-            errors += _partial_errors(group, f"{label}, {target}")
-    note = (
-        "Area under the ROC curve of |δ| against the salient entries, over all entries of all answers (as in the "
-        "figure) and as the mean over answers; 0.5 is chance, higher is better."
-    )
-    columns = ("target", "method", "runs", "AUC, pooled", "AUC, mean", *OTHER_MEASURES.values())
-    return Table(
-        "Moving Box: agreement of the changes with the salient entries", columns, tuple(rows), " ".join([note, *errors])
-    )
-
-
-def _geometry(runs: Runs) -> Table:
-    """Return the numbers behind figure 6, which the paper gives as box plots only."""
-    rows, errors = [], []
-    for label in METHODS.values():
-        group = runs.of("catching", label)
-        limbs, joints = group.values("limb_deviation"), group.values("joint_deviation")
-        first = _failed(group) if group.rows and not group.finished else number([100 * value for value in limbs])
-        others = (number(group.values(name)) for name in OTHER_MEASURES)
-        rows.append((label, str(len(group.finished)), first, number(joints), *others))
-        errors += _partial_errors(group, label)
-    note = (
-        "Mean deviation of limb lengths (in per cent) and joint angles (in degrees) from those of the query, over "
-        "limbs, joints, steps and valid answers; lower is better, since limbs have a fixed length."
-    )
-    columns = ("method", "runs", "limb lengths, %", "joint angles, °", *OTHER_MEASURES.values())
-    return Table(
-        "Catching: deviations of limb lengths and joint angles", columns, tuple(rows), " ".join([note, *errors])
-    )
-
-
 def _cells(group: Repetitions, published: Measurements | None) -> list[str]:
     """Return the cells from the number of runs on; the error if all repetitions failed."""
     if group.rows and not group.finished:
-        return ["0", _failed(group), *[MISSING] * (len(COLUMNS) - 1)]
+        return ["0", group.failure, *[MISSING] * (len(COLUMNS) - 1)]
     papers = published or {}
-    four = [with_published(group.values(ours), papers.get(measure)) for measure, ours in ROW_MEASURES.items()]
+    four = [
+        with_published(group.values(ours), papers.get(measure), error=measure == "precision")
+        for measure, ours in ROW_MEASURES.items()
+    ]
     return [str(len(group.finished)), *four, *(number(group.values(name)) for name in OTHER_MEASURES)]
-
-
-def _failed(group: Repetitions) -> str:
-    return str(group.rows[0]["error"]) if group.rows and not group.finished else MISSING
-
-
-def _partial_errors(group: Repetitions, name: str) -> list[str]:
-    """Return the errors of an experiment of which other repetitions succeeded, for the note of the table."""
-    return [f"Failed: {name}, {error}" for error in group.errors] if group.finished else []

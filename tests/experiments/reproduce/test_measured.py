@@ -2,9 +2,6 @@
 
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from sparcets.experiments.benchmark.published import Reported
 from sparcets.experiments.reproduce.measured import Runs, compare, number, reported, with_published
 
@@ -55,32 +52,34 @@ def test_numbers_by_hand() -> None:
 
 
 def test_bold_where_the_paper_is_missed() -> None:
-    assert with_published([0.53], Reported(0.40, 0.06)) == "**0.53** / 0.40 ± 0.06"
-    assert with_published([0.51], Reported(0.40, 0.06)) == "0.51 / 0.40 ± 0.06"
-    assert with_published([0.9], Reported(0.40)) == "0.90 / 0.40"  # no std, not compared
-    assert with_published([], Reported(0.40, 0.06)) == "– / 0.40 ± 0.06"
-    assert with_published([0.003], Reported(0.0, 0.0)) == "0.003 / 0.00 ± 0.00"
+    published = Reported(0.40, 0.06)
+    assert with_published([0.63, 0.60, 0.66], published) == "**0.63 ± 0.03** / 0.40 ± 0.06"
+    assert with_published([0.43, 0.40, 0.46], published) == "0.43 ± 0.03 / 0.40 ± 0.06"
+    assert with_published([0.9], published) == "0.90 / 0.40 ± 0.06"  # one repetition has no spread
+    assert with_published([0.9, 0.9], Reported(0.40)) == "0.90 ± 0.00 / 0.40"  # no std, not compared
+    assert with_published([], published) == "– / 0.40 ± 0.06"
 
 
-@given(st.floats(-5, 5), st.floats(0, 1), st.floats(-5, 5))
-def test_bold_means_no_agreement(mean: float, std: float, ours: float) -> None:
-    published = Reported(mean, std)
-    assert with_published([ours], published).startswith("**") is not published.agrees(ours)
+def test_numbers_behind_figures(make_row) -> None:
+    rows = [{**make_row(seed=seed), "figures": {"map": {"targets": 0.1 * seed}}} for seed in (1, 2)]
+    group = Runs([*rows, make_row(seed=3), {**make_row(seed=4), "figures": {"map": None}}]).of("catching", "SPARCE")
+    assert group.figure("map", "targets") == [0.1, 0.2]
+    assert group.figure("places", "inside", "size") == []
 
 
 def test_reported_keeps_the_papers_digits() -> None:
     assert reported(Reported(1, 0)) == "1.00 ± 0.00"
 
 
-def test_verdicts_by_hand(make_row) -> None:
-    rows = [make_row(label="GAN", precision_index=0.001, similarity_all=0.30, similarity=0.22, seed=s) for s in (0, 1)]
-    found = compare(Runs(rows), "catching")
-    assert [(v.method, v.measure, v.agrees) for v in found] == [
-        ("GAN", "precision", True),
-        (
-            "GAN",
-            "similarity",
-            False,
-        ),  # 0.30 over all queries against 0.22 ± 0.02; the mean over valid answers is not used
+def test_comparisons_by_hand(make_row) -> None:
+    rows = [
+        make_row(label="GAN", precision_index=0.001, similarity_all=0.30 + 0.01 * s, similarity=0.22, seed=s)
+        for s in (0, 1, 2)
     ]
-    assert (found[1].ours, found[1].papers) == ("0.30 ± 0.00", "0.22 ± 0.02")
+    found = compare(Runs(rows), "catching")
+    assert [(c.method, c.measure, c.outcome, c.near_zero) for c in found] == [
+        ("GAN", "precision", "equivalent", True),
+        # 0.31 over all queries against 0.22 ± 0.02; the mean over valid answers is not used
+        ("GAN", "similarity", "different", False),
+    ]
+    assert (found[1].ours, found[1].papers) == ("0.31 ± 0.01", "0.22 ± 0.02")

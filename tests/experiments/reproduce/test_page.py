@@ -27,22 +27,48 @@ def run(facts) -> dict[str, Any]:
 
 @pytest.fixture
 def rows(make_row) -> list[dict[str, Any]]:
-    good = {"precision_index": 0.0, "similarity_all": 0.22, "sparsity_all": 1.0, "smoothness_all": 0.9}
-    return [make_row(label="GAN", **good), make_row(label="ICS", error="ValueError: no")]
+    def gan(seed: int) -> dict[str, float]:
+        return {"precision_index": 0.0, "similarity_all": 0.22, "sparsity_all": 1.0, "smoothness_all": 0.9 + seed / 99}
+
+    return [*(make_row(label="GAN", seed=s, **gan(s)) for s in (0, 1)), make_row(label="ICS", error="ValueError: no")]
 
 
 def test_agreement_with_the_paper(run, rows) -> None:
     page = make_page(run, rows, [])
-    assert "2 of 3 numbers agree (2 of 3 without ICS" in page
-    assert "- **Catching (simulated)**: 2 of 3 numbers agree." in page
-    assert "  - agree: GAN precision, similarity\n" in page  # its sparsity is 1 by construction
-    assert "  - differ: GAN smoothness 0.90 against 0.07 ± 0.01" in page
+    title = "Catching (simulated), stands in for recordings"
+    assert f"| {title} | similarity, sparsity, smoothness, errors | 1 | 1 | 0 |" in page
+    assert f"| {title} | errors near zero | 1 | 0 | 0 |" in page
+    assert "- equivalent: GAN precision 0.000 ± 0.000 against 0.00 ± 0.00; GAN similarity" in page
+    assert "- different: GAN smoothness 0.91 ± 0.01 against 0.07 ± 0.01\n" in page  # sparsity is 1 by construction
+    assert "- undecided" not in page
+
+
+def test_differences_have_the_numbers_of_the_rows(run, rows, make_row) -> None:
+    assert "own units" not in make_page(run, rows, [])  # nothing to say without rows
+    found = [
+        make_row("motionsense", "SPARCE, own units", seed=s, sparsity_all=0.5 + s / 10, similarity_all=0.25)
+        | {"measures": {**dict.fromkeys(("precision_index", "smoothness_all"), 0.1), "similarity_all": 0.25}}
+        for s in (0, 1)
+    ]
+    for row, sparsity in zip(found, (0.5, 0.6), strict=True):
+        row["measures"] |= {"sparsity_all": sparsity, "universality": 0.75}
+    page = make_page(run, [*rows, *found], [])
+    assert "SPARCE changes 0.55 ± 0.07 of the entries, against 0.22 ± 0.14 in the paper (" in page
+    assert "  | 1 | 0.10 | 0.25 | 0.60 | 0.10 | 0.75 |" in page
+
+
+def test_figures_of_earlier_runs_stand_apart(run, rows) -> None:
+    page = make_page({**run, "earlier_figures": ["figure4"]}, rows, ["figure4", "figure5"])
+    first, second = page.partition("## Figures\n")[2].split("## Figures of earlier runs\n")
+    assert "figure5.png" in first and "figure4.png" not in first
+    assert "belong to earlier runs with other code" in second and "figure4.png" in second
+    assert "earlier runs" not in make_page(run, rows, ["figure4", "figure5"])
 
 
 def test_the_run_is_described(run, rows) -> None:
     page = make_page(run, rows, [])
     assert "run again with sparcets 9.9: scale full, up to 2 repetitions (" in page
-    assert "on cpu. 2 runs, 1 of which failed in 10 min; one after the other" in page
+    assert "on cpu. 3 runs, 1 of which failed in 10 min; one after the other" in page
     assert "**MotionSense is left out**: it is not here." in page
     assert "figure6 is left out: no arms." in page
     assert "ValueError: no" in page

@@ -34,7 +34,7 @@ def test_table1_by_hand(make_row, facts) -> None:
     assert len(table.rows) == 8  # two sets, four methods
     at = ("Catching (simulated)", "SPARCE")
     assert cell(table, "runs", *at) == "2"
-    assert cell(table, "precision", *at) == "**0.050 ± 0.000** / 0.01 ± 0.01"
+    assert cell(table, "precision", *at) == "0.050 ± 0.000 / 0.01 ± 0.01"  # within the margin of errors near zero
     assert cell(table, "similarity", *at) == "0.11 ± 0.01 / 0.09 ± 0.04"
     assert cell(table, "sparsity", *at) == "**0.90 ± 0.00** / 0.27 ± 0.10"
     assert cell(table, "smoothness", *at) == "0.013 ± 0.000 / 0.01 ± 0.01"
@@ -60,10 +60,10 @@ def test_a_run_that_failed_shows_its_error(make_row, facts) -> None:
 
 
 def test_targets_by_hand(make_row, facts) -> None:
-    rows = [make_row(target="Ataxia", similarity_all=0.5), make_row(target="Control", similarity_all=0.5)]
+    rows = [make_row(target=t, similarity_all=0.5, seed=s) for t in ("Ataxia", "Control") for s in (0, 1)]
     table = make_tables(rows, facts, ["targets"])["targets"]
-    assert cell(table, "similarity", "Catching (simulated)", "Ataxia") == "0.50 / 0.15"  # the paper gives no std
-    assert cell(table, "similarity", "Catching (simulated)", "Control") == "**0.50** / 0.09 ± 0.04"
+    assert cell(table, "similarity", "Catching (simulated)", "Ataxia") == "0.50 ± 0.00 / 0.15"  # no std
+    assert cell(table, "similarity", "Catching (simulated)", "Control") == "**0.50 ± 0.00** / 0.09 ± 0.04"
     assert [row[1] for row in table.rows] == ["Ataxia", "Autism", "Control", "dws", "jog", "ups", "wlk"]
 
 
@@ -146,14 +146,36 @@ def test_both_spreads_count(make_row, facts) -> None:
         rows = [make_row(label="GAN", seed=seed, similarity_all=v) for seed, v in enumerate(values)]
         return cell(make_tables(rows, facts, ["table1"])["table1"], "similarity", "Catching (simulated)", "GAN")
 
-    assert similarity(0.17) == "**0.17** / 0.22 ± 0.02"
-    assert similarity(0.09, 0.25) == "0.17 ± 0.11 / 0.22 ± 0.02"
+    assert similarity(0.16, 0.17, 0.18) == "**0.17 ± 0.01** / 0.22 ± 0.02"
+    assert similarity(0.09, 0.17, 0.25) == "0.17 ± 0.08 / 0.22 ± 0.02"
+
+
+def test_numbers_behind_the_figures_by_hand(make_row, facts) -> None:
+    shares = {"queries": 0.5, "targets": 0.2, "counterfactuals": 0.3}
+    limbs = {"LeftElbow–LeftWrist": {"queries": [0.1, 0.2, 0.3], "answers": [0.2, 0.3, 0.4]}}
+    places = {p: {"size": i / 10, "changed": i / 20} for i, p in enumerate(("inside", "outside", "first", "last"), 1)}
+    rows = [{**make_row(), "figures": {"map": shares, "space": shares, "limbs": limbs}}]
+    rows += [{**make_row("moving_box"), "figures": {"places": places}}]
+    tables = make_tables(rows, facts, ["figures"])
+    assert tables["neighbours"].rows == (("Catching (simulated)", "SPARCE", "1", *("0.50", "0.20", "0.30") * 2),)
+    sizes, changed = ("0.10", "0.20", "0.30", "0.40"), ("0.050", "0.10", "0.15", "0.20")
+    assert tables["places"].rows == (("1", "SPARCE", "1", *sizes, *changed),)
+    quartiles = "0.200 · 0.300 · 0.400"
+    assert tables["limbs"].rows == (("LeftElbow–LeftWrist", "0.100 · 0.200 · 0.300", "", "", "", quartiles),)
+
+
+def test_probes_by_hand(make_row, facts) -> None:
+    rows = [make_row(label="ICS, published search", similarity_all=0.5)]
+    found = make_tables(rows, facts, ["probes"])["probes"].rows
+    expected = ("ICS, published search", "steps=10, max_lambdas=5, lambda_step=0.001", "1", "– / 0.24 ± 0.05")
+    assert [row[1:5] for row in found] == [expected] and found[0][5] == "0.50 / 1.66 ± 0.04"
+    assert "probes" not in make_tables([], facts, ["probes"])
 
 
 def test_geometry_by_hand(make_row, facts) -> None:
     rows = [make_row(seed=seed, limb_deviation=v, joint_deviation=10 * v) for seed, v in enumerate((0.02, 0.04))]
     found = make_tables(rows, facts, ["figures"])["geometry"]
-    assert found.rows[3][:4] == ("SPARCE", "2", "3.00 ± 1.41", "0.30 ± 0.14")  # per cent, and degrees
+    assert found.rows[3][:5] == ("SPARCE", "2", "3.00 ± 1.41", "0.30 ± 0.14", "–")  # per cent, and degrees
     assert found.rows[0][:4] == ("ICS", "0", "–", "–")
 
 
@@ -173,9 +195,10 @@ def test_only_the_tables_of_the_given_parts(facts) -> None:
 
 
 def test_csv_and_latex_of_a_real_table(make_row, facts) -> None:
-    table = make_tables([make_row(label="SPARCE, λ4 = 0", sparsity_all=0.9)], facts, ["ablation"])["ablation"]
+    rows = [make_row(label="SPARCE, λ4 = 0", sparsity_all=0.9, seed=seed) for seed in (0, 1)]
+    table = make_tables(rows, facts, ["ablation"])["ablation"]
     parsed = list(csv.reader(io.StringIO(table.to_csv())))
     assert parsed[0] == list(table.columns) and all(len(line) == len(table.columns) for line in parsed)
-    assert parsed[3][:2] == ["Catching (simulated)", "+λ5"] and parsed[3][5] == "0.90 / 0.28 ± 0.14"
-    assert r"+$\lambda$5 & 1 & -- / 0.02 $\pm$ 0.03" in table.to_latex()
-    assert r"\textbf{0.90} / 0.28 $\pm$ 0.14" in table.to_latex()
+    assert parsed[3][:2] == ["Catching (simulated)", "+λ5"] and parsed[3][5] == "0.90 ± 0.00 / 0.28 ± 0.14"
+    assert r"+$\lambda$5 & 2 & -- / 0.02 $\pm$ 0.03" in table.to_latex()
+    assert r"\textbf{0.90 $\pm$ 0.00} / 0.28 $\pm$ 0.14" in table.to_latex()
