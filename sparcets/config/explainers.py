@@ -131,7 +131,7 @@ class ExplainerConfig(MethodConfig):
     @classmethod
     def quick(cls) -> ExplainerConfig:
         """Return settings that take about a third of the time: models of fewer kinds, which learn from fewer series."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=500, proposals="search")
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
 
     @classmethod
     def tiny(cls) -> ExplainerConfig:
