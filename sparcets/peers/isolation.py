@@ -52,8 +52,9 @@ def _alarm(seconds: float) -> Iterator[None]:
         if armed:
             raise TimeUp
 
+    # The other alarm is stopped before its handler is replaced: if it rings until then, its own handler is called.
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     handler = signal.signal(signal.SIGALRM, ring)
-    delay, interval = signal.getitimer(signal.ITIMER_REAL)
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT)
