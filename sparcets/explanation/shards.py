@@ -238,20 +238,25 @@ class ExplanationFolder(Explanation):
         return table
 
     @cached_property
+    def _sizes(self) -> list[int]:
+        """Number of answers of each shard."""
+        return [len(self._part(number, "target")) for number in range(self.n_shards)]
+
+    @cached_property
     def _starts(self) -> IntArray:
         """Index of the first answer of each shard."""
-        sizes = [len(self._part(number, "target")) for number in range(self.n_shards)]
-        return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(self._sizes)[:-1]]).astype(np.int64)
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         """Read one array of all shards."""
         return np.concatenate([self._part(number, name) for number in range(self.n_shards)])
 
     def _part(self, number: int, name: str) -> np.ndarray[Any, Any]:
-        """Read one array of a shard, which must be of the kind and shape that it has in the first one."""
+        """Read one array of a shard, of the kind and shape that it has in the first one, with a row per answer."""
         file, like = _file(self.folder, number), getattr(self._shared, name)
         array: np.ndarray[Any, Any] = _read(file, name)
-        if array.dtype.kind != like.dtype.kind or array.shape[1:] != like.shape[1:] or array.ndim != like.ndim:
+        wrong = array.dtype.kind != like.dtype.kind or array.shape[1:] != like.shape[1:] or array.ndim != like.ndim
+        if wrong or (name != "target" and len(array) != self._sizes[number]):
             raise FileFormatError(
                 f"{file} is damaged: {name} cannot be {array.dtype} of shape {array.shape}. Explain again with the "
                 "same out=."

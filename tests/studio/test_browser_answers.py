@@ -294,7 +294,8 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     page.wait_for_function("() => !document.querySelector('#table').hidden")
     assert visit.state()["row"] == 3
     page.go_back()
-    page.locator("#group-map .heatmaplayer").wait_for()  # the result is still there
+    page.get_by_role("heading", name=re.compile(r"calm → wild: \d+ recordings")).wait_for()  # the result is still there
+    assert page.locator("#group-map .heatmaplayer").count() == 1
     assert visit.errors == []
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparcets.arrays import is_integer
 from sparcets.errors import FileFormatError
 from sparcets.experiments.benchmark.published import DATASETS
 from sparcets.experiments.benchmark.store import RESULTS, ResultStore
@@ -14,7 +15,7 @@ from sparcets.experiments.reproduce.agreement import DIGIT, NEAR_ZERO, NEAR_ZERO
 from sparcets.experiments.reproduce.differences import how_to_read
 from sparcets.experiments.reproduce.figures import CAPTIONS
 from sparcets.experiments.reproduce.measured import Row, Runs, compare
-from sparcets.experiments.reproduce.plans import PARTS
+from sparcets.experiments.reproduce.plans import PARTS, SCALES
 from sparcets.experiments.reproduce.provenance import describe, of_latest_code
 from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.report.tables import Table
@@ -104,12 +105,18 @@ def read_run(folder: Path) -> dict[str, Any]:
     run = {("parts" if name == "asked" else name): value for name, value in entries}
     wrong = [name for name, kind in _ENTRIES.items() if not isinstance(run.get(name), kind)]
     wrong = wrong or [name for name in ("datasets", "left_out") if not DATASETS.keys() >= run[name].keys()]
+    wrong += [name for name, fine in (("scale", run.get("scale") in SCALES), ("seed", _is_seed(run))) if not fine]
     if wrong or not all(part in PARTS for part in run["parts"]):
         raise FileFormatError(
             f"{folder / RUN} is damaged: its entry {(wrong or ['parts'])[0]!r} is missing or wrong. Restore it from a "
             "copy, or choose another folder."
         )
     return run
+
+
+def _is_seed(run: Mapping[str, Any]) -> bool:
+    """Return whether the first seed of a run is a number; earlier versions stored none."""
+    return run.get("seed") is None or is_integer(run["seed"])
 
 
 def folder_page(folder: Path, *, root: str = "") -> str:
