@@ -205,9 +205,12 @@ def frozen_entries(given: list[sp.Constraints], material: Material) -> BoolArray
 
 def conflict(given: list[sp.Constraints | None], material: Material) -> bool:
     """Return whether constraints contradict each other: nothing may change, or a direction is that of nothing."""
-    known = [one for one in given if one is not None]
+    info = material.build("nearest").fit(material.dataset(), progress=False).info_
+    assert info is not None
+    constant = sp.Constraints(immutable=np.flatnonzero(info.constant).tolist())  # such features never change
+    known = [*(one for one in given if one is not None), constant]
     for one in known:
-        fixed = frozen_entries([one], material)
+        fixed = frozen_entries([one, constant], material)
         without_windows = frozen_entries([sp.Constraints(immutable=one.immutable, groups=one.groups)], material)
         if fixed.all() or any(without_windows[:, _index(f, material)].all() for f in one.direction):
             return True
