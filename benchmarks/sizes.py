@@ -3,7 +3,7 @@
     python benchmarks/sizes.py ["long" "one step" ...]
 
 Seconds are CPU time of the process. The model is a small convolutional network of the user's own. A row that is
-measured again replaces the one before; ``make docs`` writes the table of docs/performance.md.
+measured again replaces the one before.
 """
 
 import json

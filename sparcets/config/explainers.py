@@ -130,7 +130,7 @@ class ExplainerConfig(MethodConfig):
 
     @classmethod
     def quick(cls) -> ExplainerConfig:
-        """Return settings that take about a third of the time: models of fewer kinds, which learn from fewer series."""
+        """Return settings that fit in a quarter of the time: models of fewer kinds, which learn from fewer series."""
         return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
 
     @classmethod
