@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from sparcets.errors import DataError
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _oracle(known: Mapping[str, Mapping[str, float]]) -> Finding:
 
 def _sparsity(known: Mapping[str, Mapping[str, float]]) -> Finding:
     share = known["sparsity"]["mean"]
-    text = f"{100 * share:.2g} % of the values that may change do"
+    text = f"{percent(share)} of the values that may change do"
     if "segments" in known and "segment_length" in known:
         n, length = known["segments"]["mean"], known["segment_length"]["mean"]
         text += f", in {n:.1f} segments of {length:.1f} steps on average"
@@ -154,7 +155,7 @@ def _universality(known: Mapping[str, Mapping[str, float]]) -> Finding:
 
 def _limbs(known: Mapping[str, Mapping[str, float]]) -> Finding:
     share = known["limb_deviation"]["mean"]
-    text = f"Limbs change their length by {100 * share:.2g} % on average."
+    text = f"Limbs change their length by {percent(share)} on average."
     return Finding("Geometry", _grade(share, 0.05, 0.15), text)
 
 

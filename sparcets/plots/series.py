@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparcets.errors import ShapeError
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.said import said_after, said_before
 from sparcets.explanation.segments import find_segments
@@ -121,8 +122,8 @@ def plot_answers(answers: Explanation) -> Figure:
 def answer_label(answer: Explanation, number: int) -> str:
     """Return the legend entry of one of several answers."""
     reached = f"{'p ' if answer.numbers is None else ''}{said_after(answer)}"
-    share = 100 * float(answer.share_changed[0])
-    return f"answer {number + 1}: {reached}, {share:.2g} % changed, {answer.status[0]}"
+    share = percent(float(answer.share_changed[0]))
+    return f"answer {number + 1}: {reached}, {share} changed, {answer.status[0]}"
 
 
 def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
