@@ -6,20 +6,17 @@ Seconds are CPU time of the process. The model is a small convolutional network 
 measured again replaces the one before.
 """
 
-import json
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from stored import COMMIT, store
 from torch import nn
 
 import sparcets as sp
 
-RESULTS = Path(__file__).parent.parent / "results" / "sizes.jsonl"
 QUERIES = 20
 # name -> series of each class, steps, features; the longest series of "unequal" have so many steps, the others fewer
 CASES: dict[str, tuple[tuple[int, ...], int, int]] = {
@@ -107,20 +104,10 @@ def run(name: str) -> dict[str, Any]:
         "believed": float(e.believed.mean()),
         "changed": round(float(changed), 4),
         "version": sp.__version__,
-        "commit": commit(),
+        "commit": COMMIT,
     }
-
-
-def commit() -> str:
-    """Return the commit that is measured."""
-    command = ["git", "rev-parse", "HEAD"]
-    return subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or list(CASES):
-        row = run(chosen)
-        print(row, flush=True)
-        stored = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-        rows = {one["case"]: one for one in (*stored, row)}
-        RESULTS.write_text("".join(f"{json.dumps(rows[case])}\n" for case in CASES if case in rows))
+        store("sizes.jsonl", run(chosen), ("case",))

@@ -29,6 +29,7 @@ from sparcets.progress import progress_bar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+MOST_REFERENCES = 1000  # short series that `distances` compares with: there are more different numbers than classes
 DIRECTION = "direction"  # name of the measure
 MAX_TEST = 500  # series that the judges are measured on
 ATOL = 1e-3  # of the spread of the labels: another device or batch size makes a smaller difference, a model a larger
@@ -70,7 +71,7 @@ class NumberJudge(Regressor):
         self._scaler = Scaler.fit(dataset.X_train, dataset.lengths_train)
         rows = np.arange(len(y))
         if self.family == "distances":
-            rows = choose_rows(np.zeros(len(y), dtype=np.int64), MAX_REFERENCES)
+            rows = choose_rows(np.zeros(len(y), dtype=np.int64), number_of_references(self.n_steps))
         lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
         inputs = judge_inputs(self.family, self._scaler, dataset.X_train[rows], lengths)
         with left_as_found():
@@ -86,6 +87,17 @@ class NumberJudge(Regressor):
 def labels_of(y: Any) -> FloatArray:
     """Return the labels of a data set for regression as (batch, outputs)."""
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+
+def number_of_references(n_steps: int) -> int:
+    """Return how many series `distances` compares with; a comparison takes a time quadratic in their length.
+
+    Examples
+    --------
+    >>> number_of_references(50), number_of_references(200), number_of_references(1000)
+    (1000, 250, 200)
+    """
+    return max(MAX_REFERENCES, min(MOST_REFERENCES, 10**7 // n_steps**2))
 
 
 def find_number_judges(
