@@ -53,12 +53,7 @@ _ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "statistics": ("sklearn.ensemble", "ExtraTrees", {"n_estimators": 200, "random_state": SEED}),
 }
 ENDINGS: dict[Task, str] = {"classification": "Classifier", "regression": "Regressor"}
-# The number of the nearest series is that of one series: a mean over few is better. Without weights, it would not move
-# at all while the neighbours are the same.
-NEIGHBOURS: dict[Task, dict[str, Any]] = {
-    "classification": {"n_neighbors": 1},
-    "regression": {"n_neighbors": 3, "weights": "distance"},
-}
+NEIGHBOURS: dict[Task, int] = {"classification": 1, "regression": 3}  # a mean over few is a better number
 
 
 def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
@@ -240,5 +235,5 @@ def make_estimator(family: str, task: Task) -> Any:
     """Return the estimator of a family, not fitted yet."""
     module, name, settings = _ESTIMATORS[family]
     if family == "distances":
-        settings = {**settings, **NEIGHBOURS[task]}
+        settings = {**settings, "n_neighbors": NEIGHBOURS[task]}
     return getattr(importlib.import_module(module.format(task=task)), name + ENDINGS[task])(**settings)

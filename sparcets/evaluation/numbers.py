@@ -65,7 +65,7 @@ class NumberJudge(Regressor):
         return self.family
 
     def fit(self, dataset: Dataset) -> Self:
-        """Learn from the training part; one estimator for each output."""
+        """Learn from the training part; one estimator for each output, except for neighbours."""
         _, self.n_steps, self.n_features = dataset.X_train.shape
         y = labels_of(dataset.y_train)
         self._scaler = Scaler.fit(dataset.X_train, dataset.lengths_train)
@@ -75,13 +75,40 @@ class NumberJudge(Regressor):
         lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
         inputs = judge_inputs(self.family, self._scaler, dataset.X_train[rows], lengths)
         with left_as_found():
-            self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y[rows].T]
+            if self.family == "distances":
+                self._numbers = y[rows]
+                self._neighbours = make_estimator(self.family, "regression").fit(inputs, y[rows, 0])
+            else:
+                self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y.T]
         return self
 
     def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         inputs = judge_inputs(self.family, self._scaler, X, lengths)
         with left_as_found():
+            if self.family == "distances":
+                return weighted_mean(self._numbers, *self._neighbours.kneighbors(inputs))
             return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
+
+
+def weighted_mean(numbers: FloatArray, distance: FloatArray, nearest: IntArray) -> FloatArray:
+    """Return the means over the nearest series, in which the nearer ones count more.
+
+    Without weights, the mean would stay the same while a series changes, until its neighbours are others.
+
+    Parameters
+    ----------
+    numbers
+        Of the real series (series, outputs).
+    distance, nearest
+        Distances to the nearest ones, and their rows (batch, neighbours).
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[0.0], [1.0], [9.0]]), np.array([[1.0, 3.0]]), np.array([[0, 1]])).round(6).tolist()
+    [[0.25]]
+    """
+    weight = 1 / np.maximum(distance, np.finfo(np.float64).tiny ** 0.5)[..., None]
+    return np.asarray((weight * numbers[nearest]).sum(1) / weight.sum(1))
 
 
 def labels_of(y: Any) -> FloatArray:
@@ -94,10 +121,10 @@ def number_of_references(n_steps: int) -> int:
 
     Examples
     --------
-    >>> number_of_references(50), number_of_references(200), number_of_references(1000)
-    (1000, 250, 200)
+    >>> number_of_references(50), number_of_references(100), number_of_references(1000)
+    (1000, 500, 200)
     """
-    return max(MAX_REFERENCES, min(MOST_REFERENCES, 10**7 // n_steps**2))
+    return max(MAX_REFERENCES, min(MOST_REFERENCES, 5 * 10**6 // n_steps**2))
 
 
 def find_number_judges(

@@ -5,7 +5,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.errors import DataError
-from sparcets.evaluation.numbers import transfer_of_numbers
+from sparcets.evaluation.numbers import NumberJudge, transfer_of_numbers
 from sparcets.testing.data import make_series
 
 
@@ -51,6 +51,17 @@ def test_evaluate_trains_regressors_as_judges(answers, tmp_path, monkeypatch):
     assert "probability" not in scores.summary
     assert scores.per_query["target"][0] == "at least 0.6"
     assert sp.find_judges(ds, model, families=["statistics"])["statistics"] is judges["statistics"]
+
+
+def test_the_nearest_series_count_by_their_distance():
+    pytest.importorskip("aeon")
+    X = np.zeros((4, 9, 1)) + np.array([0.0, 1.0, 3.0, 100.0])[:, None, None]
+    judge = NumberJudge("distances").fit(
+        sp.Dataset.from_rows(X, [0.0, 1.0, 3.0, 100.0], train=range(4), test=[], task="regression")
+    )
+    # Squared distances to 0.5: 0.25, 0.25 and 6.25 for each step; so the weights are 25, 25 and 1.
+    found = judge.predict(np.full((1, 9, 1), 0.5))
+    np.testing.assert_allclose(found, (25 * 0.0 + 25 * 1.0 + 3.0) / 51, rtol=1e-4)
 
 
 def test_another_model_is_recognised(answers):

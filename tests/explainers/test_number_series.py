@@ -165,18 +165,26 @@ def test_long_series_of_unequal_length(small):
     np.testing.assert_array_equal(np.isnan(e.counterfactual), np.isnan(WITH_GAPS[LOW[:3]]))
 
 
-def test_a_finished_fit_is_not_repeated(tmp_path, monkeypatch):
-    numbers, model = X[:, :, 0].mean(1), sp.wrap(Level(), task="regression")
-    first = sp.Explainer(model, TINY).fit(X, numbers, checkpoint=tmp_path, progress=False)
+def test_a_fit_that_was_cut_off_is_resumed_and_a_finished_one_not_repeated(tmp_path, monkeypatch):
+    series, numbers, model = X[:40], X[:40, :, 0].mean(1), sp.wrap(Level(), task="regression")
+
+    def fit(numbers, **settings):
+        return sp.Explainer(model, TINY).fit(series, numbers, **settings, progress=False)
 
     def refuse(*args, **kwargs):
-        raise AssertionError("fitted again")
+        raise AssertionError("cut off")
 
+    with monkeypatch.context() as patched:
+        patched.setattr(method, "measure_numbers", refuse)  # the last step of a fit
+        with pytest.raises(AssertionError, match="cut off"):
+            fit(numbers, checkpoint=tmp_path)
+    resumed, whole = fit(numbers, checkpoint=tmp_path), fit(numbers)
     monkeypatch.setattr(method, "fit_number_model", refuse)
-    again = sp.Explainer(model, TINY).fit(X, numbers, checkpoint=tmp_path, progress=False)
+    again = fit(numbers, checkpoint=tmp_path)
     goal = sp.AtLeast(float(np.quantile(numbers, 0.8)))
-    one, other = (fitted.explain(X[:4], target=goal, progress=False) for fitted in (first, again))
-    np.testing.assert_array_equal(one.counterfactual, other.counterfactual)
-    assert again.trade_off_ == first.trade_off_
-    with pytest.raises(AssertionError, match="fitted again"):  # of other numbers it is another fit
-        sp.Explainer(model, TINY).fit(X, numbers + 1, checkpoint=tmp_path, progress=False)
+    one, *others = (fitted.explain(X[:4], target=goal, progress=False) for fitted in (whole, resumed, again))
+    for other in others:
+        np.testing.assert_array_equal(one.counterfactual, other.counterfactual)
+    assert again.trade_off_ == resumed.trade_off_ == whole.trade_off_
+    with pytest.raises(AssertionError, match="cut off"):  # of other numbers it is another fit
+        fit(numbers + 1, checkpoint=tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -81,7 +81,7 @@ def find_lengths_form(model: Any, call: Callable[..., Any], given: str | None, l
     layout
         Of the series: ``"btf"``, ``"bft"`` or ``"flat"``.
     """
-    known = Lengths.__args__  # type: ignore[attr-defined]
+    known = {str(kind): kind for kind in get_args(Lengths)}
     if given is not None and given not in known:
         raise ConfigError(f"no lengths {given!r}.{did_you_mean(str(given), known)} Known: {', '.join(known)}.")
     if given == "packed" and not (isinstance(model, nn.Module) and layout == "btf"):
@@ -93,7 +93,7 @@ def find_lengths_form(model: Any, call: Callable[..., Any], given: str | None, l
         return LengthsForm("argument", keyword)
     if given is None:
         return LengthsForm("list" if _takes_lists(model) else "padding")
-    return LengthsForm(given)  # type: ignore[arg-type]
+    return LengthsForm(known[given])
 
 
 def _length_argument(call: Callable[..., Any]) -> str | None:
