@@ -101,6 +101,7 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
+    starts: int = 3  # real series that a search starts from, 1 to 3; fewer are quicker
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
     gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window
     min_sparsity_weight: float = 0.3  # smallest and
@@ -115,6 +116,7 @@ class ExplainerConfig(MethodConfig):
                 f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}",
             ),
             (self.max_series >= 10, f"'max_series' must be >= 10, got {self.max_series}"),
+            (self.starts in (1, 2, 3), f"'starts' must be 1, 2 or 3, got {self.starts}"),
             (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (
                 0 < self.min_sparsity_weight <= self.max_sparsity_weight,

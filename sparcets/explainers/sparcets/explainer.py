@@ -179,6 +179,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             searches=True,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
+            starts=self.config.starts,
         )
         mutable, steps = job.constraints.mutable, job.steps(queries)
         with threads_for(job.X[:CPU_BATCH].size):

@@ -12,7 +12,7 @@ from sparcets.config.explainers import ExplainerConfig
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.generator import GatedGenerator
 from sparcets.explainers.sparcets.grid import LongSeries
-from sparcets.explainers.sparcets.prototypes import Prototypes
+from sparcets.explainers.sparcets.prototypes import STARTS, Prototypes
 from sparcets.explainers.sparcets.selector import Belief
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.series_info import SeriesInfo
@@ -38,6 +38,8 @@ class FittedModel:
         The averaged generator, or None where the search alone answers.
     searches
         Whether queries that the generator does not answer are searched.
+    starts
+        Real series that a search starts from.
     log_sparsity_weights
         Logarithms of the sparsity weights that are tried, from the smallest to the largest.
     residual_scales
@@ -53,6 +55,7 @@ class FittedModel:
     searches: bool
     log_sparsity_weights: tuple[float, ...]
     residual_scales: tuple[float, ...]
+    starts: int = STARTS
     long: LongSeries | None = None
 
     @property

@@ -139,6 +139,7 @@ def fit_number_model(
         device=device,
         double=job.X.dtype == np.float64,
         gaps=gaps,
+        starts=config.starts,
         prototype_lengths=job.steps(prototypes),
     )
 

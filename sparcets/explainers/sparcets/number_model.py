@@ -20,7 +20,7 @@ from sparcets.explainers.sparcets.ensemble import MAX_LEVEL, Ensemble
 from sparcets.explainers.sparcets.families.regressor import FamilyRegressor, FamilyWithin
 from sparcets.explainers.sparcets.grid import LongSeries
 from sparcets.explainers.sparcets.model import FittedModel
-from sparcets.explainers.sparcets.prototypes import NEAREST, Prototypes
+from sparcets.explainers.sparcets.prototypes import NEAREST, STARTS, Prototypes
 from sparcets.explainers.sparcets.selector import NEURAL, Selector
 from sparcets.explanation.numbers import is_within
 from sparcets.explanation.outcome import Outcome
@@ -54,6 +54,8 @@ class NumberModel:
         Names, units and scale of the data.
     device, double, gaps
         As of an :class:`Ensemble`.
+    starts
+        Real series that a search starts from.
     long, long_numbers
         Where the above belongs to averages of long series: how answers are carried to whole ones, with whole real
         series, and the labels and predictions of these.
@@ -75,6 +77,7 @@ class NumberModel:
     device: torch.device
     double: bool
     gaps: bool = False
+    starts: int = STARTS
     prototype_lengths: IntArray | None = None
     long: LongSeries | None = None
     long_numbers: FloatArray | None = None
@@ -127,6 +130,7 @@ class NumberModel:
             searches=True,
             log_sparsity_weights=(0.0,),
             residual_scales=(1.0,),
+            starts=self.starts,
             long=self._long(goal),
         )
 

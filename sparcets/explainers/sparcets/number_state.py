@@ -63,6 +63,7 @@ def number_model_from_arrays(
         device=resolve_device(config.device),
         double=bool(header["double"]),
         gaps=regressor.takes_gaps,
+        starts=config.starts,
         long=long,
     )
     return model, points_from_plain(header["points"])

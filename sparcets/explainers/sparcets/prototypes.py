@@ -18,6 +18,7 @@ from sparcets.seeding import generator
 PER_CLASS = 200  # prototypes kept per class, at least
 MAX_ENTRIES = 2**23  # of all prototypes together: the more there are, the nearer is the nearest
 NEAREST = 6  # prototypes tried per query
+STARTS = 3  # of them that a search starts from at a time, at most
 SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
 
 

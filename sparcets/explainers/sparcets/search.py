@@ -22,7 +22,7 @@ from sparcets.explainers.sparcets.memory import remembered
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.pieces import Starts, search_pieces
-from sparcets.explainers.sparcets.prototypes import NEAREST
+from sparcets.explainers.sparcets.prototypes import NEAREST, STARTS
 from sparcets.explainers.sparcets.prune import drop_negligible, keep_first, rank_changes
 from sparcets.explainers.sparcets.selector import Belief
 from sparcets.networks.filling import fill_gaps
@@ -188,7 +188,8 @@ class Search:
     def _starts(self, rows: IntArray, attempt: int) -> tuple[list[Tensor], list[bool]]:
         """Return changes to start from (rows, time, features), and whether the search may deviate from each."""
         x = self.measured[rows]
-        ranks, deviates = zip(*ATTEMPTS[attempt], strict=True)
+        wanted = [start for start in ATTEMPTS[attempt] if start[0] % STARTS < self.model.starts]
+        ranks, deviates = zip(*wanted, strict=True)
         changes = [self.model.prototypes.select(self.nearest[rows, rank], x) - x for rank in ranks]
         if self.model.generator is not None and attempt == 0:
             changes[-1] = self.point.residual_scale * self._propose(rows, self.model.log_sparsity_weights[0])

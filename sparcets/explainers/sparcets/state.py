@@ -106,6 +106,7 @@ def model_from_arrays(
         searches=bool(header["searches"]),
         log_sparsity_weights=tuple(header["log_sparsity_weights"]),
         residual_scales=tuple(header["residual_scales"]),
+        starts=config.starts,
         long=long,
     )
     return model, points_from_plain(header["points"]), tuple(header["silent"])

@@ -295,6 +295,17 @@ def test_the_starts_of_one_query_stand_together_and_its_candidates_in_one_column
             assert torch.equal(candidates[k + j, i], 2 * starts.change[at])
 
 
+@pytest.mark.parametrize(("attempt", "ranks"), [(0, [0, 0]), (1, [3, 3])])
+def test_fewer_starts(model, attempt, ranks):
+    searching = Search(request(), replace(model(generates=False), starts=1), CLASSIFIER, DEFAULT)
+    rows = np.array([4, 1])
+    changes, deviates = searching._starts(rows, attempt)
+    assert deviates == [True, False]
+    for change, rank in zip(changes, ranks, strict=True):
+        real = torch.as_tensor(searching.model.prototypes.series[searching.nearest[rows, rank]])
+        torch.testing.assert_close(change, real - searching.x[rows])
+
+
 def test_the_candidates_of_a_query_do_not_depend_on_the_queries_that_it_is_searched_with(model):
     searching = Search(request(), model(generates=False), CLASSIFIER, DEFAULT)
     together = searching.search_rows(np.arange(6))
