@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -90,6 +91,67 @@ def gradient_table() -> str:
     return "\n".join(lines)
 
 
+def stored(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of results."""
+    return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
+
+
+def commits(rows: list[dict[str, Any]]) -> str:
+    """Return the commits of rows, in words."""
+    return ", ".join(sorted({row["commit"][:7] for row in rows}))
+
+
+def regression_table() -> str:
+    rows = stored("regression.jsonl")
+    judges = list(rows[0]["moves"])
+    lines = [
+        f"| model | seed | question | method | queries | valid | changed | {' | '.join(judges)} | mean | unused |",
+        "|---|---|---|---|---|---|---|" + "---|" * (len(judges) + 2),
+    ]
+    for row in rows:
+        moves = " | ".join(f"{row['moves'][judge]:.2f}" for judge in judges)
+        lines.append(
+            f"| {row['model']} | {row['seed']} | `{row['question']}` | {row['method']} | {row['queries']} | {row['valid']:.2f} "
+            f"| {100 * row['sparsity']:.0f} % | {moves} | {row['direction']:.2f} | {row['direction_unused']:.2f} |"
+        )
+    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+
+
+def quick_table() -> str:
+    rows = stored("quick.jsonl")
+    few, many = rows[0]["queries"]
+    lines = [
+        f"| data set | seed | settings | fit, s | {few} queries, s | {many} queries, s | of the default's time, {few} "
+        f"| {many} | valid | changed | mean over judges |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    default = {(row["set"], row["seed"]): row for row in rows if row["settings"] == "default"}
+    for row in rows:
+        of = default[row["set"], row["seed"]]
+        shares = [
+            f"{(row['fit_s'] + row[part]) / (of['fit_s'] + of[part]):.2f}" for part in ("few_s", "many_s")
+        ]
+        lines.append(
+            f"| {row['set']} | {row['seed']} | {row['settings']} | {row['fit_s']:.1f} | {row['few_s']:.1f} | {row['many_s']:.1f} "
+            f"| {shares[0]} | {shares[1]} | {row['valid']:.2f} | {100 * row['changed']:.0f} % | {row['mean']:.3f} |"
+        )
+    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+
+
+def sizes_table() -> str:
+    rows = stored("sizes.jsonl")
+    lines = [
+        "| case | series of each class | steps | features | fit, s | 20 queries, s | valid | believed | changed |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['case']} | {', '.join(map(str, row['series']))} | {row['steps']:,} | {row['features']} | {row['fit_s']:.0f} "
+        f"| {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} | {100 * row['changed']:.0f} % |"
+        for row in rows
+    ]
+    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+
+
 def peer_table() -> str:
     rows = ResultStore(RESULTS / "peers.jsonl").rows()
     rows = [row for row in rows if by_families(row)] or rows  # not a mixture of rows by different judges
@@ -165,7 +227,11 @@ if __name__ == "__main__":
         (DOCS / "classifiers.md").write_text(classifier_page(), encoding="utf-8")
     page = (DOCS / "methods.md").read_text(encoding="utf-8")
     page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
+    page = between(page, "sizes", sizes_table())
     (DOCS / "methods.md").write_text(page, encoding="utf-8")
+    for name, table in {"regression": regression_table, "configuration": quick_table}.items():
+        page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        (DOCS / f"{name}.md").write_text(between(page, table.__name__.removesuffix("_table"), table()), encoding="utf-8")
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")

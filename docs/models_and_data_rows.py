@@ -302,7 +302,7 @@ from aeon.classification.convolution_based import MiniRocketClassifier
 
 model = MiniRocketClassifier(n_kernels=168, random_state=0).fit(X.transpose(0, 2, 1), y)
 # ---
-e = sp.Nearest(sp.wrap(model)).fit(X, y).explain(X[:6])
+e = sp.Explainer(sp.wrap(model), FAST).fit(X, y).explain(X[:6])
 
 # %% Models | Keras | keras
 import keras

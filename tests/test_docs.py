@@ -133,6 +133,9 @@ def test_commands_in_the_docs_exist() -> None:
         ("performance.md", "speed", "speed_tables"),
         ("methods.md", "backbones", "backbone_table"),
         ("methods.md", "gradient", "gradient_table"),
+        ("methods.md", "sizes", "sizes_table"),
+        ("regression.md", "regression", "regression_table"),
+        ("configuration.md", "quick", "quick_table"),
         ("peers.md", "peers", "peer_table"),
     ],
 )
