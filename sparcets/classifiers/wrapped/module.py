@@ -212,7 +212,7 @@ def _check_logits(raw: Tensor, name: str) -> None:
     """
     if torch.is_grad_enabled() or not bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all()):
         return
-    if len(raw.unique(dim=0)) >= _DIFFERENT_ROWS:
+    if len(set(map(tuple, raw.tolist()))) >= _DIFFERENT_ROWS:
         raise ModelOutputError(
             f"{name} returned rows that are probabilities already, where output='logits' promises logits. "
             "Wrap it with output='probabilities'."
