@@ -1,7 +1,8 @@
-"""One thread per process, since small networks only lose by sharing their work; and a cache folder of our own."""
+"""One thread per process, since small networks only lose by sharing; Ctrl-C works; and a cache folder of our own."""
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ settings.register_profile("sparcets", deadline=None)  # a busy machine is no fai
 settings.load_profile("sparcets")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+# A script that starts the tests in the background has them ignore Ctrl-C, and so would every command they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

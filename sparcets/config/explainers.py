@@ -141,7 +141,7 @@ class ExplainerConfig(MethodConfig):
         return cls(
             generator=GatedGeneratorConfig(hidden=8, layers=2),
             critic=CriticConfig(hidden=16, layers=2),
-            train=AutoTrainConfig(epochs=8, batch_size=32, lr=5e-3, check_every=20),
+            train=AutoTrainConfig(epochs=4, batch_size=32, lr=5e-3, check_every=20),
             families=("convolutions", "quantiles", "intervals"),
             proposals="generator",
         )

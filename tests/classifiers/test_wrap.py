@@ -270,4 +270,14 @@ def test_a_class_and_a_classifier_of_ours():
 def test_probabilities_passed_as_logits_are_refused() -> None:
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 3), torch.nn.Softmax(-1))
     with pytest.raises(ModelOutputError, match=r"probabilities already.*output='probabilities'"):
-        sp.wrap(module).predict_proba(np.ones((2, 3, 2)))
+        sp.wrap(module).predict_proba(np.arange(30.0).reshape(5, 3, 2))
+
+
+def test_logits_of_a_few_series_may_sum_to_1_by_chance() -> None:
+    votes = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
+    clf = sp.wrap(lambda x: votes[x[:, 0, 0].astype(int)], output="logits", n_classes=2)
+    series = np.zeros((30, 2, 1))
+    series[:, 0, 0] = np.arange(30) % 3
+    expected = np.exp(votes) / np.exp(votes).sum(1, keepdims=True)
+    for rows in (slice(0, 1), slice(0, 3), slice(None)):
+        np.testing.assert_allclose(clf.predict_proba(series[rows]), np.tile(expected, (10, 1))[rows])
