@@ -92,7 +92,7 @@ def run(name: str) -> dict[str, Any]:
     e = explainer.explain(queries, target=len(sizes) - 1, lengths=lengths.get(len(queries)), progress=False)
     seconds = {"fit_s": round(fitted - start, 1), "explain_s": round(time.process_time() - fitted, 1)}
     entries = (n_steps if e.lengths is None else e.lengths[e.valid]) * n_features
-    changed = (e.changed[e.valid].sum((1, 2)) / entries).mean() if e.valid.any() else np.nan
+    changed = (e.changed[e.valid].sum((1, 2)) / entries).mean() if e.valid.any() else None
     return {
         "case": name,
         "series": list(sizes),
@@ -102,7 +102,7 @@ def run(name: str) -> dict[str, Any]:
         **seconds,
         "valid": float(e.valid.mean()),
         "believed": float(e.believed.mean()),
-        "changed": round(float(changed), 4),
+        "changed": None if changed is None else round(float(changed), 4),
         "version": sp.__version__,
         "commit": COMMIT,
     }

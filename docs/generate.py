@@ -96,6 +96,11 @@ def stored(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
 
 
+def percent(share: float | None) -> str:
+    """Return a share as people write it, and nothing for None."""
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
 def commits(rows: list[dict[str, Any]]) -> str:
     """Return the commits of rows, in words."""
     return ", ".join(sorted({row["commit"][:7] for row in rows}))
@@ -111,8 +116,8 @@ def regression_table() -> str:
     for row in rows:
         moves = " | ".join(f"{row['moves'][judge]:.2f}" for judge in judges)
         lines.append(
-            f"| {row['model']} | {row['seed']} | `{row['question']}` | {row['method']} | {row['queries']} | {row['valid']:.2f} "
-            f"| {100 * row['sparsity']:.0f} % | {moves} | {row['direction']:.2f} | {row['direction_unused']:.2f} |"
+            f"| {row['model']} | {row['seed']} | `{row['question']}` | {row['method']} | {row['queries']} "
+            f"| {row['valid']:.2f} | {percent(row['sparsity'])} | {moves} | {row['direction']:.2f} | {row['direction_unused']:.2f} |"
         )
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
@@ -128,12 +133,10 @@ def quick_table() -> str:
     default = {(row["set"], row["seed"]): row for row in rows if row["settings"] == "default"}
     for row in rows:
         of = default[row["set"], row["seed"]]
-        shares = [
-            f"{(row['fit_s'] + row[part]) / (of['fit_s'] + of[part]):.2f}" for part in ("few_s", "many_s")
-        ]
+        shares = [f"{(row['fit_s'] + row[part]) / (of['fit_s'] + of[part]):.2f}" for part in ("few_s", "many_s")]
         lines.append(
-            f"| {row['set']} | {row['seed']} | {row['settings']} | {row['fit_s']:.1f} | {row['few_s']:.1f} | {row['many_s']:.1f} "
-            f"| {shares[0]} | {shares[1]} | {row['valid']:.2f} | {100 * row['changed']:.0f} % | {row['mean']:.3f} |"
+            f"| {row['set']} | {row['seed']} | {row['settings']} | {row['fit_s']:.1f} | {row['few_s']:.1f} "
+            f"| {row['many_s']:.1f} | {shares[0]} | {shares[1]} | {row['valid']:.2f} | {percent(row['changed'])} | {row['mean']:.3f} |"
         )
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
@@ -145,8 +148,8 @@ def sizes_table() -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row['case']} | {', '.join(map(str, row['series']))} | {row['steps']:,} | {row['features']} | {row['fit_s']:.0f} "
-        f"| {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} | {100 * row['changed']:.0f} % |"
+        f"| {row['case']} | {', '.join(map(str, row['series']))} | {row['steps']:,} | {row['features']} "
+        f"| {row['fit_s']:.0f} | {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} | {percent(row['changed'])} |"
         for row in rows
     ]
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
@@ -231,7 +234,9 @@ if __name__ == "__main__":
     (DOCS / "methods.md").write_text(page, encoding="utf-8")
     for name, table in {"regression": regression_table, "configuration": quick_table}.items():
         page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-        (DOCS / f"{name}.md").write_text(between(page, table.__name__.removesuffix("_table"), table()), encoding="utf-8")
+        (DOCS / f"{name}.md").write_text(
+            between(page, table.__name__.removesuffix("_table"), table()), encoding="utf-8"
+        )
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")
