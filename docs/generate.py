@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from sparcets.cli.main import app
+from sparcets.config.explainers import ExplainerConfig
 from sparcets.experiments.benchmark.speed import read_rows
 from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
 from sparcets.experiments.benchmark.store import ResultStore, by_families
@@ -117,7 +118,8 @@ def regression_table() -> str:
         moves = " | ".join(f"{row['moves'][judge]:.2f}" for judge in judges)
         lines.append(
             f"| {row['model']} | {row['seed']} | `{row['question']}` | {row['method']} | {row['queries']} "
-            f"| {row['valid']:.2f} | {percent(row['sparsity'])} | {moves} | {row['direction']:.2f} | {row['direction_unused']:.2f} |"
+            f"| {row['valid']:.2f} | {percent(row['sparsity'])} | {moves} "
+            f"| {row['direction']:.2f} | {row['direction_unused']:.2f} |"
         )
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
@@ -130,13 +132,16 @@ def quick_table() -> str:
         f"| {many} | valid | changed | mean over judges |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
+    ours = f"{ExplainerConfig.quick().starts} of 3 starts"
     default = {(row["set"], row["seed"]): row for row in rows if row["settings"] == "default"}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["set"], row["seed"])):
         of = default[row["set"], row["seed"]]
         shares = [f"{(row['fit_s'] + row[part]) / (of['fit_s'] + of[part]):.2f}" for part in ("few_s", "many_s")]
+        name = f"{row['settings']}, `quick()`" if row["settings"] == ours else row["settings"]
         lines.append(
-            f"| {row['set']} | {row['seed']} | {row['settings']} | {row['fit_s']:.1f} | {row['few_s']:.1f} "
-            f"| {row['many_s']:.1f} | {shares[0]} | {shares[1]} | {row['valid']:.2f} | {percent(row['changed'])} | {row['mean']:.3f} |"
+            f"| {row['set']} | {row['seed']} | {name} | {row['fit_s']:.1f} | {row['few_s']:.1f} "
+            f"| {row['many_s']:.1f} | {shares[0]} | {shares[1]} | {row['valid']:.2f} "
+            f"| {percent(row['changed'])} | {row['mean']:.3f} |"
         )
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
@@ -149,7 +154,8 @@ def sizes_table() -> str:
     ]
     lines += [
         f"| {row['case']} | {', '.join(map(str, row['series']))} | {row['steps']:,} | {row['features']} "
-        f"| {row['fit_s']:.0f} | {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} | {percent(row['changed'])} |"
+        f"| {row['fit_s']:.0f} | {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} "
+        f"| {percent(row['changed'])} |"
         for row in rows
     ]
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
