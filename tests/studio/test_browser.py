@@ -218,23 +218,52 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit, shared: Sample) -> No
     assert all("404" in error for error in visit.errors)
 
 
-def test_the_keyboard_reaches_everything(visit: Visit, shared: Sample) -> None:
-    page = visit.open(**shared.state(explainer=shared.sparcets))
-    page.locator("#queries").focus()
+def tab_to(page: Any, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"() => document.activeElement.matches({selector!r})"):
+            return
+    raise AssertionError(f"{selector} cannot be reached by Tab")
+
+
+def test_everything_can_be_done_with_the_keyboard(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
+    tab_to(page, "#queries")
     visit.after(lambda: page.keyboard.press("ArrowDown"))
-    assert visit.state()["row"] == 1
     visit.after(lambda: page.keyboard.press("End"))
     assert visit.state()["row"] == page.locator("#queries li").count() - 1
-    page.locator("#draw").focus()
-    page.keyboard.press("Enter")  # curves are changed by hand with a form, too
-    page.evaluate("() => document.activeElement.blur()")
-    reached = set()
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("() => document.activeElement.id || document.activeElement.name || "
-                                  "document.activeElement.className.split(' ')[0]"))  # fmt: skip
-    expected = {"search", "queries", "target", "answers", "sparsity", "feature", "more", "from", "draw", "by", "undo"}
-    assert expected - reached == set()
+    visit.after(lambda: page.keyboard.press("Home"))
+    tab_to(page, "#target")
+    target = page.locator("#target").input_value()
+    visit.after(lambda: page.keyboard.press("ArrowUp" if target == "wild" else "ArrowDown"))
+    assert visit.state()["target"] != target
+    tab_to(page, "#sparsity")
+    visit.after(lambda: page.keyboard.press("ArrowLeft"))
+    assert visit.state()["sparsity"] > 0
+    tab_to(page, "button.feature")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["immutable"] == ["left"]
+    for name, text in (("from", "0.2"), ("to", "0.4")):
+        tab_to(page, f"#lock-time [name={name}]")
+        page.keyboard.type(text)
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["frozen"] == [[2, 5]]
+    tab_to(page, "#draw")
+    page.keyboard.press("Enter")
+    for name, text in (("at", "1.2"), ("by", "0.3")):
+        tab_to(page, f"#hand-form [name={name}]")
+        page.keyboard.type(text)
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["strokes"][0]["at"] == 12
+    tab_to(page, "#find-rest")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["findRest"] is True
+    visit.after(lambda: page.keyboard.press("Control+z"))
+    assert "findRest" not in visit.state()
+    tab_to(page, "[data-kind=csv]")
+    with page.expect_download():
+        page.keyboard.press("Enter")
     unnamed = page.evaluate(
         "() => [...document.querySelectorAll('button, select, input')].filter((e) => e.offsetParent && "
         "!(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map((e) => e.outerHTML)"

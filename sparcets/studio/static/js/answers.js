@@ -14,7 +14,7 @@ export function drawAnswers(answers, others, onShow) {
   tabs.replaceChildren(...answers.map((answer, i) => el("button", {
     type: "button", "aria-pressed": String(i === state.shown), disabled: answer.status === "not_found" && i > 0,
     onclick: () => { act({ shown: i }); onShow(); },
-  }, answer.status === "not_found" ? `Answer ${i + 1}: none` : `Answer ${i + 1}: ${answer.verdict.symbol} ${percent(answer.share_changed)}`)));
+  }, `${i + 1}: ${answer.verdict.symbol} ${answer.verdict.word}${answer.status === "not_found" ? "" : `, ${percent(answer.share_changed)}`}`)));
   if (!tabs.hidden && found < answers.length) tabs.append(el("span", { class: "about" }, `${found} of ${answers.length} were found.`));
   const both = [[answers[state.shown], known.explainer.method, ""]];
   if (others) both.push([others[Math.min(state.shown, others.length - 1)], others.method, "other"]);

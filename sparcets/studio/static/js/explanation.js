@@ -66,6 +66,7 @@ function drawControls() {
   strong.textContent = predicted;
   const truth = label === null ? ", no label" : label === predicted ? "" : `; label: ${label}`;
   title.replaceChildren(`${fullName(known.query)}: predicted class `, strong, `, probability ${percent(probability)}${truth}${part === "test" ? "" : ` (${partText(part)})`}.`);
+  document.title = `${fullName(known.query)} · sparcets studio`; // in the history of the browser, too
   const classes = known.dataset.class_names.filter((name) => name !== predicted);
   if (state.target === null && classes.length === 1) set({ target: classes[0] });
   const choices = classes.map((name) => [name, name]);
