@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from sparcets.studio import exports, group
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.models import ExplainRequest, ExplainResponse, ExportRequest
+from sparcets.studio.models import AnswerRequest, ExplainRequest, ExplainResponse, ExportRequest
 from sparcets.studio.service import StudioService
 from sparcets.studio.snippet import python_code
 from sparcets.studio.view_models import CurveResponse, GroupResponse
@@ -23,14 +23,14 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
     """Add the routes of answers and of what is made of them."""
 
     @router.post("/explanations", tags=["explanations"])
-    async def explain(request: ExplainRequest) -> ExplainResponse:
-        """Return counterfactuals for one query or a batch."""
-        return await service.run(lambda: service.answers.respond(request))
+    async def explain(request: AnswerRequest) -> ExplainResponse:
+        """Return counterfactuals for one query or a batch; drafts of them at once."""
+        return await service.run(lambda: service.answers.respond(request), patient=not request.draft)
 
     @router.post("/curves", tags=["explanations"])
     async def curve(request: ExplainRequest) -> CurveResponse:
         """Return how belief falls as less may change in the first recording of a request, whatever its cap."""
-        return await service.run(lambda: service.answers.curve(request))
+        return await service.run(lambda: service.answers.curve(request), patient=True)
 
     @router.post("/groups", tags=["explanations"])
     async def together(request: ExplainRequest) -> GroupResponse:
@@ -76,4 +76,4 @@ async def _file(service: StudioService, request: ExportRequest, kind: str) -> by
 async def _explanation(service: StudioService, request: ExplainRequest) -> Explanation:
     """Return the answers to a request, which wait for no search if they are in memory."""
     known = service.answers.known(request)
-    return known if known is not None else await service.run(lambda: service.answers.explanation(request))
+    return known if known is not None else await service.run(lambda: service.answers.explanation(request), patient=True)

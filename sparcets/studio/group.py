@@ -90,7 +90,7 @@ def _changes(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
     Operations where they explain the change; for the other features, whether they are higher or lower on the whole.
     """
     operations = e.operations(i)
-    changes = [(o.what, o.kind, o.amount, o.unit) for o in operations]
+    changes: list[tuple[str, str, float, str]] = [(o.what, o.kind, o.amount, o.unit) for o in operations]
     named = {name for o in operations for name in o.features}
     delta, changed = e.delta[i], e.changed[i]
     for f in np.flatnonzero(changed.any(0)).tolist():

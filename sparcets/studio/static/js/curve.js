@@ -20,7 +20,7 @@ let asked = null; // the question that the following belongs to
 let curve = null;
 let needed = null; // share of the answer without a cap
 let visited = new Map(); // answers by cap
-let looked = new Set(); // caps whose answers were requested ahead
+let looked = new Set(); // caps whose final answers the studio has, or was asked for
 let stops = [];
 let dragging = false;
 let timer = null;
@@ -47,13 +47,15 @@ export function initCurve(listener) {
 const least = (answer) => Math.min(...Object.values(answer.support).map((share) => share ?? NaN));
 
 // Draws the slider and the curve for the answer that is shown, or for none.
-export function drawCurve(answer) {
+export function drawCurve(answer, isDraft = false) {
   if (asked !== question()) {
     [asked, curve, needed, visited, looked] = [question(), null, null, new Map(), new Set()];
     running?.abort();
   }
   if (answer) {
     visited.set(state.sparsity, answer);
+    if (isDraft) looked.delete(state.sparsity); // the final answer is still to come
+    else looked.add(state.sparsity);
     if (state.sparsity === null && answer.status !== "not_found") needed = answer.share_changed;
   }
   buildStops();
@@ -207,7 +209,7 @@ export async function loadCurve() {
 async function lookAhead() {
   const here = stopOf(state.sparsity);
   const order = [...stops.slice(0, here).reverse(), ...stops.slice(here + 1)];
-  const next = order.find(({ cap }) => !visited.has(cap) && !looked.has(cap));
+  const next = order.find(({ cap }) => !looked.has(cap));
   if (!next || state.answers > 1 || document.hidden) return;
   looked.add(next.cap);
   const mine = actions;
