@@ -5,8 +5,8 @@
 Uses series of 100 steps and 12 features with the default classifier and explainer, trained once into the workspace (a
 minute or two). A browser moves the slider, clicks locks and exports on several recordings, with the pauses of a fast
 user; the page measures the time from the event to the drawn figure, or to the file. Where the figure is a draft, the
-time to the final answer is counted apart (``final``). The curve comes after the figure, as on the page. With ``--busy``,
-the studio trains an explainer and reads a table of 50 MB all the time.
+time to the final answer is counted apart (``final``). The curve comes after the figure, as on the page. With
+``--busy``, the studio trains an explainer and reads a table of 50 MB all the time.
 
 Rows go to ``results/studio.jsonl``, with the commit, the load of the machine at the beginning, and ``slowdown``: how
 much longer than its computing time a loop beside the measurements took. Needs the extras ``studio`` and ``browser``,

@@ -109,7 +109,7 @@ class Search:
         return True
 
     def _repair(self, rows: IntArray, attempt: int) -> bool:
-        """Return whether a draft does without a search, also with candidates that were found under other constraints."""
+        """Return whether a draft does without a search, with candidates that were found under other constraints."""
         draft = wanted_draft()
         if draft is None or recall(attempt, self.x[rows], self.target[rows]) is not None:
             return False
