@@ -46,11 +46,8 @@ class Turns:
                 queue.popleft()[1].cancel()
 
     def _next(self) -> None:
-        if not self._run_first(self._urgent) and self._patient:
-            from sparcets.explainers.pauses import pausing
-
-            with pausing(self._make_way):
-                self._run_first(self._patient)
+        if not self._run_first(self._urgent):
+            self._run_first(self._patient)
 
     def _make_way(self) -> None:
         while self._run_first(self._urgent):
@@ -64,7 +61,17 @@ class Turns:
             return False
         if future.set_running_or_notify_cancel():
             try:
-                future.set_result(context.run(work))
+                future.set_result(context.run(self._interruptible if queue is self._patient else _call, work))
             except BaseException as error:
                 future.set_exception(error)
         return True
+
+    def _interruptible(self, work: Callable[[], T]) -> T:
+        from sparcets.explainers.pauses import pausing  # imports torch
+
+        with pausing(self._make_way):
+            return work()
+
+
+def _call(work: Callable[[], T]) -> T:
+    return work()

@@ -118,7 +118,6 @@ class _Inquiry:
         column = self.ensemble.selector.families.index(name)
         new = (rows & ~self.known[name]).nonzero()[:, 0]
         if len(new):
-            pause()
             x = self.x[new]
             said = self.ensemble.selector.ask_family(name, x, self.ensemble.to_raw(x), self.target[new])
             self.support[new, column], self.margin[new, column] = said

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray, differs
 from sparcets.classifiers.base import Classifier
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.choice import choose, row_of
 from sparcets.explainers.sparcets.found_answers import FoundAnswers
@@ -195,6 +196,7 @@ class Search:
     def copy_neighbours(self) -> None:
         """Offer whole real series to the queries that still lack a valid answer."""
         for rank in range(NEAREST):
+            pause()
             rows = self.found.missing()
             if len(rows):
                 rows = rows[self.nearest[rows, rank] >= 0]
