@@ -172,7 +172,7 @@ class Job(BaseModel):
     kind: JobKind
     title: str
     parent: Id  # the data set of a classifier, the classifier of an explainer
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    state: Literal["queued", "running", "done", "failed", "cancelled", "lost"]  # lost: the studio ended before it
     stage: str = ""
     stages: int = 0  # stages started so far
     done: float = 0.0  # progress of the current stage, out of ``total``

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from .conftest import N_TEST, NAMES, Sample, make_outdated, npz_bytes
+from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
 from .visit import SIZES, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
@@ -307,6 +307,8 @@ def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sa
         visit = Visit(browser, address)
         page = visit.open(**sample.state())
         text = page.locator("#answer-text").inner_text()
+        fit = {"classifier": sample.classifier, "method": "sparcets"}
+        job = page.request.post(f"{visit.address}{API}/explainers", data=fit).json()
         process.kill()
         process.wait()
         page.locator("#sparsity").fill("10")
@@ -318,6 +320,10 @@ def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sa
         page.get_by_text("The studio is back.").wait_for()
         page.wait_for_function("() => document.querySelector('#verdict').textContent.includes('50 %')")
         assert visit.answer()["share_changed"] == pytest.approx(0.5, abs=0.02)
+        page.locator("#trainings summary").click()
+        lost = page.locator("#trainings li", has_text="Fitting sparcets")
+        assert "lost" in lost.inner_text() and "Start it again" in lost.inner_text()
+        assert page.request.get(f"{visit.address}{API}/jobs/{job['id']}").json()["state"] == "lost"
     visit.context.close()
 
 
