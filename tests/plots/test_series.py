@@ -25,7 +25,12 @@ def draw(figure: Figure) -> None:
 
 
 def spans(axes: Any) -> list[tuple[float, float]]:
-    return [(p.get_x(), p.get_x() + p.get_width()) for p in axes.patches]
+    return [tuple(box(patch).intervalx) for patch in axes.patches]
+
+
+def box(patch: Any) -> Any:
+    """Return the box of a span, which is a polygon before matplotlib 3.9, and a rectangle since."""
+    return patch.get_path().get_extents(patch.get_patch_transform())
 
 
 def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> None:
@@ -81,7 +86,7 @@ def test_features_that_may_not_change_are_grey(answer: Make) -> None:
     grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]
     assert grey == [False, True, False]
     (row,) = grid.patches
-    assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(row.get_bbox().intervaly) == (0.5, 1.5)
+    assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(box(row).intervaly) == (0.5, 1.5)
 
 
 def test_of_many_features_some_are_labelled(answer: Make) -> None:
