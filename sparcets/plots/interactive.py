@@ -16,11 +16,17 @@ from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
 from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_label, times_of, unit_of
 from sparcets.plots.series import MAX_ANSWERS, answer_label
+from sparcets.plots.trust import look_of, name_of, shade_of
 from sparcets.registry import require_extra
 
 PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
 
-PANEL, GAP, TOP, BOTTOM = 92, 30, 44, 46  # pixels: height of a panel, gap between two, margins above and below
+PANEL, GAP, TOP, BOTTOM = (
+    92,
+    30,
+    76,
+    46,
+)  # pixels: height of a panel, gap between two, margins above (with room for the toolbar) and below
 MAX_COLUMNS = 400  # of a map, about the resolution of a screen
 DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in the matplotlib figures
 GRID = "#ececec"
@@ -44,15 +50,14 @@ def curves_figure(answer: Explanation) -> PageFigure:
     >>> X, y = make_series(60)
     >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:2], target=1)
     >>> [trace["name"] for trace in curves_figure(e[0])["data"][:2]]
-    ['counterfactual', 'recorded']
+    ['attempt (? doubtful)', 'recorded']
     """
-    shown = most_changed(only_answer(answer))
+    shown, look = most_changed(only_answer(answer)), look_of(answer)
     times = rounded(times_of(answer))
     data, shapes = [], []
     for row, feature in enumerate(shown):
         after = rounded(answer.counterfactual[0, : len(times), feature])
-        line = {"color": style.AFTER, "width": 2, "dash": "dash"}
-        data.append(_trace(times, after, row, "counterfactual", line))
+        data.append(_trace(times, after, row, name_of(answer), {"color": look.colour, "width": 2, "dash": look.dash}))
         data.append(_recorded(answer, feature, row))
         shapes += _changed_shapes(answer, feature, row)
     return {"data": data, "layout": _panels(answer, shown, shapes)}
@@ -70,7 +75,7 @@ def answers_figure(answers: Explanation) -> PageFigure:
             changed = answer.changed[0, : len(times), feature]
             near = changed | np.append(changed[1:], False) | np.append(False, changed[:-1])
             drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
-            line = {"color": style.ANSWERS[number].colour, "width": 2, "dash": DASHES[number]}
+            line = {"color": shade_of(answer, number), "width": 2, "dash": DASHES[number]}
             data.append(_trace(times, rounded(drawn), row, answer_label(answer, number), line))
     layout = _panels(answers[0], shown, [])
     layout["margin"]["t"] += 18 * len(found)
@@ -118,7 +123,7 @@ def map_figure(answer: Explanation) -> PageFigure:
     # No grid, because white areas are data.
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
-        **_base(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
+        **base_layout(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
         "xaxis": {**frame, "title": {"text": time_label(answer)}},
         "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
         "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
@@ -225,7 +230,7 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
     """Return the layout of stacked panels, each with the name and unit of its feature above it."""
     height = len(shown) * (PANEL + GAP) - GAP
     layout = {
-        **_base(height + TOP + BOTTOM + 16),
+        **base_layout(height + TOP + BOTTOM + 16),
         "xaxis": {
             "title": {"text": time_label(answer)},
             "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
@@ -268,7 +273,8 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
     return layout
 
 
-def _base(height: int) -> PageFigure:
+def base_layout(height: int) -> PageFigure:
+    """Return what the layouts of all figures share."""
     return {
         "height": height,
         "autosize": True,
