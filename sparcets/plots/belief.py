@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,14 @@ def draw_belief(axes: Axes, answer: Explanation) -> None:
         if chosen.any():
             colour = VERDICTS[word].colour
             face = colour if word == "believed" else "white"
-            look = {"color": colour, "mfc": face, "ms": 4, "ls": "", "zorder": 2, "label": MEANINGS[word]}
+            look: dict[str, Any] = {
+                "color": colour,
+                "mfc": face,
+                "ms": 4,
+                "ls": "",
+                "zorder": 2,
+                "label": MEANINGS[word],
+            }
             axes.plot(points.share[chosen], points.support[chosen], marker, **look)
     for share, line in ((answer.flips_at[0], ":"), (answer.least_believed[0], "--")):
         if np.isfinite(share):

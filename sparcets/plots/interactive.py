@@ -21,12 +21,8 @@ from sparcets.registry import require_extra
 
 PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
 
-PANEL, GAP, TOP, BOTTOM = (
-    92,
-    30,
-    76,
-    46,
-)  # pixels: height of a panel, gap between two, margins above (with room for the toolbar) and below
+PANEL, GAP = 92, 30  # pixels: height of a panel, gap between two
+TOP, BOTTOM = 84, 46  # pixels: margins above, with room for the toolbar and the legend, and below
 MAX_COLUMNS = 400  # of a map, about the resolution of a screen
 DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in the matplotlib figures
 GRID = "#ececec"
@@ -34,13 +30,15 @@ FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
 BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
 
 
-def curves_figure(answer: Explanation) -> PageFigure:
+def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     """Return the curves of the most changed features of one answer before and after, changed segments marked.
 
     Parameters
     ----------
     answer
         An explanation of length 1.
+    min_height
+        Least height of the figure in pixels, such as that of the one beside it.
 
     Examples
     --------
@@ -60,7 +58,7 @@ def curves_figure(answer: Explanation) -> PageFigure:
         data.append(_trace(times, after, row, name_of(answer), {"color": look.colour, "width": 2, "dash": look.dash}))
         data.append(_recorded(answer, feature, row))
         shapes += _changed_shapes(answer, feature, row)
-    return {"data": data, "layout": _panels(answer, shown, shapes)}
+    return {"data": data, "layout": _panels(answer, shown, shapes, min_height)}
 
 
 def answers_figure(answers: Explanation) -> PageFigure:
@@ -226,11 +224,13 @@ def _changed_shapes(answer: Explanation, feature: int, row: int) -> list[PageFig
     ]
 
 
-def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure]) -> PageFigure:
+def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure], min_height: int = 0) -> PageFigure:
     """Return the layout of stacked panels, each with the name and unit of its feature above it."""
-    height = len(shown) * (PANEL + GAP) - GAP
+    around = TOP + BOTTOM
+    panel = max(PANEL, (min_height - around + GAP) / len(shown) - GAP)
+    height = len(shown) * (panel + GAP) - GAP
     layout = {
-        **base_layout(height + TOP + BOTTOM + 16),
+        **base_layout(round(height) + around),
         "xaxis": {
             "title": {"text": time_label(answer)},
             "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
@@ -250,9 +250,9 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
         "annotations": [],
     }
     for row, feature in enumerate(shown):
-        top = 1 - row * (PANEL + GAP) / height
+        top = 1 - row * (panel + GAP) / height
         layout[f"yaxis{row + 1 if row else ''}"] = {
-            "domain": [max(0.0, top - PANEL / height), top],
+            "domain": [max(0.0, top - panel / height), top],
             "gridcolor": GRID,
             "zeroline": False,
             "nticks": 4,

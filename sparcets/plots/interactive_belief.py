@@ -48,7 +48,7 @@ def belief_figure(answer: Explanation) -> PageFigure:
         "xaxis": {**axis, "title": {"text": "changed values (% of those that may change)"}, "rangemode": "tozero"},
         "yaxis": {
             **axis,
-            "title": {"text": "agreement of the least convinced kind of other models (%)"},
+            "title": {"text": "agreement of the least<br>convinced other models (%)"},
             "range": [-4, 104],
         },
         "shapes": shapes,

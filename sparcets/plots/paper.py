@@ -17,7 +17,7 @@ from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_la
 from sparcets.plots.trust import look_of, name_of
 
 WIDTH, LEFT, RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and what is left and right of the panels
-TOP, PANEL, GAP, BOTTOM = 24.0, 52.0, 20.0, 34.0
+TOP, PANEL, GAP, BOTTOM = 34.0, 52.0, 20.0, 34.0
 MAX_POINTS = 400  # of a curve: about what a page can show
 DASHES = {"solid": "", "dash": "7 3", "dot": "2 2", "longdash": "9 5"}
 TICKS = 6  # of the time axis

@@ -63,8 +63,9 @@ def plot_answer(answer: Explanation) -> Figure:
                 _add_legend(axes)
         axes.set_xlabel(time_label(answer))
         if has_curve(answer):
-            above, below = grid[:, 1].subgridspec(2, 1, height_ratios=[1.6, 1])
-            draw_belief(figure.add_subplot(below), answer)
+            halves = grid[:, 1].subgridspec(2, 1, height_ratios=[1.6, 1])
+            draw_belief(figure.add_subplot(halves[1]), answer)
+            above = halves[0]
         else:
             above = grid[:, 1]
         draw_map(figure, figure.add_subplot(above), answer)

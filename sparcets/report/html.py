@@ -167,7 +167,7 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
     )
     rows = [_row(e, i, measures[i], narrative, judged) for i, narrative in enumerate(narratives)]
     return (
-        '<h2 id="table">Table</h2><p class="soft">Click a heading to sort, or an answer to go to it.</p>'
+        '<h2 id="table">Table</h2><p class="soft on-screen">Click a heading to sort, or an answer to go to it.</p>'
         f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'
         f'<table id="answers"><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
@@ -224,9 +224,9 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
 
 
 def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
-    curves, heat_map = curves_figure(e[i]), map_figure(e[i])
-    height = max(figure["layout"]["height"] for figure in (curves, heat_map))  # they are side by side
-    curves["layout"]["height"] = heat_map["layout"]["height"] = height
+    heat_map = map_figure(e[i])
+    curves = curves_figure(e[i], min_height=heat_map["layout"]["height"])
+    heat_map["layout"]["height"] = curves["layout"]["height"]  # they are side by side
     yield "curves", curves
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
