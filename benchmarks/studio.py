@@ -1,22 +1,33 @@
 """Latency of the studio: its start, the slider, locks and exports.
 
-    python benchmarks/studio.py [workspace]
+    python benchmarks/studio.py [workspace] [--busy]
 
 Uses series of 100 steps and 12 features with the default classifier and explainer, trained once into the workspace (a
 minute or two). A browser moves the slider, clicks locks and exports on several recordings, with the pauses of a fast
-user; the page measures the time from the event to the drawn figure, or to the file. The curve comes after the figure,
-as on the page. Needs the extras ``studio`` and ``browser``, and Chromium.
+user; the page measures the time from the event to the drawn figure, or to the file. Where the figure is a draft, the
+time to the final answer is counted apart (``final``). The curve comes after the figure, as on the page. With
+``--busy``, the studio trains an explainer and reads a table of 50 MB all the time.
+
+Rows go to ``results/studio.jsonl``, with the commit, the load of the machine at the beginning, and ``slowdown``: how
+much longer than its computing time a loop beside the measurements took. Needs the extras ``studio`` and ``browser``,
+and Chromium.
 """
 
+import argparse
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import sync_playwright
@@ -28,6 +39,7 @@ from sparcets.studio.reader import read_dataset
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 
+RESULTS = Path(__file__).parents[1] / "results" / "studio.jsonl"
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
 # Each cap once: repeated requests are answered from memory.
 CAPS = (0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.03, 0.07, 0.15, 0.2, 0.5)
@@ -35,6 +47,8 @@ LOCKS = (0, 1, 7, 0, 1)  # likewise, no two states are equal
 RECORDINGS = range(0, 60, 10)
 FILES = ("png", "pdf", "csv", "npz", "html", "py")
 LOCK_PAUSE, SLIDER_PAUSE = 2.0, 0.25  # seconds after a new recording or lock, and after a slider move
+UPLOADED = 50 * 10**6  # bytes
+SPIN = 0.03  # seconds of computing by which the slowdown is measured
 
 
 def prepare(workspace: Workspace) -> None:
@@ -53,7 +67,7 @@ def prepare(workspace: Workspace) -> None:
     fit_explainer(workspace, "sparcets", FitExplainer(classifier="bilstm", method="sparcets"), 0, "cpu")
 
 
-def measure(workspace: Workspace) -> dict[str, float]:
+def measure(workspace: Workspace, *, busy: bool) -> dict[str, float]:
     started = time.perf_counter()
     studio = subprocess.Popen(
         [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(workspace.folder)],
@@ -64,22 +78,79 @@ def measure(workspace: Workspace) -> dict[str, float]:
         address = re.search(r"http://\S+", studio.stderr.readline())[0]  # with the token
         urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address).read()
         start = time.perf_counter() - started
-        return {"start_s": round(start, 2), **drive(address)}
+        with kept_busy(address) if busy else nullcontext():
+            return {"start_s": round(start, 2), **drive(address)}
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()
+
+
+@contextmanager
+def kept_busy(address: str) -> Iterator[None]:
+    """Let the studio train and read a file all the time."""
+    base, _, token = address.partition("/?token=")
+    over = threading.Event()
+    rows = np.random.default_rng(0).normal(size=(2000, N_FEATURES))
+    steps = [",".join(f"{value:.6f}" for value in row) for row in rows]
+    lines, size = [f"series,time,label,{','.join(f'f{f}' for f in range(N_FEATURES))}"], 0
+    while size < UPLOADED:
+        lines.append(f"{len(lines) // 100},{len(lines) % 100},{'ab'[len(lines) // 100 % 2]},{steps[len(lines) % 2000]}")
+        size += len(lines[-1]) + 1
+    table = "\n".join(lines).encode()
+
+    def ask(path: str, body: bytes | None = None, method: str | None = None, kind: str = "application/json") -> Any:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+        request = urllib.request.Request(f"{base}/api/v1{path}", body, headers, method=method)
+        with urllib.request.urlopen(request) as response:
+            return json.loads(response.read() or b"null")
+
+    def upload() -> None:
+        while not over.is_set():
+            record = ask("/datasets/upload?filename=large.csv", table, kind="application/octet-stream")
+            ask(f"/datasets/{record['id']}", method="DELETE")
+
+    def train() -> None:
+        while not over.is_set():
+            job = ask("/explainers", json.dumps({"classifier": "bilstm", "method": "sparcets"}).encode())
+            while job["state"] in ("queued", "running") and not over.wait(0.5):
+                job = ask(f"/jobs/{job['id']}")
+            if job["state"] == "done":
+                ask(f"/explainers/{job['id']}", method="DELETE")
+            elif over.is_set():
+                ask(f"/jobs/{job['id']}", method="DELETE")
+
+    threads = [threading.Thread(target=work) for work in (upload, train)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def slowdown() -> float:
+    """Return how many times its computing time a short loop takes."""
+    wall, own = time.perf_counter(), time.thread_time()
+    while time.thread_time() - own < SPIN:
+        pass
+    return (time.perf_counter() - wall) / SPIN
 
 
 def drive(address: str) -> dict[str, float]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        times: dict[str, list[float]] = {"slider": [], "locks": [], "curves": [], "exports": []}
+        page.set_default_timeout(120_000)
+        names = ("slider", "slider_final", "locks", "locks_final", "curves", "exports")
+        times: dict[str, list[float]] = {name: [] for name in names}
+        slow: list[float] = []
 
         def wait_for_figure(action) -> None:
-            drawn = int(page.locator("body").get_attribute("data-drawn") or 0)
+            shown = int(page.locator("body").get_attribute("data-shown") or 0)
             action()
-            page.wait_for_selector(f"body[data-drawn='{drawn + 1}']")
+            page.wait_for_selector(f"body[data-shown='{shown + 1}']")
 
         def move_to(cap: float) -> None:
             stop = page.evaluate("async (cap) => (await import('/static/js/curve.js')).stopOf(cap)", cap)
@@ -97,11 +168,13 @@ def drive(address: str) -> dict[str, float]:
             page.goto(f"{address}#{json.dumps(state)}")
             page.wait_for_selector("body[data-curve]")
             time.sleep(LOCK_PAUSE)
-            page.evaluate("() => performance.clearMeasures('answer')")
+            page.evaluate("() => performance.clearMeasures()")
+            slow.append(slowdown())
             for cap in CAPS:
                 move_to(cap)
             take("answer", "slider")
-            take("curve", "curves")
+            take("final", "slider_final")
+            slow.append(slowdown())
             for kind in FILES:
                 with page.expect_download():
                     page.locator(f"#exports [data-kind={kind}]").click()
@@ -110,16 +183,33 @@ def drive(address: str) -> dict[str, float]:
                 wait_for_figure(page.locator("button.feature").nth(feature).click)
                 time.sleep(LOCK_PAUSE)
             take("answer", "locks")
+            take("final", "locks_final")
+            take("curve", "curves")
         browser.close()
-    return {
+    found = {
         f"{what}_{name}_ms": round(float(np.percentile(found, share)))
         for what, found in times.items()
+        if found
         for name, share in (("p50", 50), ("p95", 95))
     }
+    return {**found, **{f"{what}_n": len(found) for what, found in times.items()}, "slowdown": round(np.mean(slow), 2)}
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":
-    workspace = Workspace(Path(sys.argv[1] if len(sys.argv) > 1 else "studio-benchmark"))
+    parser = argparse.ArgumentParser(description="latency of the studio")
+    parser.add_argument("workspace", nargs="?", default="studio-benchmark")
+    parser.add_argument("--busy", action="store_true", help="train and read a large file meanwhile")
+    options = parser.parse_args()
+    workspace = Workspace(Path(options.workspace))
     if not workspace.explainers():
         prepare(workspace)
-    print(json.dumps(measure(workspace)))
+    row = {"commit": commit(), "busy": options.busy, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
+    row |= measure(workspace, busy=options.busy)
+    print(json.dumps(row))
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")

@@ -16,6 +16,7 @@ from sparcets.config.explainers import IcsConfig
 from sparcets.explainers.base import BaseExplainer
 from sparcets.explainers.by_length import answer_by_length
 from sparcets.explainers.compatibility import require_gradients
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.request import Answers, Request
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.networks.filling import fill_gaps
@@ -117,6 +118,7 @@ class _Search:
         config = self.config
         optimiser = torch.optim.Adam([x], lr=config.lr, betas=(config.beta1, config.beta2))
         for _ in range(config.steps):
+            pause()
             optimiser.zero_grad()
             # One descent per query: their losses share nothing, so the gradient of the sum is each one's own.
             self.loss(x, rows, trade_off).sum().backward()  # type: ignore[no-untyped-call]

@@ -37,8 +37,8 @@ class Nearest(BaseExplainer[NearestConfig]):
     >>> from sparcets.testing.data import make_series
     >>> X, y = make_series(60)
     >>> clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, y)
-    >>> sp.Nearest(clf).fit(X, y).explain(X[:4], target=1).valid.all()
-    np.True_
+    >>> bool(sp.Nearest(clf).fit(X, y).explain(X[:4], target=1).valid.all())
+    True
     """
 
     config_class = NearestConfig

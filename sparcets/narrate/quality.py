@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from sparcets.errors import DataError
-from sparcets.explanation.amounts import percent
+from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.result import Explanation
 
 if TYPE_CHECKING:
@@ -138,19 +138,21 @@ def _sparsity(known: Mapping[str, Mapping[str, float]]) -> Finding:
 
 def _plausibility(known: Mapping[str, Mapping[str, float]]) -> Finding:
     ratio = known["knn_ratio"]["mean"]
-    text = f"Their distance to real series of the target class is {ratio:.2g} times that of real series (1: like real)."
+    text = f"Their distance to real series of the target is {amount(ratio)} times that of real series (1: like real)."
     return Finding("Plausibility", _grade(ratio, 1.2, 1.5), text)
 
 
 def _universality(known: Mapping[str, Mapping[str, float]]) -> Finding:
     value = known["universality"]["mean"]
     verdict = _grade(value, 0.5, 0.8)
-    meaning = {
-        "good": "every series gets a change of its own",
-        "fair": "much of the change is the same for all series",
-        "poor": "nearly the same change is made to every series, which explains none of them",
-    }[verdict or "good"]
-    return Finding("Universality", verdict, f"{meaning[0].upper()}{meaning[1:]} (universality {value:.2f}).")
+    text = (
+        f"The mean of the other answers predicts {percent(value) if value > 0 else 'nothing'} of what an answer changes"
+    )
+    if verdict == "poor":
+        return Finding(
+            "Universality", verdict, f"{text}: much the same change for all says little about single series."
+        )
+    return Finding("Universality", verdict, f"{text}{'; the rest is its own' if value > 0 else ''}.")
 
 
 def _limbs(known: Mapping[str, Mapping[str, float]]) -> Finding:
@@ -162,7 +164,7 @@ def _limbs(known: Mapping[str, Mapping[str, float]]) -> Finding:
 def _seconds(known: Mapping[str, Mapping[str, float]]) -> Finding:
     line = known["seconds"]
     each = line["mean"] / max(line["n"], 1)
-    return Finding("Time", "", f"Explaining took {line['mean']:.3g} s in all, {each:.2g} s per answer.")
+    return Finding("Time", "", f"Explaining took {amount(line['mean'])} s in all, {amount(each)} s per answer.")
 
 
 FINDINGS: Mapping[str, Callable[[Mapping[str, Mapping[str, float]]], Finding]] = {

@@ -17,6 +17,7 @@ from sparcets.narrate.doubts import find_doubts, find_votes
 from sparcets.narrate.operations.words import Described, describe_operations
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
+from sparcets.narrate.places import sideways, towards
 from sparcets.narrate.predictions import Predictions, predictions_of
 
 MAX_CHANGES = 5  # changes described one by one in the long form; the features of the others are listed
@@ -143,16 +144,22 @@ def _phrase(answer: Explanation, change: Change | Described, *, peaks: bool) -> 
     if change.group is None:
         segment = change.segments[0]
         name = answer.feature_names[segment.feature]
-        return f"{segment.direction} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
+        return f"{_verb(answer, segment)} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
     phrases = []
-    for direction in dict.fromkeys(segment.direction for segment in change.segments):
+    for verb in dict.fromkeys(_verb(answer, segment) for segment in change.segments):
         parts = [
             _amount_of(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
             for s in change.segments
-            if s.direction == direction
+            if _verb(answer, s) == verb
         ]
-        phrases.append(f"{direction} {listed(parts)}")
+        phrases.append(f"{verb} {listed(parts)}")
     return f"{change.group}: {listed(phrases)} {when}"
+
+
+def _verb(answer: Explanation, segment: Segment) -> str:
+    """Return raise, lower or change; what is no height is moved."""
+    moved = segment.direction != "change" and sideways(answer, segment.feature)
+    return "move" if moved else segment.direction
 
 
 def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:
@@ -161,6 +168,10 @@ def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool)
     if segment.direction == "change":  # rises and falls would cancel in the mean
         return f"{name} both ways (−{amount(-segment.lowest)} to +{amount(segment.highest)}{unit})"
     most = f" (at most {amount(segment.peak)}{unit})" if peaks and segment.peak > PEAK_RATIO * segment.mean else ""
+    if aside := sideways(answer, segment.feature):
+        point = "" if name == aside[1] else f"{aside[0]} "  # its group is named already
+        way = towards(aside[1], segment.direction == "raise")
+        return f"{point}by {amount(segment.mean)}{unit}{most} {way}"
     return f"{name} by {amount(segment.mean)}{unit}{most}"
 
 

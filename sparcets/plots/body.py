@@ -12,7 +12,8 @@ from sparcets.arrays import BoolArray, FloatArray
 from sparcets.errors import CapabilityError, OutOfRangeError
 from sparcets.explanation.result import Explanation
 from sparcets.plots import style
-from sparcets.plots.labels import n_steps_of, only_answer, title_of
+from sparcets.plots.labels import n_steps_of, only_answer
+from sparcets.plots.trust import add_title, look_of, name_of
 from sparcets.skeletons import Limb, find_skeleton
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 MOMENTS = 6
 OUTLINE: tuple[Limb, ...] = (("LeftShoulder", "RightShoulder"), ("LeftShoulder", "Head"), ("RightShoulder", "Head"))
 BALL = "Center"  # its name in the catching data
-SIDES = ("recorded", "counterfactual")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,22 +133,21 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     low, high = body.frame()
     shape = float((high - low)[1] / (high - low)[0])
     width = min(12.0, 1.0 + 1.9 * moments)
-    with style.new_figure(width, min(14.0, 1.4 + 2 * (width - 1) / moments * shape)) as figure:
+    with style.new_figure(width, min(14.0, 1.8 + 2 * (width - 1) / moments * shape)) as figure:
         axes = np.asarray(figure.subplots(2, moments, sharex=True, sharey=True, squeeze=False))
         for column, step in enumerate(steps):
             _draw(axes[0, column], body, body.query, step, style.BEFORE)
             _draw(axes[1, column], body, body.query, step, style.FIXED, ghost=True)
-            _draw(axes[1, column], body, body.counterfactual, step, style.AFTER, marked=True)
+            _draw(axes[1, column], body, body.counterfactual, step, look_of(answer).colour, marked=True)
             rate = answer.info.sampling_rate
             axes[0, column].set_title(f"{step / rate:.2f} s" if rate else f"step {step}", loc="left")
             axes[1, column].set_xlabel(f"{body.axes[0]} ({body.unit or 'no unit'})")
-        for row, side in enumerate(SIDES):
+        for row, side in enumerate(("recorded", name_of(answer))):
             axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
         axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         for panel in axes.flat:
             panel.set_aspect("equal", adjustable="box")
-        figure.suptitle(style.escape_mathtext(title_of(answer)), x=0.01, ha="left", fontweight="bold")
-        figure.supxlabel(body.legend(), fontsize=style.TICKS)
+        add_title(figure, answer, body.legend())
     return figure
 
 

@@ -16,11 +16,13 @@ from sparcets.explanation.segments import find_segments
 from sparcets.plots import style
 from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_label, times_of, unit_of
 from sparcets.plots.series import MAX_ANSWERS, answer_label
+from sparcets.plots.trust import look_of, name_of, shade_of
 from sparcets.registry import require_extra
 
 PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
 
-PANEL, GAP, TOP, BOTTOM = 92, 30, 44, 46  # pixels: height of a panel, gap between two, margins above and below
+PANEL, GAP = 92, 30  # pixels: height of a panel, gap between two
+TOP, BOTTOM = 84, 46  # pixels: margins above, with room for the toolbar and the legend, and below
 MAX_COLUMNS = 400  # of a map, about the resolution of a screen
 DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in the matplotlib figures
 GRID = "#ececec"
@@ -28,13 +30,15 @@ FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
 BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
 
 
-def curves_figure(answer: Explanation) -> PageFigure:
+def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     """Return the curves of the most changed features of one answer before and after, changed segments marked.
 
     Parameters
     ----------
     answer
         An explanation of length 1.
+    min_height
+        Least height of the figure in pixels, such as that of the one beside it.
 
     Examples
     --------
@@ -44,18 +48,17 @@ def curves_figure(answer: Explanation) -> PageFigure:
     >>> X, y = make_series(60)
     >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:2], target=1)
     >>> [trace["name"] for trace in curves_figure(e[0])["data"][:2]]
-    ['counterfactual', 'recorded']
+    ['attempt (? doubtful)', 'recorded']
     """
-    shown = most_changed(only_answer(answer))
+    shown, look = most_changed(only_answer(answer)), look_of(answer)
     times = rounded(times_of(answer))
     data, shapes = [], []
     for row, feature in enumerate(shown):
         after = rounded(answer.counterfactual[0, : len(times), feature])
-        line = {"color": style.AFTER, "width": 2, "dash": "dash"}
-        data.append(_trace(times, after, row, "counterfactual", line))
+        data.append(_trace(times, after, row, name_of(answer), {"color": look.colour, "width": 2, "dash": look.dash}))
         data.append(_recorded(answer, feature, row))
         shapes += _changed_shapes(answer, feature, row)
-    return {"data": data, "layout": _panels(answer, shown, shapes)}
+    return {"data": data, "layout": _panels(answer, shown, shapes, min_height)}
 
 
 def answers_figure(answers: Explanation) -> PageFigure:
@@ -70,7 +73,7 @@ def answers_figure(answers: Explanation) -> PageFigure:
             changed = answer.changed[0, : len(times), feature]
             near = changed | np.append(changed[1:], False) | np.append(False, changed[:-1])
             drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
-            line = {"color": style.ANSWERS[number].colour, "width": 2, "dash": DASHES[number]}
+            line = {"color": shade_of(answer, number), "width": 2, "dash": DASHES[number]}
             data.append(_trace(times, rounded(drawn), row, answer_label(answer, number), line))
     layout = _panels(answers[0], shown, [])
     layout["margin"]["t"] += 18 * len(found)
@@ -118,7 +121,7 @@ def map_figure(answer: Explanation) -> PageFigure:
     # No grid, because white areas are data.
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
-        **_base(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
+        **base_layout(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
         "xaxis": {**frame, "title": {"text": time_label(answer)}},
         "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
         "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
@@ -221,11 +224,13 @@ def _changed_shapes(answer: Explanation, feature: int, row: int) -> list[PageFig
     ]
 
 
-def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure]) -> PageFigure:
+def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure], min_height: int = 0) -> PageFigure:
     """Return the layout of stacked panels, each with the name and unit of its feature above it."""
-    height = len(shown) * (PANEL + GAP) - GAP
+    around = TOP + BOTTOM
+    panel = max(PANEL, (min_height - around + GAP) / len(shown) - GAP)
+    height = len(shown) * (panel + GAP) - GAP
     layout = {
-        **_base(height + TOP + BOTTOM + 16),
+        **base_layout(round(height) + around),
         "xaxis": {
             "title": {"text": time_label(answer)},
             "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
@@ -245,9 +250,9 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
         "annotations": [],
     }
     for row, feature in enumerate(shown):
-        top = 1 - row * (PANEL + GAP) / height
+        top = 1 - row * (panel + GAP) / height
         layout[f"yaxis{row + 1 if row else ''}"] = {
-            "domain": [max(0.0, top - PANEL / height), top],
+            "domain": [max(0.0, top - panel / height), top],
             "gridcolor": GRID,
             "zeroline": False,
             "nticks": 4,
@@ -268,7 +273,8 @@ def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure])
     return layout
 
 
-def _base(height: int) -> PageFigure:
+def base_layout(height: int) -> PageFigure:
+    """Return what the layouts of all figures share."""
     return {
         "height": height,
         "autosize": True,

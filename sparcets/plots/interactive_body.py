@@ -10,12 +10,13 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.explanation.result import Explanation
 from sparcets.plots import style
-from sparcets.plots.body import BALL, SIDES, Body, find_body
+from sparcets.plots.body import BALL, Body, find_body
 from sparcets.plots.interactive import FONT, GRID, PageFigure, rounded
 from sparcets.plots.labels import n_steps_of, only_answer
+from sparcets.plots.trust import look_of, name_of
 
 MAX_FRAMES = 120  # longer series are subsampled
-HEIGHT = 480  # pixels
+HEIGHT = 500  # pixels
 FRAME_DURATION = 40  # milliseconds, when played
 
 
@@ -25,21 +26,22 @@ def body_figure(answer: Explanation) -> PageFigure | None:
     if body is None:
         return None
     steps = list(range(0, n_steps_of(answer), -(-n_steps_of(answer) // MAX_FRAMES)))
-    rate = answer.info.sampling_rate
+    rate, colour = answer.info.sampling_rate, look_of(answer).colour
     labels = [f"{step / rate:.2f} s" if rate else f"step {step}" for step in steps]
     frames = [
-        {"name": label, "data": [_frame_data(trace) for trace in _traces(body, step)]}
+        {"name": label, "data": [_frame_data(trace) for trace in _traces(body, step, colour)]}
         for label, step in zip(labels, steps, strict=True)
     ]
     moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
     first = int(moved.argmax())  # the step that changes most
-    return {"data": list(_traces(body, steps[first])), "layout": _layout(body, labels, first), "frames": frames}
+    layout = _layout(body, labels, first, name_of(answer))
+    return {"data": list(_traces(body, steps[first], colour)), "layout": layout, "frames": frames}
 
 
-def _traces(body: Body, step: int) -> Iterator[PageFigure]:
+def _traces(body: Body, step: int, made_colour: str) -> Iterator[PageFigure]:
     """Yield the traces of one step, always the same ones in the same order, as plotly.js requires of frames."""
     for side, (axis, points, colour) in enumerate(
-        (("", body.query, style.BEFORE), ("2", body.counterfactual, style.AFTER))
+        (("", body.query, style.BEFORE), ("2", body.counterfactual, made_colour))
     ):
         if side == 1:
             yield _lines([*body.limbs, *body.outline], body.query, step, axis, style.FIXED, 1.2, "solid")
@@ -106,7 +108,7 @@ def _frame_data(trace: PageFigure) -> PageFigure:
     return kept | ({"marker": trace["marker"]} if "text" in trace else {})
 
 
-def _layout(body: Body, labels: Sequence[str], first: int) -> PageFigure:
+def _layout(body: Body, labels: Sequence[str], first: int, name: str) -> PageFigure:
     low, high = body.frame()
     unit = body.unit or "no unit"
 
@@ -119,7 +121,7 @@ def _layout(body: Body, labels: Sequence[str], first: int) -> PageFigure:
         "height": HEIGHT,
         "autosize": True,
         "showlegend": False,
-        "margin": {"l": 52, "r": 12, "t": 44, "b": 40},
+        "margin": {"l": 52, "r": 12, "t": 64, "b": 40},
         "font": FONT,
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
@@ -131,7 +133,7 @@ def _layout(body: Body, labels: Sequence[str], first: int) -> PageFigure:
         "title": {"text": body.legend(), "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
         "annotations": [
             {"text": side, "x": x, "xref": "paper", "y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-            for side, x in zip(SIDES, (0.23, 0.77), strict=True)
+            for side, x in (("recorded", 0.23), (name, 0.77))
         ],
         "sliders": [
             {

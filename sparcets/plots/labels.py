@@ -6,6 +6,7 @@ import numpy as np
 
 from sparcets.arrays import FloatArray
 from sparcets.errors import ShapeError
+from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.said import said_after, said_before, subject_of
 from sparcets.narrate.method import method_name
@@ -54,11 +55,10 @@ def title_of(answer: Explanation) -> str:
     """Return a title: the query if it has a name, classes and probabilities, the share of changes, and the method."""
     before, target = said_before(answer), str(answer.target_names[0])
     change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
-    verdict = ", not reached" if answer.status[0] == "not_found" or not answer.valid[0] else ""
     name = f"{query_name(answer)}:   " if has_name(answer) else ""
     return (
-        f"{name}{change}{verdict}   {_moved(answer, target)}   "
-        f"{100 * float(answer.share_changed[0]):.3g} % changed   ({method_name(answer)})"
+        f"{name}{change}   {_moved(answer, target)}   "
+        f"{percent(float(answer.share_changed[0]))} changed   ({method_name(answer)})"
     )
 
 

@@ -11,16 +11,11 @@ from sparcets.explanation.amounts import percent
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.said import said_after, said_before
 from sparcets.explanation.segments import find_segments
+from sparcets.explanation.verdict import VERDICTS
 from sparcets.plots import style
-from sparcets.plots.labels import (
-    most_changed,
-    n_steps_of,
-    only_answer,
-    time_label,
-    times_of,
-    title_of,
-    unit_of,
-)
+from sparcets.plots.belief import draw_belief, has_curve
+from sparcets.plots.labels import most_changed, n_steps_of, only_answer, time_label, times_of, unit_of
+from sparcets.plots.trust import add_title, look_of, name_of, shade_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +26,10 @@ MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
 
 
 def plot_answer(answer: Explanation) -> Figure:
-    """Draw one answer: curves of the most changed features, and a map of all changes.
+    """Draw one answer: its verdict, curves of the most changed features, and a map of all changes.
+
+    Only a believed answer is drawn as one: others are dashed, in the colour of their verdict. Where it was measured
+    (``explain(curve=True)``), a panel shows how much may change against who believes it.
 
     Parameters
     ----------
@@ -43,8 +41,8 @@ def plot_answer(answer: Explanation) -> Figure:
     figure
         Its first axes are the curves, the last two the map and its colour bar.
     """
-    shown = most_changed(only_answer(answer))
-    with style.new_figure(11, 1.4 * max(len(shown), 3) + 1.2) as figure:
+    shown, look = most_changed(only_answer(answer)), look_of(answer)
+    with style.new_figure(11, 1.4 * max(len(shown), 3) + 1.6 + has_curve(answer)) as figure:
         grid = figure.add_gridspec(len(shown), 2, width_ratios=[1.5, 1])
         for row, feature in enumerate(shown):
             axes = figure.add_subplot(grid[row, 0])
@@ -53,10 +51,10 @@ def plot_answer(answer: Explanation) -> Figure:
             axes.plot(
                 times_of(answer),
                 answer.counterfactual[0, : n_steps_of(answer), feature],
-                color=style.AFTER,
+                color=look.colour,
                 lw=1.6,
-                ls="--",
-                label="counterfactual",
+                ls=look.line,
+                label=name_of(answer),
                 zorder=2.1,
             )
             _draw_recorded(axes, answer, feature)
@@ -64,13 +62,21 @@ def plot_answer(answer: Explanation) -> Figure:
             if row == 0:
                 _add_legend(axes)
         axes.set_xlabel(time_label(answer))
-        draw_map(figure, figure.add_subplot(grid[:, 1]), answer)
-        figure.suptitle(style.escape_mathtext(title_of(answer)), x=0.01, ha="left", fontweight="bold")
+        if has_curve(answer):
+            halves = grid[:, 1].subgridspec(2, 1, height_ratios=[1.6, 1])
+            draw_belief(figure.add_subplot(halves[1]), answer)
+            above = halves[0]
+        else:
+            above = grid[:, 1]
+        draw_map(figure, figure.add_subplot(above), answer)
+        add_title(figure, answer)
     return figure
 
 
 def plot_answers(answers: Explanation) -> Figure:
-    """Draw several answers to one query, each in its own colour and line style, and only where it changes something.
+    """Draw several answers to one query, each in its own line style, and only where it changes something.
+
+    The colour is that of the verdict, as in :func:`plot_answer`.
 
     Parameters
     ----------
@@ -105,7 +111,7 @@ def plot_answers(answers: Explanation) -> Figure:
         for axes, feature in zip(all_axes, shown, strict=True):
             for number, answer in enumerate(found):
                 _shade_changed(
-                    axes, answer, feature, colour=style.ANSWERS[number].colour, row=number, rows=max(len(found), 1)
+                    axes, answer, feature, colour=shade_of(answer, number), row=number, rows=max(len(found), 1)
                 )
                 _draw_changed_part(axes, answer, feature, number)
             _draw_recorded(axes, answers[0], feature)
@@ -122,8 +128,10 @@ def plot_answers(answers: Explanation) -> Figure:
 def answer_label(answer: Explanation, number: int) -> str:
     """Return the legend entry of one of several answers."""
     reached = f"{'p ' if answer.numbers is None else ''}{said_after(answer)}"
+    verdict = VERDICTS[str(answer.verdict[0])]
+    kind = "answer" if verdict.word == "believed" else "attempt"
     share = percent(float(answer.share_changed[0]))
-    return f"answer {number + 1}: {reached}, {share} changed, {answer.status[0]}"
+    return f"{verdict.symbol} {kind} {number + 1}: {verdict.word}, {reached}, {share} changed, {answer.status[0]}"
 
 
 def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
@@ -153,7 +161,7 @@ def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     for spine in axes.spines.values():
         spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame, because white areas are data
     axes.set_xlabel(time_label(answer))
-    grey = "" if answer.mutable.all() else "; grey: may not change"
+    grey = "" if answer.mutable.all() else "\ngrey: may not change"
     axes.set_title(f"white: no change{grey}", loc="left")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, label="change (standard deviations)")
 
@@ -205,5 +213,5 @@ def _draw_changed_part(axes: Axes, answer: Explanation, feature: int, number: in
     near[1:] |= changed[:-1]
     near[:-1] |= changed[1:]
     drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
-    look = style.ANSWERS[number]
-    axes.plot(times, drawn, color=look.colour, ls=look.line, lw=1.6, label=answer_label(answer, number), zorder=2.3)
+    colour, line = shade_of(answer, number), style.ANSWERS[number].line
+    axes.plot(times, drawn, color=colour, ls=line, lw=1.6, label=answer_label(answer, number), zorder=2.3)

@@ -24,6 +24,7 @@ from sparcets.narrate.names import query_name
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.quality import Scored, measures_of
 from sparcets.narrate.sentences import Measures, Narrative, build_narrative
+from sparcets.plots.belief import has_curve
 from sparcets.plots.interactive import (
     PageFigure,
     answers_figure,
@@ -32,7 +33,9 @@ from sparcets.plots.interactive import (
     map_figure,
     plotly_js,
 )
+from sparcets.plots.interactive_belief import belief_figure
 from sparcets.plots.interactive_body import body_figure
+from sparcets.plots.paper import curves_svg
 from sparcets.report.sections import settings_section, summary_section
 from sparcets.report.trust import badge, conclusion_box, verdict_css
 from sparcets.storage import atomic_path
@@ -42,10 +45,11 @@ CAPTIONS = {
     "curves": "Before and after; changed segments are marked",
     "map": "All changes",
     "body": "Movement",
+    "belief": "How much may change, and who believes it",
     "answers": "All answers to this query",
 }
 MAX_ANSWERS = 500  # shown one by one; longer pages open slowly
-WIDE = ("frequency", "body", "answers")  # span both columns
+WIDE = ("frequency", "body", "belief", "answers")  # span both columns
 # No external resource is loaded, even if a name in the data contains markup.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
@@ -64,7 +68,7 @@ def write_report(
     """Write an HTML report on an explanation, atomically; needs ``sparcets[plots]``.
 
     The page has a summary, the quality of the set in words, a sortable table, text and figures for each answer, and the
-    settings. It is one file and loads nothing from elsewhere.
+    settings. It is one file and loads nothing from elsewhere. On paper, each answer has a static picture.
 
     Parameters
     ----------
@@ -163,7 +167,7 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
     )
     rows = [_row(e, i, measures[i], narrative, judged) for i, narrative in enumerate(narratives)]
     return (
-        '<h2 id="table">Table</h2><p class="soft">Click a heading to sort, or an answer to go to it.</p>'
+        '<h2 id="table">Table</h2><p class="soft on-screen">Click a heading to sort, or an answer to go to it.</p>'
         f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'
         f'<table id="answers"><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
@@ -212,6 +216,7 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
             *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
             f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
+            f'<div class="paper">{curves_svg(e[i])}</div>',
             _figure_boxes(f"pictures-{i}", dict(_figures(e, i))),
             "</article>",
         ]
@@ -219,13 +224,15 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
 
 
 def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
-    curves, heat_map = curves_figure(e[i]), map_figure(e[i])
-    height = max(figure["layout"]["height"] for figure in (curves, heat_map))  # they are side by side
-    curves["layout"]["height"] = heat_map["layout"]["height"] = height
+    heat_map = map_figure(e[i])
+    curves = curves_figure(e[i], min_height=heat_map["layout"]["height"])
+    heat_map["layout"]["height"] = curves["layout"]["height"]  # they are side by side
     yield "curves", curves
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
         yield "body", body
+    if has_curve(e[i]):
+        yield "belief", belief_figure(e[i])
     others = np.flatnonzero(e.query_index == e.query_index[i])
     if others[0] == i and len(others) > 1:  # once per query, with its first answer
         yield "answers", answers_figure(e[others])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparcets import __version__
+from sparcets.explanation.amounts import amount
 from sparcets.explanation.layout import STATUSES
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.method import method_name
@@ -64,7 +65,7 @@ def settings_section(e: Explanation) -> str:
     facts = {
         "method": method_name(e),
         "seed": e.seed,
-        "seconds": f"{e.seconds:.3g}",
+        "seconds": amount(e.seconds),
         "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
         "sampling rate": rate,
         **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),

@@ -13,13 +13,13 @@ from sparcets.studio.by_hand import draw
 from sparcets.studio.cache import LruCache
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExplainResponse
+from sparcets.studio.models import AnswerRequest, ConstraintsRequest, ExplainRequest, ExplainResponse
 from sparcets.studio.recordings import AllRecordings, Chosen
 from sparcets.studio.view_models import CurveResponse
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints
-    from sparcets.explainers.sparcets.memory import Memory
+    from sparcets.explainers.sparcets.memory import Draft, Memory
     from sparcets.explanation.result import Explanation
     from sparcets.studio.service import StudioService
 
@@ -49,10 +49,15 @@ class Answers:
         self._kept: LruCache[_Kept] = LruCache(service.limits.answer_bytes, lambda kept: kept.nbytes)
         self._curves: LruCache[CurveResponse] = LruCache(CURVES)
         self._memories: LruCache[Memory] = LruCache(MEMORIES)
+        self._latest: LruCache[Memory] = LruCache(MEMORIES)  # of each query, that of the constraints that came last
 
     def respond(self, request: ExplainRequest) -> ExplainResponse:
         """Return the response to a request."""
         check_size(request, self.service.limits.rows, self.service.limits)
+        if isinstance(request, AnswerRequest) and request.draft and len(request.rows) == 1:
+            draft = self._respond_soon(request)
+            if draft is not None:
+                return draft
         explanation = self.explanation(request)
         if len(request.rows) > 1:
             return results.to_response(explanation, request.rows)
@@ -60,6 +65,19 @@ class Answers:
         if kept.response is None:
             kept.response = results.to_response(explanation, request.rows)
         return kept.response
+
+    def _respond_soon(self, request: ExplainRequest) -> ExplainResponse | None:
+        """Return a draft, or None if the answer is there already, or was found meanwhile."""
+        from sparcets.explainers.sparcets.memory import Draft
+
+        if None not in self._find(request).values():
+            return None
+        draft = Draft(earlier=self._latest.find(_question(request)) or {})
+        explanation = self.explain(request, draft)
+        if draft.is_final:
+            self._keep(request, request.rows[0], explanation)
+            return None
+        return results.to_response(explanation, request.rows).model_copy(update={"draft": True})
 
     def explanation(self, request: ExplainRequest) -> Explanation:
         """Return the answers to a request; only queries whose answers are not in memory are explained."""
@@ -84,14 +102,18 @@ class Answers:
         self.service.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
         return {row: self._kept.find(_key(request, row)) for row in request.rows}
 
-    def explain(self, request: ExplainRequest) -> Explanation:
-        """Compute the answers to a request."""
+    def explain(self, request: ExplainRequest, draft: Draft | None = None) -> Explanation:
+        """Compute the answers to a request, or a draft of them."""
         from sparcets.explainers.sparcets.memory import remember_searches
 
         recordings = self._recordings(request)
         chosen = recordings.choose(request.rows)
-        with remember_searches(self._memory(request) if len(request.rows) == 1 else {}):
-            return self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
+        memory = self._memory(request) if len(request.rows) == 1 else {}
+        with remember_searches(memory, draft):
+            explanation = self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
+        if memory:
+            self._latest.put(_question(request), memory)
+        return explanation
 
     def _ask(self, request: ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
         explainer = self.service.explainer(request.explainer)
@@ -176,6 +198,12 @@ class Answers:
 def _key(request: ExplainRequest, row: int) -> str:
     asked = request.model_copy(update={"rows": [row]})
     return asked.model_dump_json(include=set(ExplainRequest.model_fields))
+
+
+def _question(request: ExplainRequest) -> str:
+    """Return the key of what is asked about one recording, apart from the limits on the changes."""
+    free: dict[str, Any] = {"sparsity": None, "target": None, "answers": 1, "constraints": ConstraintsRequest()}
+    return _key(request.model_copy(update=free), request.rows[0])
 
 
 def _joined(kept: Sequence[_Kept | None]) -> Explanation:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_PATTERNS = 12  # most frequent changes that are listed
 MAX_EXCEPTIONS = 10
+ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
 UNLIKE = 2.5  # robust standard deviations below the median of the similarities
 SAMPLE = 400  # recordings from which the axes of the map are computed
 MAX_STEPS = 100  # of a series in the map; longer ones are thinned out
@@ -69,25 +70,38 @@ def similarities(delta: FloatArray) -> FloatArray:
 
 
 def patterns(e: Explanation, reached: IntArray) -> list[Pattern]:
-    """Return the changes that most answers share, each with the number of answers."""
-    found: Counter[tuple[str, str]] = Counter()
+    """Return what most answers do, each with the number of answers and the median amount."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
     for i in reached.tolist():
-        found.update(set(_changes(e[i])))
+        for what, how, amount, unit in _changes(e, i):
+            of_answers = found.setdefault((what, how, unit), {})
+            of_answers[i] = max(amount, of_answers.get(i, 0.0))
+    common = sorted(found.items(), key=lambda item: -len(item[1]))[:MAX_PATTERNS]
     return [
-        Pattern(what=what, how=how, count=count) for (what, how), count in found.most_common(MAX_PATTERNS) if count > 1
+        Pattern(what=what, how=how, count=len(of), amount=float(np.median(list(of.values()))), unit=unit)
+        for (what, how, unit), of in common
+        if len(of) > 1
     ]
 
 
-def _changes(answer: Explanation) -> list[tuple[str, str]]:
-    """Return what an answer changes, as pairs of a feature or group and what happens to it."""
-    from sparcets.narrate.changes import find_changes
+def _changes(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
+    """Return what an answer does: who, what, how much and in which unit.
 
-    pairs = []
-    for change in find_changes(answer):
-        for segment in change.segments:
-            name = answer.feature_names[segment.feature]
-            pairs.append((name, {"raise": "higher", "lower": "lower"}.get(segment.direction, "both ways")))
-    return pairs
+    Operations where they explain the change; for the other features, whether they are higher or lower on the whole.
+    """
+    operations = e.operations(i)
+    changes: list[tuple[str, str, float, str]] = [(o.what, o.kind, o.amount, o.unit) for o in operations]
+    named = {name for o in operations for name in o.features}
+    delta, changed = e.delta[i], e.changed[i]
+    for f in np.flatnonzero(changed.any(0)).tolist():
+        if e.feature_names[f] in named:
+            continue
+        moved = delta[changed[:, f], f].astype(np.float64)
+        net = float(moved.sum()) / float(np.abs(moved).sum())
+        how = "both ways" if abs(net) < ONE_WAY else "higher" if net > 0 else "lower"
+        unit = e.info.units[f] if e.info.units else ""
+        changes.append((e.feature_names[f], how, float(np.abs(moved).mean()), unit))
+    return changes
 
 
 def _exceptions(e: Explanation, rows: Sequence[int], reached: IntArray, likeness: FloatArray) -> list[GroupException]:

@@ -1,4 +1,7 @@
-"""The queue of training jobs: each runs in a process of its own, one at a time, and can be cancelled at any moment."""
+"""The queue of training jobs: each runs in a process of its own, one at a time, and can be cancelled at any moment.
+
+The list of them is stored in the workspace; after a restart, those that were not finished are listed as lost.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from sparcets.studio import processes
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
+from sparcets.studio.training_history import read_trainings, write_trainings
 from sparcets.studio.training_progress import TrainingProgress
 from sparcets.studio.workspace import Kind, Workspace, new_id
 
@@ -31,7 +35,7 @@ MAX_FINISHED = 50  # finished jobs that stay listed
 @dataclass
 class _Entry:
     job: Job
-    request: TrainClassifier | FitExplainer
+    request: TrainClassifier | FitExplainer | None  # None: of an earlier start of the studio
     progress: TrainingProgress
     process: subprocess.Popen[str] | None = None
     started: float = 0.0
@@ -67,7 +71,8 @@ class Jobs:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
         self.model = model
         self._worker = processes.command(WORKER) if worker is None else worker
-        self._entries: dict[str, _Entry] = {}
+        past = read_trainings(workspace.folder)
+        self._entries = {job.id: _Entry(job, None, TrainingProgress(job.title)) for job in past}
         self._lock = threading.RLock()
         self._queue: queue.Queue[str | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
@@ -99,6 +104,7 @@ class Jobs:
             finished = [k for k, e in self._entries.items() if e.job.state not in ("queued", "running")]
             for old in finished[:-MAX_FINISHED]:
                 del self._entries[old]
+            self._store()
         self._queue.put(job.id)
         return job
 
@@ -143,7 +149,7 @@ class Jobs:
 
     def _entry(self, name: str) -> _Entry:
         if name not in self._entries:
-            raise ApiError(404, "not_found", f"no job {name!r}; jobs are not kept when the studio restarts.")
+            raise ApiError(404, "not_found", f"no job {name!r}.")
         return self._entries[name]
 
     def _snapshot(self, entry: _Entry) -> Job:
@@ -161,6 +167,11 @@ class Jobs:
         if state == "done":
             entry.job.result, entry.job.stage, entry.job.note = entry.job.id, "", ""
             entry.job.share = 1.0
+        self._store()
+
+    def _store(self) -> None:
+        """Write the list of jobs; called under the lock."""
+        write_trainings(self.workspace.folder, [entry.job for entry in self._entries.values()])
 
     def _work(self) -> None:
         processes.block_interrupts()
@@ -170,6 +181,7 @@ class Jobs:
                 if entry is None or entry.job.state != "queued":
                     continue
                 entry.job.state, entry.started, entry.job.stage = "running", time.monotonic(), "starting"
+                self._store()
             try:
                 self._run(entry)
             except Exception as problem:  # the next job still gets its turn
@@ -210,6 +222,7 @@ class Jobs:
         self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
 
     def _start(self, entry: _Entry) -> subprocess.Popen[str]:
+        assert entry.request is not None  # it was submitted to this studio
         task = {
             "workspace": str(self.workspace.folder),
             "id": entry.job.id,

@@ -172,7 +172,7 @@ class Job(BaseModel):
     kind: JobKind
     title: str
     parent: Id  # the data set of a classifier, the classifier of an explainer
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    state: Literal["queued", "running", "done", "failed", "cancelled", "lost"]  # lost: the studio ended before it
     stage: str = ""
     stages: int = 0  # stages started so far
     done: float = 0.0  # progress of the current stage, out of ``total``
@@ -250,6 +250,16 @@ class ExplainRequest(RequestModel):
         return self
 
 
+class AnswerRequest(ExplainRequest):
+    """Request to explain recordings on the page; a ``draft`` comes soon, before all that can wait.
+
+    It is made of what was found before, or of one search; the response says whether it is the final answer. Of several
+    recordings, there are no drafts.
+    """
+
+    draft: bool = False
+
+
 class ExportRequest(ExplainRequest):
     """Request to export an explanation; the plot shows counterfactual ``shown``."""
 
@@ -308,8 +318,9 @@ class CounterfactualResult(BaseModel):
 
 
 class ExplainResponse(BaseModel):
-    """Counterfactuals grouped by query, best first."""
+    """Counterfactuals grouped by query, best first; of a ``draft``, a further search may find better ones."""
 
     method: str
     seconds: float
+    draft: bool = False
     answers: list[CounterfactualResult]

@@ -1,8 +1,8 @@
 """Loads models into memory and runs all requests that need them, one after the other in a single thread.
 
-A single thread, because ``explain`` changes the mode and gradients of the classifier and the random state for a while
-and restores them: two calls at once would interfere. Files of finished answers are made in a second thread, so that
-they do not wait behind a search. Training jobs run in processes of their own.
+A single thread, because several searches at the same time would only slow each other down on few cores. What the page
+waits for interrupts searches that can wait. Files of finished answers are made in a second thread, so that they do not
+wait behind a search. Training jobs run in processes of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.errors import SparcetsError
@@ -22,6 +21,7 @@ from sparcets.studio.data import load, load_new, new_files
 from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.studio.turns import Turns
 from sparcets.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ class StudioService:
 
     def __init__(self, workspace: Workspace, limits: Limits, device: str = "auto") -> None:
         self.workspace, self.limits, self.device = workspace, limits, device
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="service")
-        self._renderer = ThreadPoolExecutor(1, thread_name_prefix="renderer")
+        self._thread, self._renderer = Turns("service"), Turns("renderer")
         self._queued = 0
         self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
         self._classifiers: LruCache[Classifier] = LruCache(limits.cached_models)
@@ -67,17 +66,20 @@ class StudioService:
     def close(self) -> None:
         """Cancel queued requests and accept no more."""
         for thread in (self._thread, self._renderer):
-            thread.shutdown(wait=False, cancel_futures=True)
+            thread.close()
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run a function in the service's thread; raise a 4xx error if the queue is full or the time is up."""
-        return await self._run(self._thread, work)
+    async def run(self, work: Callable[[], T], *, patient: bool = False) -> T:
+        """Run a function in the service's thread; raise a 4xx error if the queue is full or the time is up.
+
+        A patient one waits for all others, also when it has begun.
+        """
+        return await self._run(self._thread, work, patient=patient)
 
     async def render(self, work: Callable[[], T]) -> T:
         """Run a function that needs no model in the renderer's thread, under the same limits."""
         return await self._run(self._renderer, work)
 
-    async def _run(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _run(self, thread: Turns, work: Callable[[], T], *, patient: bool = False) -> T:
         if self._queued >= self.limits.queued_requests:
             raise ApiError(429, "busy", f"the queue is full ({self._queued} requests). Try again in a moment.")
         self._queued += 1
@@ -88,7 +90,7 @@ class StudioService:
                 raise too_slow(self.limits.seconds)
             return work()
 
-        future = asyncio.get_running_loop().run_in_executor(thread, run_in_time)
+        future = asyncio.wrap_future(thread.submit(run_in_time, patient=patient))
         future.add_done_callback(self._dequeue)
         try:
             # Shielded: a running function cannot be interrupted, and the models it loads stay in the cache.

@@ -25,11 +25,13 @@ class CurveResponse(BaseModel):
 
 
 class Pattern(BaseModel):
-    """A change that several answers share: what happens to a feature, and in how many answers."""
+    """A change that several answers share: who does what, in how many answers, and by how much (the median)."""
 
     what: str
     how: str
     count: int
+    amount: float
+    unit: str
 
 
 class GroupException(BaseModel):

@@ -108,9 +108,10 @@ def test_an_estimator_of_aeon_that_takes_lists_is_given_lists():
     before = torch.get_num_threads()
     model = distances.KNeighborsTimeSeriesClassifier(distance="dtw", n_neighbors=1)
     model.fit([np.ascontiguousarray(one.T) for one in SERIES], np.array(["a", "b", "a", "b"]))
-    torch.set_num_threads(before)
+    torch.set_num_threads(before)  # which numba has set
     clf = sp.wrap(model)
     assert clf.interface.lengths.kind == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
+    assert torch.get_num_threads() == before
 
 
 def test_mistakes_in_wrap():

@@ -1,5 +1,7 @@
 """Black boxes: estimators of sklearn and aeon, and callables."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -54,6 +56,21 @@ def test_a_black_box_is_given_the_users_own_bits(dtype):
     sp.wrap(box).predict_proba(series)
     np.testing.assert_array_equal(box.X, series)
     assert box.X.dtype == dtype
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_model_that_sets_the_number_of_threads_changes_it_for_nobody_else(fails, left_alone):
+    """As those of aeon do, whose numba sets that of PyTorch too."""
+
+    def model(X):
+        torch.set_num_threads(3)
+        if fails:
+            raise ValueError("broken")
+        return mean_proba(X)
+
+    clf = sp.wrap(model)
+    with left_alone(), pytest.raises(ModelOutputError, match="broken") if fails else nullcontext():
+        clf.predict_proba(X)
 
 
 def test_a_black_box_that_writes_into_its_input_harms_nobody():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.verdict import VERDICTS
 from sparcets.narrate.conclusion import conclude
 from sparcets.narrate.people import NO_ADVICE
+from sparcets.report.html import write_report
 
 Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}
@@ -110,7 +112,20 @@ def answer_of(info: SeriesInfo, query: FloatArray, made: FloatArray, support: bo
     return replace(e, evidence=Evidence(families=("neural",), support=np.ones((1, 1)))) if support else e
 
 
-def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers() -> None:
+def drawn_and_reported(e: Explanation, doubt: str, folder: Path) -> None:
+    """Check that figure and report say an answer's verdict and a doubt before anything else, in its own colour."""
+    verdict = VERDICTS[str(e.verdict[0])]
+    figure = e.plot(0)
+    (line,) = (line for line in figure.axes[0].lines if line.get_label() != "recorded")
+    assert (line.get_color(), line.get_label()) == (verdict.colour, f"attempt ({verdict.label})") and line.is_dashed()
+    said = next(text.get_text() for text in figure.texts if text.get_text().startswith(verdict.title))
+    assert doubt in said.replace("\n", " ")
+    article = write_report(e, folder / "report.html").read_text(encoding="utf-8").partition("<article")[2]
+    assert article.index(f'class="conclusion {verdict.tone}"') < article.index(doubt) < article.index("For it to say")
+    assert f"attempt ({verdict.label})</text>" in article, "the picture for paper too"
+
+
+def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path: Path) -> None:
     X, y = hips()
     ds = sp.Dataset.from_arrays(X, y, feature_names=["LeftHip", "RightHip"], units="°", sampling_rate=50)
     info = SeriesInfo.from_series(ds.X_train, ("slow", "fast"), source=ds)
@@ -122,6 +137,7 @@ def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers() -> None:
     assert e.believed[0] and e.verdict[0] == "doubtful"
     assert "LeftHip goes to −74° and 66°, where real series have −29 to 29°" in e.text(0)
     assert "LeftHip" in e.text(0).splitlines()[1] or "LeftHip" in e.text(0).splitlines()[2], "at the top"
+    drawn_and_reported(e, "LeftHip goes to −74°", tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +149,7 @@ def trial() -> tuple[Any, FloatArray]:
     return ds, made
 
 
-def test_a_wrist_that_jumps_is_doubtful(trial: Any) -> None:
+def test_a_wrist_that_jumps_is_doubtful(trial: Any, tmp_path: Path) -> None:
     ds, made = trial
     info = SeriesInfo.from_series(ds.X_train, ds.class_names, source=ds)
     e = answer_of(info, ds.X_test[0], made)
@@ -145,6 +161,8 @@ def test_a_wrist_that_jumps_is_doubtful(trial: Any) -> None:
     assert jumps.startswith("LeftWrist_x jumps by 0.3") and "within one step (0.017 s); in real series by" in jumps
     trick = replace(e, evidence=replace(e.evidence, support=np.zeros((1, 1))))
     assert VERDICTS[str(trick.verdict[0])].tone == "red" and set(conclude(e).doubts) < set(conclude(trick).doubts)
+    for either in (e, trick):
+        drawn_and_reported(either, "the limb from Left", tmp_path)
 
 
 class Moved(sp.Nearest):

@@ -45,7 +45,7 @@ def test_the_whole_benchmark_as_it_was_run() -> None:
     for of_kind in by_kind.values():
         assert sum(row["right"] for row in of_kind) >= 0.95 * sum(row["n"] for row in of_kind)
     others = [row for row in rows if "right" not in row]
-    assert sum(row["n"] for row in others) >= 1000 and sum(row["named"] for row in others) <= 0.01 * 1200
+    assert sum(row["n"] for row in others) >= 1000 and not any(row["named"] for row in others)
 
 
 T = np.arange(60)
@@ -101,7 +101,7 @@ def test_both_arms_rise_earlier() -> None:
         ({"LeftWrist_y": RISE, "RightWrist_y": RISE}, {"LeftWrist_y": RISE - 0.05, "RightWrist_y": RISE - 0.05},
          "both wrists are 0.05 m lower from 0.00 to 1.00 s"),
         ({"LeftWrist_x": RISE, "RightWrist_x": RISE}, {"LeftWrist_x": RISE - 0.05, "RightWrist_x": RISE - 0.05},
-         "x of both wrists is 0.05 m lower from 0.00 to 1.00 s"),
+         "both wrists are 0.05 m further towards −x from 0.00 to 1.00 s"),
         ({"force": WAVE}, {"force": WAVE + 0.1 * np.sin(2 * np.pi * T / 4)}, "force is shakier, with "),
         ({"force": WAVE + 0.1 * np.sin(2 * np.pi * T / 4)}, {"force": WAVE}, "force is smoother, with "),
         ({"force": RISE}, {"force": np.interp(59 + 0.7 * (T - 59), T, RISE)},

@@ -26,7 +26,7 @@ def test_only_known_measures() -> None:
         ("oracle", (0.85, 0.6, 0.3), "puts 85 % into the target class"),
         ("sparsity", (0.1, 0.4, 0.9), "10 % of the values"),
         ("knn_ratio", (1.1, 1.4, 2.0), "1.1 times that of real series"),
-        ("universality", (0.2, 0.6, 0.95), "Every series gets a change of its own"),
+        ("universality", (0.2, 0.6, 0.95), "predicts 20 % of what an answer changes; the rest is its own"),
         ("limb_deviation", (0.02, 0.1, 0.4), "by 2 %"),
     ],
 )
@@ -55,3 +55,9 @@ def test_intervals_segments_and_time() -> None:
     assert valid.sentence.endswith("(95 % interval: 40 to 62 %).")
     assert sparsity.sentence == "12 % of the values that may change do, in 7.2 segments of 9.0 steps on average."
     assert seconds.sentence == "Explaining took 3 s in all, 0.15 s per answer." and seconds.verdict == ""
+
+
+def test_universality_says_no_more_than_was_measured() -> None:
+    none, most = (quality_findings({"universality": line(value)})[0].sentence for value in (-0.3, 0.95))
+    assert none == "The mean of the other answers predicts nothing of what an answer changes."
+    assert "predicts 95 % of what an answer changes: much the same change for all" in most

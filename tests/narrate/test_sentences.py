@@ -196,3 +196,14 @@ def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> N
     assert "The one independent judge (fcn) does not say well." in both.text(1, scores=scores)
     with pytest.raises(DataError, match="2 answers, and not those of this explanation, which has 1"):
         both[1].text(0, scores=scores)
+
+
+def test_only_heights_of_a_body_are_raised(answer: Make) -> None:
+    """A hand that is moved forwards is not lifted; in space, no axis is known to be the height."""
+    moves = {(t, f): 1.0 - 3 * (f == 3) for t in range(3, 6) for f in (2, 3)}
+    flat = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")
+    assert "  - wrist: lower y by 2 and move by 1 towards +x in steps 3 to 5" in narrate(answer(moves, names=flat))
+    deep = ("elbow_x", "elbow_y", "elbow_z", "wrist_x", "wrist_y", "wrist_z")
+    down = {(t, 4): -1.0 - (t % 2) for t in range(3, 6)}
+    assert "move wrist by 1.7 towards −y in steps 3 to 5" in narrate(answer(down, names=deep))
+    assert "lower gravity_y by" in narrate(answer(down, names=tuple(name.replace("wrist", "gravity") for name in deep)))

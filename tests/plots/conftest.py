@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
 
@@ -36,6 +37,22 @@ def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other:
         "method": "nearest",
     }
     return Explanation(**{**values, **other})
+
+
+def evidence(*support: float, distance: float = 0.5, **looks: float) -> Evidence:
+    """Return what other models say about one answer, which else looks real; with a curve of four points."""
+    names = ("distance", "outside", "jumps", "stretch")
+    values = dict.fromkeys(names, 0.0) | {"distance": distance, "stretch": np.nan} | looks
+    curve = {"share": [[0.3, 0.1, 0.2, np.nan]], "support": [[0.9, 0.5, 0.3, np.nan]], "valid": [[1, 0, 1, np.nan]]}
+    return Evidence(
+        families=("intervals", "forest")[: len(support)],
+        support=np.array([support]),
+        plausibility={name: np.array([value]) for name, value in values.items()},
+        curve={name: np.array(points) for name, points in curve.items()},
+    )
+
+
+BELIEVED, TRICK = evidence(1.0, 0.9), evidence(0.2, 0.1)
 
 
 @pytest.fixture

@@ -11,11 +11,13 @@ from matplotlib import colors
 
 from sparcets.errors import CapabilityError, OutOfRangeError
 from sparcets.explanation.result import Explanation
+from sparcets.explanation.verdict import VERDICTS
 from sparcets.plots import style
 from sparcets.plots.body import find_body, plot_body
 from sparcets.plots.interactive_body import body_figure
 
 Make = Callable[..., Explanation]
+AMBER = VERDICTS["doubtful"].colour  # no other models were asked
 FLAT = tuple(f"{point}_{axis}" for point in ("LeftShoulder", "LeftElbow", "LeftWrist", "Center") for axis in "xy")
 DEEP = tuple(f"{point}_{axis}" for point in ("shoulder", "elbow", "wrist") for axis in "xyz")
 
@@ -50,7 +52,7 @@ def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) ->
     figure.savefig(io.BytesIO(), dpi=30)
     above, below = figure.axes[:3], figure.axes[3:]
     assert [a.get_title(loc="left") for a in above] == ["0.60 s", "0.80 s", "1.00 s"], "around step 4"
-    assert above[0].get_ylabel() == "recorded\ny (m)" and below[0].get_ylabel() == "counterfactual\ny (m)"
+    assert above[0].get_ylabel() == "recorded\ny (m)" and below[0].get_ylabel() == "attempt (? doubtful)\ny (m)"
     assert below[0].get_xlabel() == "x (m)" and below[0].get_aspect() == 1.0
     marked = [sum(colors.same_color(line.get_color(), style.MARK) for line in axes.lines) for axes in (*above, *below)]
     assert marked == [0, 0, 0, 0, 1, 0], "only the elbow at step 4, and only in the counterfactual"
@@ -73,5 +75,5 @@ def test_the_moving_figure_has_one_frame_per_step_of_the_same_traces(answer: Mak
     assert figure["layout"]["sliders"][0]["active"] == 4, "it starts at the step that changes most"
     points = [trace for trace in figure["frames"][4]["data"] if "marker" in trace]
     assert points[0]["marker"]["color"] == [style.BEFORE] * 3
-    assert points[1]["marker"]["color"] == [style.AFTER, style.MARK, style.AFTER]
+    assert points[1]["marker"]["color"] == [AMBER, style.MARK, AMBER]
     assert points[1]["x"][1] == points[0]["x"][1] + 5.0

@@ -21,7 +21,7 @@ def test_curves_with_shading_names_and_units(answer: Make) -> None:
     figure = curves_figure(e)
     after, before = figure["data"][:2]
     assert (before["name"], before["y"]) == ("recorded", e.query[0, :, 0].tolist())
-    assert (after["name"], after["y"]) == ("counterfactual", e.counterfactual[0, :, 0].tolist())
+    assert (after["name"], after["y"]) == ("attempt (? doubtful)", e.counterfactual[0, :, 0].tolist())
     assert before["x"] == [t / 2 for t in range(10)] and before["line"] != after["line"]
     layout = figure["layout"]
     assert [(s["x0"], s["x1"], s["yref"]) for s in layout["shapes"]] == [
@@ -66,7 +66,9 @@ def test_several_answers(answer: Make) -> None:
     both = join([answer({(2, 0): 4.0}), answer({(7, 0): 4.0}), answer({(7, 2): 9.0}, status=np.array(["not_found"]))])
     recorded, first, second = answers_figure(both)["data"]
     assert recorded["name"] == "recorded" and first["y"] == [None, 3.0, 10.0, 9.0] + [None] * 6
-    assert second["name"].startswith("answer 2") and first["line"]["dash"] != second["line"]["dash"]
+    assert (
+        second["name"].startswith("? attempt 2: doubtful, p 0.80") and first["line"]["dash"] != second["line"]["dash"]
+    )
 
 
 def test_frequency_of_changes_over_valid_answers(answer: Make) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +87,42 @@ def test_damaged_data_show_a_message(opened: Any) -> None:
     opened.evaluate("document.getElementById('pictures-9-numbers').textContent = 'AAAA'")
     opened.locator("#heading-9").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-9 >> text=This figure cannot be drawn")
+
+
+def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened: Any, tmp_path: Path) -> None:
+    n = opened.locator("article").count()
+    opened.emulate_media(media="print")
+    opened.set_viewport_size({"width": 700, "height": 1000})  # A4 between its margins
+    shown = "[...document.querySelectorAll('article .paper svg')].filter((s) => s.getBoundingClientRect().height > 100)"
+    assert opened.evaluate(f"{shown}.length") == n == 30
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 700, "no column is cut off"
+    assert not opened.locator(".plot").first.is_visible() and not opened.locator("nav").is_visible()
+    opened.emulate_media(media="null")  # as printing chooses
+    file = tmp_path / "report.pdf"
+    opened.pdf(path=str(file), format="A4")
+    if shutil.which("pdftotext") is None:
+        pytest.skip("the PDF file itself is not read: that needs pdftotext (poppler-utils)")
+    text = subprocess.run(["pdftotext", "-layout", str(file), "-"], capture_output=True, text=True, check=True).stdout
+    legends = re.findall(r"recorded +(?:attempt|best attempt|counterfactual|unchanged)", text)
+    assert len(legends) == n, "one of every picture"
+    rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+\s+\d+\s+\S+ \w+", line)]
+    assert [row[0] for row in rows] == [str(i) for i in range(n)]
+    assert [row[-4:] for row in rows][3] == ["0.20", "10", "1", "0"] and [row[-1] for row in rows[:3]] == [
+        "2",
+        "2",
+        "4",
+    ]
+    assert "e+0" not in text and "drawn when scrolled" not in text
+
+
+def test_the_toolbar_covers_neither_legend_nor_curves(opened: Any) -> None:
+    opened.locator("#heading-0").scroll_into_view_if_needed()
+    opened.wait_for_selector("#pictures-0 [data-name=curves] .main-svg")
+    plot = opened.locator("#pictures-0 [data-name=curves]")
+    plot.hover()
+    bar, legend = (plot.locator(f".{name}").first.bounding_box() for name in ("modebar-group", "legend"))
+    first = plot.locator(".bglayer rect, .cartesianlayer .subplot").first.bounding_box()
+    assert bar["y"] + bar["height"] <= legend["y"] and bar["y"] + bar["height"] <= first["y"]
 
 
 def test_it_fits_a_phone(opened: Any) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from .conftest import N_TEST, NAMES, Sample, make_outdated, npz_bytes
+from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
 from .visit import SIZES, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
@@ -218,23 +218,52 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit, shared: Sample) -> No
     assert all("404" in error for error in visit.errors)
 
 
-def test_the_keyboard_reaches_everything(visit: Visit, shared: Sample) -> None:
-    page = visit.open(**shared.state(explainer=shared.sparcets))
-    page.locator("#queries").focus()
+def tab_to(page: Any, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"() => document.activeElement.matches({selector!r})"):
+            return
+    raise AssertionError(f"{selector} cannot be reached by Tab")
+
+
+def test_everything_can_be_done_with_the_keyboard(visit: Visit, shared: Sample) -> None:
+    page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
+    tab_to(page, "#queries")
     visit.after(lambda: page.keyboard.press("ArrowDown"))
-    assert visit.state()["row"] == 1
     visit.after(lambda: page.keyboard.press("End"))
     assert visit.state()["row"] == page.locator("#queries li").count() - 1
-    page.locator("#draw").focus()
-    page.keyboard.press("Enter")  # curves are changed by hand with a form, too
-    page.evaluate("() => document.activeElement.blur()")
-    reached = set()
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("() => document.activeElement.id || document.activeElement.name || "
-                                  "document.activeElement.className.split(' ')[0]"))  # fmt: skip
-    expected = {"search", "queries", "target", "answers", "sparsity", "feature", "more", "from", "draw", "by", "undo"}
-    assert expected - reached == set()
+    visit.after(lambda: page.keyboard.press("Home"))
+    tab_to(page, "#target")
+    target = page.locator("#target").input_value()
+    visit.after(lambda: page.keyboard.press("ArrowUp" if target == "wild" else "ArrowDown"))
+    assert visit.state()["target"] != target
+    tab_to(page, "#sparsity")
+    visit.after(lambda: page.keyboard.press("ArrowLeft"))
+    assert visit.state()["sparsity"] > 0
+    tab_to(page, "button.feature")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["immutable"] == ["left"]
+    for name, text in (("from", "0.2"), ("to", "0.4")):
+        tab_to(page, f"#lock-time [name={name}]")
+        page.keyboard.type(text)
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["frozen"] == [[2, 5]]
+    tab_to(page, "#draw")
+    page.keyboard.press("Enter")
+    for name, text in (("at", "1.2"), ("by", "0.3")):
+        tab_to(page, f"#hand-form [name={name}]")
+        page.keyboard.type(text)
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["strokes"][0]["at"] == 12
+    tab_to(page, "#find-rest")
+    visit.after(lambda: page.keyboard.press("Enter"))
+    assert visit.state()["findRest"] is True
+    visit.after(lambda: page.keyboard.press("Control+z"))
+    assert "findRest" not in visit.state()
+    tab_to(page, "[data-kind=csv]")
+    with page.expect_download():
+        page.keyboard.press("Enter")
     unnamed = page.evaluate(
         "() => [...document.querySelectorAll('button, select, input')].filter((e) => e.offsetParent && "
         "!(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map((e) => e.outerHTML)"
@@ -278,6 +307,8 @@ def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sa
         visit = Visit(browser, address)
         page = visit.open(**sample.state())
         text = page.locator("#answer-text").inner_text()
+        fit = {"classifier": sample.classifier, "method": "sparcets"}
+        job = page.request.post(f"{visit.address}{API}/explainers", data=fit).json()
         process.kill()
         process.wait()
         page.locator("#sparsity").fill("10")
@@ -289,6 +320,10 @@ def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sa
         page.get_by_text("The studio is back.").wait_for()
         page.wait_for_function("() => document.querySelector('#verdict').textContent.includes('50 %')")
         assert visit.answer()["share_changed"] == pytest.approx(0.5, abs=0.02)
+        page.locator("#trainings summary").click()
+        lost = page.locator("#trainings li", has_text="Fitting sparcets")
+        assert "lost" in lost.inner_text() and "Start it again" in lost.inner_text()
+        assert page.request.get(f"{visit.address}{API}/jobs/{job['id']}").json()["state"] == "lost"
     visit.context.close()
 
 

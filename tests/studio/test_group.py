@@ -36,7 +36,8 @@ def test_what_is_common_and_who_is_the_exception(answers: Explanation) -> None:
     assert share[5].tolist() == [0, 0.9, 0, 0] and share[11].tolist() == [0, 0, 0, 0.1]
     assert change[5, 1] > 0 > change[11, 3] and change[5, 0] == 0
     first = found.patterns[0]
-    assert (first.what, first.how, first.count) == (answers.feature_names[1], "higher", 10)
+    assert (first.what, first.how, first.count) == (answers.feature_names[1], "higher", 10)  # the last one at step 0
+    assert first.amount == pytest.approx(6) and len(found.patterns) == 1  # one answer alone is no pattern
     (exception,) = found.exceptions
     assert exception.row == 109 and answers.feature_names[3] in exception.why and exception.likeness < 0.5  # type: ignore[operator]
 

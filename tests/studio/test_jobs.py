@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from sparcets.studio.errors import ApiError
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import Job, TrainClassifier
+from sparcets.studio.training_history import FILE
 from sparcets.studio.workspace import Workspace
 
 from .conftest import API, Sample, error
@@ -77,6 +79,27 @@ def test_cancel_ends_the_process_and_removes_its_files(begin: Callable[..., Jobs
     with pytest.raises(ApiError) as raised:
         jobs.cancel(first.id)
     assert raised.value.status_code == 409 and raised.value.code == "finished"
+
+
+def test_the_list_survives_a_restart_and_says_what_was_lost(begin: Callable[..., Jobs], tmp_path: Path) -> None:
+    first = begin(f"{REPORT}\nif task['request']['architecture'] == 'fcn': time.sleep(3600)")
+    done = first.submit(TrainClassifier(dataset="own", architecture="tcn"))
+    until(first, done.id, ended)
+    running, queued = first.submit(REQUEST), first.submit(REQUEST)
+    until(first, running.id, lambda j: j.done > 0)
+    stored = tmp_path / FILE
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+    again = begin("")  # as after a crash: the first was not closed
+    assert [job.state for job in again.all()] == ["done", "lost", "lost"]
+    assert again.get(done.id).curves == first.get(done.id).curves != {}
+    assert "Start it again" in again.get(running.id).error.message  # type: ignore[union-attr]
+    with pytest.raises(ApiError, match="already lost"):
+        again.cancel(queued.id)
+    (tmp_path / "classifiers" / running.id).mkdir()  # the studio was killed after the last file, and before the list
+    assert [job.state for job in begin("").all()] == ["done", "done", "lost"]
+    for broken in ("", "[]", '{"trainings": [3]}'):
+        stored.write_text(broken)
+        assert begin("").all() == []
 
 
 def test_the_next_job_runs_after_one_was_cancelled(begin: Callable[..., Jobs]) -> None:

@@ -123,11 +123,17 @@ def arrange(x: Any, layout: Layout) -> Any:
 def call_model(model: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any], interface: Interface) -> Any:
     """Call a model on series in its layout, with their lengths if it takes them, and side inputs by name.
 
-    Arrays and tensors alike.
+    Arrays and tensors alike. What the model does to PyTorch's number of threads is taken back: models that use numba,
+    as those of aeon, set it when they are first called.
     """
-    if interface.lengths.kind == "padding":
-        return model(x, **side)
-    return interface.lengths.call(model, x, lengths, side, time=2 if interface.layout == "bft" else 1)
+    n_threads = torch.get_num_threads()
+    try:
+        if interface.lengths.kind == "padding":
+            return model(x, **side)
+        return interface.lengths.call(model, x, lengths, side, time=2 if interface.layout == "bft" else 1)
+    finally:
+        if torch.get_num_threads() != n_threads:
+            torch.set_num_threads(n_threads)
 
 
 def call_parts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.sparcets.ensemble import Ensemble
 from sparcets.explainers.sparcets.found_answers import MAX_PRICE, rank_answers
 from sparcets.explainers.sparcets.selector import BATCH, Belief
@@ -105,6 +106,7 @@ class _Inquiry:
         """Ask the explained classifier about some candidates (mask), and return what it is known to accept."""
         new = (rows & ~self.known[None]).nonzero()[:, 0]
         for part in torch.split(new, BATCH[self.x.device.type]) if len(new) else ():
+            pause()
             log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
             self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()
             self.valid[part] = (log_proba.argmax(1) == target) & (self.own[part] >= (self.confidence or 0.0))

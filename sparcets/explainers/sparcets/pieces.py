@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.sparcets.ensemble import Ensemble, target_log_proba
 from sparcets.explainers.sparcets.generator import window_mean
 from sparcets.explainers.sparcets.prune import drop_negligible
@@ -102,6 +103,7 @@ def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
     kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
     weight, held = None, []
     for step in (*FIRST[1:], *STEPS, *(FURTHER if members.alone else ())):
+        pause()
         gradient, convinced, weight = members.ask(starts, mask * values, weight)
         pieces.credit(gradient * values)
         velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from sparcets.arrays import FloatArray, IntArray, differs
 from sparcets.classifiers.base import Classifier
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.request import Answers, Request
 from sparcets.explainers.sparcets.choice import choose, row_of
 from sparcets.explainers.sparcets.found_answers import FoundAnswers
 from sparcets.explainers.sparcets.generator import SHORT_WINDOW_DIVISOR
-from sparcets.explainers.sparcets.memory import remembered
+from sparcets.explainers.sparcets.memory import recall, remembered, wanted_draft
 from sparcets.explainers.sparcets.model import FittedModel
 from sparcets.explainers.sparcets.operating_point import OperatingPoint
 from sparcets.explainers.sparcets.pieces import Starts, search_pieces
@@ -57,8 +58,9 @@ def answer(request: Request, model: FittedModel, classifier: Classifier, point: 
     search.generate()
     search.refine()
     search.trim()
-    search.copy_neighbours()
-    search.flip()
+    if not search.leaves_out(search.found.missing()):
+        search.copy_neighbours()
+        search.flip()
     return search.found.answers()
 
 
@@ -96,8 +98,26 @@ class Search:
         """Offer what the search finds, from real series and from the generator's residual."""
         for attempt in range(len(ATTEMPTS)):
             for part in self._parts(self.found.unconvincing()):
-                if self.model.searches:
+                if self.model.searches and not self._repair(part, attempt):
                     self.refine_rows(part, attempt=attempt)
+
+    def leaves_out(self, rows: IntArray) -> bool:
+        """Return whether a draft is wanted, which leaves out further steps for some queries."""
+        draft = wanted_draft()
+        if draft is None or not len(rows):
+            return False
+        draft.is_final = False
+        return True
+
+    def _repair(self, rows: IntArray, attempt: int) -> bool:
+        """Return whether a draft does without a search, with candidates that were found under other constraints."""
+        draft = wanted_draft()
+        if draft is None or recall(attempt, self.x[rows], self.target[rows]) is not None:
+            return False
+        earlier = recall(0, self.x[rows], self.target[rows], draft.earlier)
+        if attempt == 0 and earlier is not None:
+            self.offer_candidates(rows, torch.stack([self._project(rows, candidate) for candidate in earlier]))
+        return (attempt > 0 or not len(self.found.missing())) and self.leaves_out(rows)
 
     def _parts(self, rows: IntArray) -> list[IntArray]:
         """Return some queries in parts whose candidates fit into the memory."""
@@ -176,6 +196,7 @@ class Search:
     def copy_neighbours(self) -> None:
         """Offer whole real series to the queries that still lack a valid answer."""
         for rank in range(NEAREST):
+            pause()
             rows = self.found.missing()
             if len(rows):
                 rows = rows[self.nearest[rows, rank] >= 0]

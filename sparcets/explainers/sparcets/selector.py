@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sparcets.classifiers.base import DifferentiableClassifier
+from sparcets.explainers.pauses import pause
 from sparcets.explainers.sparcets.families.classifier import FamilyClassifier
 from sparcets.explainers.sparcets.families.regressor import FamilyWithin
 from sparcets.networks.filling import fill_gaps
@@ -131,6 +132,7 @@ class Selector:
         judges = [judge for judge in self.judges if judge.family == name]
 
         def ask_part(rows: slice) -> Tensor:
+            pause()
             if name == NEURAL:
                 return torch.stack([_proba(net, raw[rows], x.device) for net in self.networks])
             measured = fill_gaps(x[rows], otherwise=0.0) if self.gaps else x[rows]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparcets.arrays import FloatArray
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
 from sparcets.narrate.operations.fits import FITS, MIN_STEPS, Fit, Kind, fast_part
@@ -17,12 +18,12 @@ from sparcets.skeletons import split_axis
 MIN_EXPLAINED = 0.8  # of the change that an operation is named for
 MIN_OF_EACH = 0.5  # of the change of every feature in it
 MIN_KEPT = 0.7  # of a group's change: what may be left out of it, because it does something else, is less
-# Of the slow part of the change, by the number of features that share an operation on their course: one feature alone,
-# most of all in few steps, often looks like that by chance, and most often larger or smaller.
-MIN_SLOW = (0.955, 0.9, 0.85, 0.8)
+MIN_SLOW = 0.85  # of the slow part of the change
+# Of operations on the course of the query, which smooth changes of few features often look like by chance:
 COURSES = ("earlier", "later", "faster", "slower", "larger", "smaller")
-SIZES = ("larger", "smaller")
-FEW_STEPS, MIN_EXPLAINED_OF_FEW, STRICTER = 40, 0.88, 0.015
+MIN_EVIDENCE = 8.0  # against chance, see _is_beyond_chance
+NOISE = 1.7  # squared steps of what is left, over its squares: 2 of white noise, 0 of a course of its own
+NEGLIGIBLE = 0.005  # of the slow part of the change
 MIN_FAST = 0.9  # of a change that is described as fast
 MAX_STRETCHES = 40  # the largest ones are looked at; fewer are ever described
 SLOW = 2.0  # standard deviation in steps of the filter that leaves the slow part
@@ -154,17 +155,42 @@ def _is_sayable(group: Group, kind: Kind, pieces: Pieces, answer: Explanation) -
 
 def _is_enough(fit: Fit, pieces: Pieces) -> bool:
     """Return whether an operation explains enough of a change to be named."""
-    n = len(pieces.stretches)
     if fit.kind == "shakier":
         return fit.explained >= MIN_FAST
-    least, least_slow = MIN_EXPLAINED, MIN_SLOW[-2]
-    if fit.kind in COURSES:
-        least_slow = MIN_SLOW[min(n, len(MIN_SLOW)) - 1]
-    if n == 1 and fit.kind in COURSES:
-        few = pieces.stretches[0].end - pieces.stretches[0].start < FEW_STEPS
-        least = MIN_EXPLAINED_OF_FEW if few else MIN_EXPLAINED
-        least_slow += STRICTER * few + STRICTER * (fit.kind in SIZES)
-    return fit.explained >= least and _slow_part_explained(fit, pieces) >= least_slow
+    if fit.explained < MIN_EXPLAINED or (slow := _slow_part_explained(fit, pieces)) < MIN_SLOW:
+        return False
+    return fit.kind not in COURSES or _is_beyond_chance(fit, pieces, slow)
+
+
+def _is_beyond_chance(fit: Fit, pieces: Pieces, slow: float) -> bool:
+    """Return whether a change that has nothing to do with the query would hardly be explained as well.
+
+    Either what is left is noise; or the slow part of the change has so many free values that a share ``slow`` of it is
+    not explained by chance: of n of them, that happens with a probability of about (1 − slow)^((n − 1) / 2).
+    """
+    if 1 - slow <= NEGLIGIBLE:
+        return True
+    steps = squares = n_free = 0.0
+    for k, s in enumerate(pieces.stretches):
+        of_stretch = pieces.owner == k
+        change, left = (x[of_stretch] / pieces.scale[s.feature] for x in (pieces.delta, pieces.delta - fit.guess))
+        steps, squares = steps + float((np.diff(left) ** 2).sum()), squares + float((left**2).sum())
+        n_free += _free_values(change - fast_part(change[:, None], SLOW)[:, 0])
+    return steps >= NOISE * squares or -(n_free - 1) / 2 * np.log(1 - slow) >= MIN_EVIDENCE
+
+
+def _free_values(change: FloatArray) -> float:
+    """Return how many frequencies make up a change (time,): its participation ratio, 1 for a single cosine.
+
+    >>> t = np.arange(8) + 0.5
+    >>> round(_free_values(np.cos(np.pi * t / 8) + np.cos(3 * np.pi * t / 8)), 6)
+    2.0
+    """
+    steps = np.arange(len(change))
+    cosines = np.cos(np.pi * (steps + 0.5) * steps[:, None] / len(change))
+    cosines[0] /= np.sqrt(2)
+    power = (cosines @ change) ** 2
+    return float(power.sum() ** 2 / (power**2).sum()) if power.any() else 0.0
 
 
 def _slow_part_explained(fit: Fit, pieces: Pieces) -> float:

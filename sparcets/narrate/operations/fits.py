@@ -176,8 +176,8 @@ def fit_peak(pieces: Pieces) -> Fit | None:
     height, centre, width = _best_bump(pieces, centres, np.geomspace(0.8, max(1.0, n / 5), 10))
     around = centre + np.linspace(-1, 1, 9) * n / 40
     height, centre, width = _best_bump(pieces, around, width * np.geomspace(0.8, 1.25, 7))
-    if centre - width < stretch.start or centre + width > stretch.end - 1:
-        return None  # cut off: no peak in there
+    if centre - 2 * width < stretch.start or centre + 2 * width > stretch.end - 1:
+        return None  # cut off: it does not come back
     sign = np.sign(height)
     query = pieces.query[:, stretch.feature]
     made = query + height * _bump(np.arange(len(query)), centre, width)  # without noise

@@ -12,6 +12,7 @@ from sparcets.explanation.result import Explanation
 from sparcets.narrate.operations.find import Found, find_operations
 from sparcets.narrate.operations.fits import Kind
 from sparcets.narrate.phrases import unit_of, when_phrase
+from sparcets.narrate.places import sideways, towards
 from sparcets.skeletons import split_axis
 
 MIN_NET = 0.6  # of its range in a stretch: what goes that far up, rises
@@ -151,6 +152,11 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
             amount(float(np.ptp(x[s.start : s.end, s.feature]))) for x in (found.pieces.query, found.pieces.made)
         )
         return f"the range of {who} is {fit.kind}, {after} instead of {before}{unit},"
+    aside = sideways(answer, feature)
+    if fit.kind in ("higher", "lower") and aside:
+        name = who if len(group.features) > 1 else aside[0]
+        further = f"further {towards(aside[1], fit.kind == 'higher')}"
+        return f"{name} {'are' if plural else 'is'} {amount(size)}{unit} {further}"
     if fit.kind in ("higher", "lower"):
         name = _coordinate(answer, found)
         return f"{name} {'are' if plural and name == who else 'is'} {amount(size)}{unit} {fit.kind}"
@@ -163,6 +169,11 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
     verb = "gets a" if fit.kind.endswith("added") else "loses its"
     rate = answer.info.sampling_rate
     at = f"{fit.at / rate:.2f} s" if rate else f"step {fit.at:.0f}"
+    if aside:
+        verb = "swings" if fit.kind.endswith("added") else "no longer swings"
+        return (
+            f"{aside[0]} {verb} {amount(size)}{unit} {towards(aside[1], fit.kind.startswith('peak'))} and back at {at}"
+        )
     return f"{who} {verb} {fit.kind.split()[0]} of {amount(size)}{unit} at {at}"
 
 
@@ -183,6 +194,8 @@ def _course(answer: Explanation, found: Found) -> str:
         # Of points in a plane, y is the height; in space, it need not be.
         axes = {split_axis(name)[1].lower() for name in names}
         heights = tuple(s for s in stretches if split_axis(names[s.feature])[1].lower() == "y" and "z" not in axes)
+    elif sideways(answer, stretches[0].feature):
+        heights = ()
     ways = set()
     for s in heights:
         values = found.pieces.query[s.start : s.end, s.feature]

@@ -7,18 +7,19 @@ import { act, known, state } from "./state.js";
 export const badge = (verdict) => el("span", { class: `badge ${verdict.tone}`, "data-verdict": verdict.word }, `${verdict.symbol} ${capital(verdict.word)}`);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-export function drawAnswers(answers, others, onShow) {
+export function drawAnswers(answers, others, onShow, isDraft) {
   const tabs = $("#tabs");
   const found = answers.filter((a) => a.status !== "not_found").length;
   tabs.hidden = answers.length < 2;
   tabs.replaceChildren(...answers.map((answer, i) => el("button", {
     type: "button", "aria-pressed": String(i === state.shown), disabled: answer.status === "not_found" && i > 0,
     onclick: () => { act({ shown: i }); onShow(); },
-  }, answer.status === "not_found" ? `Answer ${i + 1}: none` : `Answer ${i + 1}: ${answer.verdict.symbol} ${percent(answer.share_changed)}`)));
+  }, `${i + 1}: ${answer.verdict.symbol} ${answer.verdict.word}${answer.status === "not_found" ? "" : `, ${percent(answer.share_changed)}`}`)));
   if (!tabs.hidden && found < answers.length) tabs.append(el("span", { class: "about" }, `${found} of ${answers.length} were found.`));
   const both = [[answers[state.shown], known.explainer.method, ""]];
   if (others) both.push([others[Math.min(state.shown, others.length - 1)], others.method, "other"]);
   $("#verdict").replaceChildren(...both.map((one) => conclusion(...one)));
+  $("#searching").hidden = !isDraft;
   $("#answer-text").replaceChildren(...both.map((one) => words(...one)));
   $("#badge").replaceChildren(badge(both[0][0].verdict));
   $("#beside-verdict").replaceChildren(...both.map(([answer]) => badge(answer.verdict)));
@@ -26,7 +27,7 @@ export function drawAnswers(answers, others, onShow) {
 }
 
 export function drawNoAnswer() {
-  $("#tabs").hidden = true;
+  $("#tabs").hidden = $("#searching").hidden = true;
   $("#answer-text").replaceChildren("There is no answer to show.");
   for (const id of ["#verdict", "#badge", "#beside-verdict", "#support"]) $(id).replaceChildren();
 }

@@ -14,16 +14,18 @@ const HEIGHT = 104;
 const [TOP, BASE] = [8, HEIGHT - 6];
 const HALF = 0.5; // more than this share of a kind of models is its majority
 const NARROW = 34; // pixels between two stops below which only some have a label
-const AHEAD = 400; // milliseconds of rest before the neighbouring stops are requested
+const [AHEAD, BETWEEN] = [400, 30]; // milliseconds of rest before the answers at the other stops are requested, and between them
 
 let asked = null; // the question that the following belongs to
 let curve = null;
 let needed = null; // share of the answer without a cap
 let visited = new Map(); // answers by cap
+let looked = new Set(); // caps whose final answers the studio has, or was asked for
 let stops = [];
 let dragging = false;
 let timer = null;
 let running = null;
+let actions = 0; // of the user
 let onChange = () => {};
 
 export function initCurve(listener) {
@@ -45,13 +47,15 @@ export function initCurve(listener) {
 const least = (answer) => Math.min(...Object.values(answer.support).map((share) => share ?? NaN));
 
 // Draws the slider and the curve for the answer that is shown, or for none.
-export function drawCurve(answer) {
+export function drawCurve(answer, isDraft = false) {
   if (asked !== question()) {
-    [asked, curve, needed, visited] = [question(), null, null, new Map()];
+    [asked, curve, needed, visited, looked] = [question(), null, null, new Map(), new Set()];
     running?.abort();
   }
   if (answer) {
     visited.set(state.sparsity, answer);
+    if (isDraft) looked.delete(state.sparsity); // the final answer is still to come
+    else looked.add(state.sparsity);
     if (state.sparsity === null && answer.status !== "not_found") needed = answer.share_changed;
   }
   buildStops();
@@ -174,8 +178,7 @@ function caption() {
   return `${alone} ${all}${fragile} The line is the kind of models that is convinced least.`;
 }
 
-// Requests the curve of the question, after its answer; then the answers at the neighbouring stops, while nothing else
-// is asked.
+// Requests the curve of the question, after its answer; then the answers at the other stops, while nothing else is asked.
 export async function loadCurve() {
   clearTimeout(timer);
   if (!state.strokes.length && !curve && asked === question()) {
@@ -202,18 +205,20 @@ export async function loadCurve() {
   timer = setTimeout(lookAhead, AHEAD);
 }
 
-// The request is cached by the studio; its answer is not needed here.
+// Asks for the answers at the other stops, the nearest first: the studio keeps them, and the slider then moves at once.
 async function lookAhead() {
   const here = stopOf(state.sparsity);
-  const next = [here - 1, here + 1, here - 2].map((i) => stops[i]).find((stop) => stop && !visited.has(stop.cap) && !stop.ahead);
+  const order = [...stops.slice(0, here).reverse(), ...stops.slice(here + 1)];
+  const next = order.find(({ cap }) => !looked.has(cap));
   if (!next || state.answers > 1 || document.hidden) return;
-  next.ahead = true;
-  const mine = asked;
+  looked.add(next.cap);
+  const mine = actions;
   await post("/explanations", { ...explainRequest(), sparsity: next.cap }).catch(() => null);
-  if (mine === asked && !running) timer = setTimeout(lookAhead, AHEAD / 4);
+  if (mine === actions) timer = setTimeout(lookAhead, BETWEEN);
 }
 
 // Called when the user does something: what is not urgent waits.
 export function hold() {
+  actions += 1;
   clearTimeout(timer);
 }

@@ -1,4 +1,5 @@
-// Explanations: sends a request whenever something changes, one at a time and always for the latest state.
+// Explanations: sends a request whenever something changes, one at a time and always for the latest state. A draft comes
+// first; where a further search may find a better answer, that one follows.
 
 import { drawAnswers, drawNoAnswer, summary } from "./answers.js";
 import { get, onReturn, post } from "./api.js";
@@ -17,6 +18,7 @@ const BUSY_DELAY = 250; // milliseconds after which the page shows that it is wa
 let answers = null;
 let others = null;
 let showAll = false;
+let isDraft = false; // what is shown was found so far, and is searched further
 let failed = false; // the last request got no response at all
 
 export function initExplanation() {
@@ -38,12 +40,15 @@ export function initExplanation() {
 
 // Loads the selected recording and explains it.
 export async function openRecording() {
+  const { view, classifier, row } = state;
+  const isLeft = () => state.view !== view || state.classifier !== classifier || state.row !== row; // back was pressed
   if (known.series?.row !== state.row || known.series.dataset !== state.dataset) {
     answers = others = null;
     try {
-      known.series = { ...(await get(`/datasets/${state.dataset}/series/${state.row}`)), dataset: state.dataset };
+      const { dataset } = state;
+      known.series = { ...(await get(`/datasets/${dataset}/series/${row}`)), dataset };
     } catch (error) {
-      if (error.code === "gone") return;
+      if (error.code === "gone" || isLeft()) return;
       known.series = null;
       set({ row: null, ...NOT_DRAWN });
       notice(error.message);
@@ -51,9 +56,10 @@ export async function openRecording() {
     }
   }
   if (known.query?.row !== state.row || known.query?.classifier !== state.classifier) {
-    const page = await get(`/classifiers/${state.classifier}/queries?offset=${state.row}&limit=1`);
-    known.query = { ...page.items[0], classifier: state.classifier };
+    const page = await get(`/classifiers/${classifier}/queries?offset=${row}&limit=1`);
+    known.query = { ...page.items[0], classifier };
   }
+  if (isLeft()) return; // what follows is about the recording, and the state is that of something else
   if (state.target === known.query.predicted || !known.dataset.class_names.includes(state.target)) set({ target: null });
   drawControls();
   await explain();
@@ -66,6 +72,7 @@ function drawControls() {
   strong.textContent = predicted;
   const truth = label === null ? ", no label" : label === predicted ? "" : `; label: ${label}`;
   title.replaceChildren(`${fullName(known.query)}: predicted class `, strong, `, probability ${percent(probability)}${truth}${part === "test" ? "" : ` (${partText(part)})`}.`);
+  document.title = `${fullName(known.query)} · sparcets studio`; // in the history of the browser, too
   const classes = known.dataset.class_names.filter((name) => name !== predicted);
   if (state.target === null && classes.length === 1) set({ target: classes[0] });
   const choices = classes.map((name) => [name, name]);
@@ -79,25 +86,24 @@ function drawControls() {
 
 let running = false;
 let outdated = false; // the state has changed since the request was sent
+let started = 0; // when it was changed
+let finishing = null; // a request for the final answer, while the draft is shown
 
 export async function explain() {
   hold();
   drawHistory();
+  started = performance.now();
   if (running) {
     outdated = true;
+    finishing?.abort();
     return;
   }
   running = true;
-  const started = performance.now();
-  const busyTimer = setTimeout(() => busy(true), BUSY_DELAY);
   do {
     outdated = false;
-    await sendRequest();
+    await sendRequests();
   } while (outdated);
-  clearTimeout(busyTimer);
-  busy(false);
   running = false;
-  performance.measure("answer", { start: started });
   document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
   if (answers) loadCurve();
 }
@@ -107,31 +113,53 @@ function drawHistory() {
   $("#redo").disabled = !canRedo();
 }
 
-async function sendRequest() {
+async function sendRequests() {
+  const busyTimer = setTimeout(() => busy(true), BUSY_DELAY);
   try {
-    const requests = [post("/explanations", explainRequest())];
-    if (state.compare && !state.strokes.length) requests.push(post("/explanations", explainRequest(state.compare)));
-    const [first, second] = await Promise.allSettled(requests);
-    if (outdated) return;
-    if (first.reason) throw first.reason;
-    failed = false;
-    answers = first.value.answers;
-    others = second?.value ? Object.assign(second.value.answers, { method: second.value.method }) : null;
-    if (state.target === null) {
-      set({ target: answers[0].target });
-      drawControls();
-    }
-    if (state.shown >= answers.length) set({ shown: 0 });
-    notice(second?.reason?.message ?? "");
-    announce(summary(answers[state.shown]));
+    await send({ draft: true });
+    clearTimeout(busyTimer);
+    busy(false);
+    await draw();
+    performance.measure("answer", { start: started });
+    document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
+    if (!isDraft || outdated) return;
+    finishing = new AbortController();
+    await send({}, finishing.signal);
+    await draw();
+    performance.measure("final", { start: started });
   } catch (error) {
     if (outdated) return;
     failed = error.code === "gone";
     if (failed) return; // what is shown stays until the studio is back
     answers = others = null;
+    isDraft = false;
     notice(error.message);
+    await draw();
+  } finally {
+    clearTimeout(busyTimer);
+    busy(false);
+    finishing = null;
   }
-  await draw();
+}
+
+// Requests an answer, and that of a second method, and takes them over.
+async function send(more, signal) {
+  const requests = [post("/explanations", { ...explainRequest(), ...more }, signal)];
+  if (state.compare && !state.strokes.length) requests.push(post("/explanations", { ...explainRequest(state.compare), ...more }, signal));
+  const [first, second] = await Promise.allSettled(requests);
+  if (outdated) throw new Error("the state has changed");
+  if (first.reason) throw first.reason;
+  failed = false;
+  answers = first.value.answers;
+  others = second?.value ? Object.assign(second.value.answers, { method: second.value.method }) : null;
+  isDraft = first.value.draft || Boolean(second?.value?.draft);
+  if (state.target === null) {
+    set({ target: answers[0].target });
+    drawControls();
+  }
+  if (state.shown >= answers.length) set({ shown: 0 });
+  notice(second?.reason?.message ?? "");
+  if (!isDraft) announce(summary(answers[state.shown]));
 }
 
 function busy(on) {
@@ -147,9 +175,9 @@ export async function draw() {
   const all = known.dataset.feature_names.length;
   $("#show-all").hidden = all === features.length && !showAll;
   $("#show-all").textContent = showAll ? "Show only the most relevant features" : `Show all ${all} features (${features.length} shown)`;
-  if (answers) drawAnswers(answers, others, draw);
+  if (answers) drawAnswers(answers, others, draw, isDraft);
   else drawNoAnswer();
-  drawCurve(answer);
+  drawCurve(answer, isDraft);
   drawFeatures(features, answer);
   drawLocked();
   drawHand(answer);

@@ -2,7 +2,7 @@
 
 import { file, get, post } from "./api.js";
 import { badge } from "./answers.js";
-import { $, counted, el, notice, options, percent } from "./dom.js";
+import { $, counted, el, notice, options, percent, short } from "./dom.js";
 import { explainAll, save } from "./exports.js";
 import { stepsToTime, timeUnit } from "./figure.js";
 import { fullName } from "./queries.js";
@@ -192,8 +192,8 @@ function drawResult() {
     el("section", { class: "card" },
       el("h2", {}, "Most frequent changes"),
       result.patterns.length ? el("table", { class: "patterns" },
-        el("thead", {}, el("tr", {}, el("th", {}, "what"), el("th", {}, "how"), el("th", {}, "answers"))),
-        el("tbody", {}, ...result.patterns.map((p) => el("tr", {}, el("td", {}, p.what), el("td", {}, p.how),
+        el("thead", {}, el("tr", {}, el("th", {}, "what"), el("th", {}, "how"), el("th", {}, "by (median)"), el("th", {}, "answers"))),
+        el("tbody", {}, ...result.patterns.map((p) => el("tr", {}, el("td", {}, p.what), el("td", {}, p.how), el("td", {}, `${short(p.amount)} ${p.unit}`.trim()),
           el("td", {}, el("meter", { min: "0", max: String(reached), value: String(p.count), "aria-label": p.what }), ` ${share(p.count)}`))))) : el("p", {}, "No two answers change the same.")),
     el("section", { class: "card" },
       el("h2", {}, "Exceptions"),
