@@ -26,6 +26,7 @@ TOKEN, OTHER = "the-token-of-this-studio", "the-token-of-somebody-else"
 STATUS = "/api/v1/status"
 PATHS = (STATUS, "/api/v1/catalog", "/api/v1/datasets", "/api/v1/jobs", "/api/v1/openapi.json", "/api/v1/nowhere")
 SOON = 20.0  # seconds; an answer that takes milliseconds, on a machine that does many other things
+PATIENCE = 120.0  # seconds that a client waits for any answer
 N_OPEN = 300  # unfinished requests at the same time
 MIB = 2**20
 HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -56,7 +57,7 @@ class Studio:
     port: int
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=SOON)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
     def send(self, request: bytes) -> Response:
         """Send a request as it is, and return what comes back until the connection is closed."""
@@ -156,7 +157,10 @@ def tokens(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
                 ({"Cookie": f"{cookie}={TOKEN}"}, ""),  # the cookie is not the token
                 ({"Cookie": f"{cookie}={other}"}, ""),  # of another studio
                 ({"Cookie": f"{cookie_name('localhost:1')}={own}"}, ""),  # of another port
-                ({"Cookie": f"{cookie}={damaged(rng, own)}"}, ""),
+                (
+                    {"Cookie": f"{cookie}={damaged(rng, own)}".replace('"', "'")},
+                    "",
+                ),  # quotes are no part of a cookie's value
                 ({"Authorization": f"Bearer {wrong}", "Cookie": f"{cookie}={own}"}, ""),  # the header decides
                 ({"X-Token": TOKEN, "Proxy-Authorization": f"Bearer {TOKEN}"}, ""),
                 ({}, f"?token={urllib.parse.quote(TOKEN)}"),  # of the page only
@@ -294,6 +298,7 @@ def bombs(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial
                 upload.join(0.2)
             refused = bool(got) and got[0].status in (408, 413, 422) and bool(got[0].code)
             grown = _memory() - before
+            wait_until(lambda: not here.left())
             if refused and status == 200 and longest < SOON and not here.left() and grown < 300 * MIB:
                 yield OK
             else:
