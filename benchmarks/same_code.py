@@ -4,8 +4,9 @@
     PYTHONPATH=new python benchmarks/same_code.py run FOLDER_NEW
     python benchmarks/same_code.py compare FOLDER_OLD FOLDER_NEW
 
-Rows are compared number by number, saved answers entry by entry, without any tolerance. With an empty folder each for
-``XDG_CACHE_HOME``, the judges are trained anew, too. About ten minutes on one core each.
+Rows are compared number by number, except times, and saved answers entry by entry, without any tolerance. With an empty
+folder each for ``XDG_CACHE_HOME``, the judges are trained anew, too. About ten minutes on one core each. What was
+compared goes to ``results/reproduction/same_code.json``, and from there to ``docs/reproduction.md``.
 """
 
 import json
@@ -18,6 +19,7 @@ import numpy as np
 
 import sparcets.experiments.reproduce.plans as plans
 
+RESULTS = Path(__file__).parents[1] / "results" / "reproduction" / "same_code.json"
 COMPARED = ("measures", "intervals", "history", "figures", "curve", "course", "statuses", "accuracy", "judges", "error")
 GAN = ("generator.hidden=16", "train.lr=0.003")
 TINY = replace(
@@ -66,20 +68,24 @@ def compare(old: Path, new: Path) -> dict[str, Any]:
         {row["key"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text().splitlines())}
         for folder in (old, new)
     )
-    found: dict[str, Any] = {"runs": 0, "numbers": 0, "entries": 0, "differ": []}
+    digests = [sorted({row["code"] for row in rows.values()}) for rows in (first, second)]
+    found: dict[str, Any] = {"old": digests[0], "new": digests[1], "runs": 0, "numbers": 0, "entries": 0}
+    differ: list[str] = []
     for key in first.keys() & second.keys():
         a, b = ({name: row.get(name) for name in COMPARED} for row in (first[key], second[key]))
+        for row in (a, b):
+            (row["measures"] or {}).pop("seconds", None)
         found["runs"] += 1
         found["numbers"] += numbers(a)
         title = f"{first[key]['dataset']} {first[key]['label']}"
-        found["differ"] += [f"{title}: {name}" for name in COMPARED if a[name] != b[name]]
+        differ += [f"{title}: {name}" for name in COMPARED if a[name] != b[name]]
         files = [folder / "explanations" / f"{key}.npz" for folder in (old, new)]
         if all(file.exists() for file in files):
             with np.load(files[0]) as x, np.load(files[1]) as y:
                 found["entries"] += x["counterfactual"].size
                 if not np.array_equal(x["counterfactual"], y["counterfactual"]):
-                    found["differ"].append(f"{title}: answers")
-    return found
+                    differ.append(f"{title}: answers")
+    return {**found, "differ": sorted(differ)}
 
 
 if __name__ == "__main__":
@@ -87,4 +93,4 @@ if __name__ == "__main__":
     if what == "run":
         run(Path(folder), rest or ["catching", "moving_box"])
     else:
-        print(json.dumps(compare(Path(folder), Path(rest[0])), indent=1))
+        RESULTS.write_text(json.dumps(compare(Path(folder), Path(rest[0])), indent=1) + "\n")

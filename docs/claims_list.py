@@ -153,7 +153,8 @@ def claims(n: Callable[..., str], p: Callable[..., str], outcomes: Callable[...,
             "The L0 term is a real constraint that keeps the number of changes low.",
             "2.1, regularization",
             f"changed entries with λ4 and λ5 off: {by_set(bare, 'sparsity')}; "
-            f"with λ4 on: {by_set(no_jerk, 'sparsity')}; with λ4 on and a gradient for it: {by_set(trained, 'sparsity')}",
+            f"with λ4 on: {by_set(no_jerk, 'sparsity')}; with λ4 on and a gradient for it: "
+            f"{by_set(trained, 'sparsity')}",
             CONTRADICTS,
             "a count has no gradient, in the published code too, so the first two are the same training; with a "
             "gradient it would have been one",

@@ -65,13 +65,21 @@ def quotes() -> list[tuple[str, str, list[str]]]:
             [perfect(name) for name in ("oracle", "sparsity", "similarity", "saliency_auc", "universality")],
         ),
         ("comparison.md", "AUC per query {} (perfect: {})", [mean("moving_box", "1", OURS, "saliency_auc"), "1.00"]),
-        ("comparison.md", "elastic distances confirm {} of the answers", [mean("motionsense", "ups", cpu, "transfer_distances")]),
+        (
+            "comparison.md",
+            "elastic distances confirm {} of the answers",
+            [mean("motionsense", "ups", cpu, "transfer_distances")],
+        ),
         (
             "comparison.md",
             "of families that the ensemble does not have confirm {}",
             [mean("catching", "Control", cpu, "transfer_unseen")],
         ),
-        ("comparison.md", "changes {} of the entries towards the runner-up", [mean("basic_motions", "runner-up", cpu, "sparsity")]),
+        (
+            "comparison.md",
+            "changes {} of the entries towards the runner-up",
+            [mean("basic_motions", "runner-up", cpu, "sparsity")],
+        ),
         (
             "comparison.md",
             "{} per feature with at most {} changed, against {} without a cap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def save_compact(e: Explanation, path: str | os.PathLike[str]) -> None:
         "proba_before": answered.proba_before.astype(np.float32),
         "proba_after": answered.proba_after.astype(np.float32),
     }
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         write_npz(file, arrays, compress=True)
 
 
@@ -49,7 +50,7 @@ def load_compact(path: str | os.PathLike[str], data: Dataset) -> Explanation:
     Changes are rounded to three digits; entries that were not changed are not changed here either.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         target = arrays["target"]
         rows = queried_rows(data, int(target[0]))[arrays["query_index"]]

@@ -101,8 +101,8 @@ def _similarity(runs: Runs) -> str:
     return "\n".join(
         [
             "- **Similarity on Moving Box.** All three adversarial methods stay nearer to the query than in the "
-            f"paper. Trainings of {LONGER} epochs, three times the paper's, do not close the gap; within one training "
-            "similarity goes up and down, so a number depends on the epoch at which it stops:",
+            f"paper. Trainings of {LONGER} epochs, three times the paper's, with two seeds each, do not close the gap; "
+            "within one training similarity goes up and down, so a number depends on the epoch at which it stops:",
             "",
             f"  | method | the paper's | 100 epochs | {LONGER} epochs | its sparsity | during training, epochs 120 to "
             f"{LONGER} |",
@@ -122,7 +122,9 @@ def _sigmoid(runs: Runs) -> str:
     for measure in ("similarity", "sparsity", "smoothness"):
         values = group.values(ROW_MEASURES[measure])
         softmax, outcome = number(_values(runs, "moving_box", "SPARCE", measure)), agreement(values, papers[measure])
-        found.append(f"{measure} {number(values)} instead of {softmax}, {reported(papers[measure])} in the paper ({outcome})")
+        found.append(
+            f"{measure} {number(values)} instead of {softmax}, {reported(papers[measure])} in the paper ({outcome})"
+        )
     return (
         "- **Sigmoid or softmax.** For two classes the paper's classifier ends in a sigmoid; ours has two outputs by "
         f"default. With a sigmoid and nothing else changed, SPARCE on Moving Box has: {'; '.join(found)}."

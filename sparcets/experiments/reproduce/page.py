@@ -21,6 +21,7 @@ from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.report.tables import Table
 from sparcets.storage import read_json
 
+COMPARED = "same_code.json"  # how later code compares with that of the rows
 REPEATED = "repeated.jsonl"  # rows of runs that were repeated with the same seed
 RUN = "reproduction.json"  # parts, scale, data sets and time of a reproduction
 _ENTRIES: dict[str, Any] = {
@@ -62,7 +63,13 @@ RULE = (
 
 
 def make_page(
-    run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str], *, root: str = "", again: Sequence[Row] = ()
+    run: Mapping[str, Any],
+    rows: Sequence[Row],
+    figures: Iterable[str],
+    *,
+    root: str = "",
+    again: Sequence[Row] = (),
+    compared: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report as Markdown.
 
@@ -78,8 +85,16 @@ def make_page(
         Path of the folder of results relative to the page; ends with a slash unless empty.
     again
         Rows of runs that were repeated with the same seed, to see whether they give the same numbers.
+    compared
+        How later code compares with that of the rows, see :func:`~.provenance.same_code`.
     """
-    lines = ["# The paper, run again", "", describe(run, rows, again), "", SMALL if run["scale"] == "small" else ""]
+    lines = [
+        "# The paper, run again",
+        "",
+        describe(run, rows, again, compared),
+        "",
+        SMALL if run["scale"] == "small" else "",
+    ]
     for name, why in run["left_out"].items():
         lines += ["", f"**{DATASETS[name].title} is left out**: {why}"]
     for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
@@ -123,7 +138,10 @@ def folder_page(folder: Path, *, root: str = "") -> str:
     """Return the report of a folder of stored results."""
     run = read_run(folder)
     figures = sorted(path.stem for path in (folder / "figures").glob("*.png"))
-    return make_page(run, folder_rows(folder), figures, root=root, again=ResultStore(folder / REPEATED).rows())
+    again = ResultStore(folder / REPEATED).rows()
+    path = folder / COMPARED
+    compared = read_json(path, "a comparison") if path.exists() else None
+    return make_page(run, folder_rows(folder), figures, root=root, again=again, compared=compared)
 
 
 def folder_rows(folder: Path) -> list[Row]:
