@@ -5,8 +5,8 @@
 ``ratio`` is |δ|/(|δ| + ε), ``exponential`` 1 − exp(−|δ|/ε), ``clip`` min(|δ|/ε, 1), each straight-through behind the
 exact count (ε = 0.1); ``hard_concrete`` replaces the sparsity layer by a linear head with a hard-concrete gate per
 entry (Louizos et al. 2018) and counts the gates expected to be open. Five seeds, one JSON line each in
-``results/sparsity_gradient.jsonl``, which ``make docs`` turns into a table in ``docs/methods.md``. Two minutes on a
-GPU, which takes larger batches than a CPU.
+``results/sparsity_gradient.jsonl``, which ``make docs`` turns into a table in ``docs/methods.md``. Two
+minutes on a GPU, an hour on a core.
 """
 
 import json
