@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
@@ -27,9 +28,14 @@ def milliseconds(name: str) -> str:
     return f"{1000 / found:.3g}"
 
 
+@cache
+def methods() -> dict[tuple[str, str, str], list[dict]]:
+    return groups()
+
+
 def mean(dataset: str, target: str, label: str, measure: str, places: int = 2) -> str:
     """Return a number of a row of the tables in ``comparison.md``."""
-    rows = groups()[dataset, target, label]
+    rows = methods()[dataset, target, label]
     return f"{fmean(row['measures'][measure] for row in rows):.{places}f}"
 
 
@@ -43,6 +49,7 @@ def perfect(measure: str) -> str:
     return f"{row[measure]:.2f}"
 
 
+@cache
 def quotes() -> list[tuple[str, str, list[str]]]:
     """Return page, text with {} for each number, and the numbers."""
     subjects = "motionsense_by_subject"

@@ -60,12 +60,12 @@ def test_differences_have_the_numbers_of_the_rows(run, rows, make_row) -> None:
 def test_runs_made_twice_and_judges_trained_twice_are_told(run, rows) -> None:
     assert "made twice" not in make_page(run, rows, []) and "judges, one of them" not in make_page(run, rows, [])
     row = next(row for row in rows if "error" not in row)
-    again = {**row, "measures": {**row["measures"], "transfer": 2.0}}
+    again = {**row, "measures": {**row["measures"], "similarity_all": 2.0}}
     judged = [{**row, "judges": {"neural": accuracy}} for accuracy in (0.9, 0.95)]
     page = make_page(run, [*judged, *rows], [], again=[again])
     n = len(row["measures"])
     assert f"1 run was made twice, with the same seed: {n - 1} of {n} numbers are the same to all digits; " in page
-    assert "others: transfer." in page and "Accuracies: neural on Catching 0.900, 0.950." in page
+    assert "others: similarity_all." in page and "Accuracies: neural on Catching 0.900, 0.950." in page
 
 
 def test_the_run_is_described(run, rows) -> None:
