@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import sparcets as sp
+from sparcets.experiments.reproduce.code import code_digest
 from sparcets.metrics import proximity, smoothness, sparsity, universality, validity
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "backbones.jsonl"
@@ -61,7 +62,7 @@ def main(names: list[str]) -> None:
         row |= {"accuracy": round(float((classifier.predict(data.X_test) == data.y_test).mean()), 4)}
         row |= {"fit_s": round(time.perf_counter() - started, 1)}
         row |= measure(explainer.explain(data.X_test[rows], target), data, rows)
-        row |= {"config": config.to_dict(), "version": sp.__version__, "torch": torch.__version__}
+        row |= {"config": config.to_dict(), "code": code_digest(), "torch": torch.__version__}
         row["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")

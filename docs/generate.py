@@ -11,6 +11,7 @@ from sparcets.config.explainers import ExplainerConfig
 from sparcets.experiments.benchmark.speed import read_rows
 from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
 from sparcets.experiments.benchmark.store import ResultStore, by_families
+from sparcets.experiments.reproduce.measured import number
 from sparcets.experiments.reproduce.page import RUN, folder_page, save_tables
 
 DOCS = Path(__file__).parent
@@ -85,10 +86,12 @@ def backbone_table() -> str:
 
 
 def gradient_table() -> str:
-    rows = [json.loads(line) for line in (RESULTS / "sparsity_gradient.jsonl").read_text().splitlines()]
+    """Return the table of the forms of the sparsity term's gradient, mean ± std over seeds."""
+    forms = gradient_rows()
     names = ("valid", "sparsity", "similarity", "smoothness", "universality")
-    lines = [f"| form | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
-    lines += [f"| {r['form']} | {' | '.join(f'{r[n]:.3f}' for n in names)} |" for r in rows]
+    lines = [f"| form | seeds | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    for form, rows in forms.items():
+        lines.append(f"| {form} | {len(rows)} | {' | '.join(number([row[n] for row in rows]) for n in names)} |")
     return "\n".join(lines)
 
 
@@ -161,6 +164,15 @@ def sizes_table() -> str:
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
 
+def gradient_rows() -> dict[str, list[dict]]:
+    """Return the rows of every form."""
+    forms: dict[str, list[dict]] = {}
+    for line in (RESULTS / "sparsity_gradient.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        forms.setdefault(row["form"], []).append(row)
+    return forms
+
+
 def peer_table() -> str:
     rows = ResultStore(RESULTS / "peers.jsonl").rows()
     rows = [row for row in rows if by_families(row)] or rows  # not a mixture of rows by different judges
@@ -228,6 +240,7 @@ if __name__ == "__main__":
     from claims import claims_page
     from comparison import ablation_table, comparison_tables
     from models_and_data import page as models_page
+    from quoted import fill
 
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
     (DOCS / "models-and-data.md").write_text(models_page(), encoding="utf-8")
@@ -237,7 +250,7 @@ if __name__ == "__main__":
     page = (DOCS / "methods.md").read_text(encoding="utf-8")
     page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
     page = between(page, "sizes", sizes_table())
-    (DOCS / "methods.md").write_text(page, encoding="utf-8")
+    (DOCS / "methods.md").write_text(fill("methods.md", page), encoding="utf-8")
     for name, table in {"regression": regression_table, "configuration": quick_table}.items():
         page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         (DOCS / f"{name}.md").write_text(
@@ -247,7 +260,7 @@ if __name__ == "__main__":
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")
     comparison = between(between(comparison, "comparison", comparison_tables()), "ablation", ablation_table())
-    (DOCS / "comparison.md").write_text(comparison, encoding="utf-8")
+    (DOCS / "comparison.md").write_text(fill("comparison.md", comparison), encoding="utf-8")
     speed = (DOCS / "performance.md").read_text(encoding="utf-8")
     (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():

@@ -144,6 +144,33 @@ def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) ->
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
 
 
+@pytest.mark.parametrize("page", ["methods.md", "comparison.md"])
+def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    quoted, text = script("quoted.py"), read(f"docs/{page}")
+    assert quoted["fill"](page, text) == text, "run: make docs"
+    rest = quoted["without_quotes"](page, text)
+    rest = re.sub(r"<!-- begin: (\w+) -->.*?<!-- end: \1 -->|```.*?```", "", rest, flags=re.S)
+    left = set(re.findall(r"\d+\.\d+", rest)) - quoted["SETTINGS"][page]
+    assert not left, f"docs/{page} has numbers without a row: add them to docs/quoted.py"
+
+
+def test_runs_made_twice_gave_the_same_answers() -> None:
+    stored = ROOT / "results" / "reproduction"
+    first = {row["key"]: row for row in ResultStore(stored / RESULTS).rows()}
+    again = ResultStore(stored / "repeated.jsonl").rows()
+    assert len(again) == len(list((stored / "answers").glob("*.npz"))) == 15
+    for row in again:
+        before = first[row["key"]]
+        assert (row["code"], row["git"], row["figures"]) == (before["code"], before["git"], before["figures"])
+        assert {n for n, v in row["measures"].items() if v != before["measures"][n]} <= {
+            "seconds",
+            *(n for n in before["measures"] if n.startswith("transfer")),
+        }
+
+
 def test_the_reproduction_is_that_of_the_stored_rows_of_one_code(tmp_path: Path) -> None:
     stored = ROOT / "results" / "reproduction"
     rows = ResultStore(stored / RESULTS).rows()

@@ -78,6 +78,23 @@ def embed(
     return maps
 
 
+def embed_originals(queries: Any, targets: Any, seed: int = 0, *, at_most: int = 200) -> Points:
+    """Embed queries and real series of the target class alone, with the same settings as :func:`embed`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
+    >>> [part.shape for part in embed_originals(x, x + 9)]
+    [(8, 2), (8, 2), (0, 2)]
+    """
+    queries, targets = (_subsample(array, seed, at_most) for array in (queries, targets))
+    values = np.concatenate([queries, targets])
+    scale = values.std((0, 1))
+    flat = ((values - values.mean((0, 1))) / np.where(scale > 0, scale, 1.0)).reshape(len(values), -1)
+    positions = _tsne(flat, seed)
+    return Points(positions[: len(queries)], positions[len(queries) :], positions[:0])
+
+
 def neighbours(points: Points) -> dict[str, float]:
     """Return the shares of queries, targets and counterfactuals among the nearest neighbours of the counterfactuals.
 

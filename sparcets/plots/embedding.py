@@ -14,7 +14,7 @@ from sparcets.plots import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = 4
+COLUMNS = 5
 
 STYLES = {
     "queries": style.MethodStyle(style.VERMILION, "o", ""),
@@ -34,7 +34,7 @@ def plot_embedding(points: Mapping[str, Points]) -> Figure:
     Returns
     -------
     figure
-        One axes per method, four in a row. The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
+        One axes per method, five in a row. The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
 
     Examples
     --------

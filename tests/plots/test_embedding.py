@@ -11,7 +11,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.errors import ShapeError
-from sparcets.metrics.embedding import Points, embed
+from sparcets.metrics.embedding import Points, embed, embed_originals
 from sparcets.plots import embedding
 from sparcets.plots.embedding import plot_embedding
 
@@ -94,6 +94,16 @@ def test_the_figure_has_a_panel_per_method_and_a_style_per_kind() -> None:
     assert len({look.marker for look in embedding.STYLES.values()}) == 3
     (legend,) = figure.legends
     assert [t.get_text() for t in legend.get_texts()] == ["queries", "targets", "counterfactuals"]
+
+
+def test_the_map_of_the_originals_has_no_counterfactuals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sklearn.manifold.TSNE", IdentityTsne)
+    points, beside = embed_originals(QUERIES, TARGETS), embed(QUERIES, TARGETS, {"GAN": QUERIES})["GAN"]
+    assert len(points.counterfactuals) == 0
+    np.testing.assert_allclose(points.queries, beside.queries)  # scaled alike
+    np.testing.assert_allclose(points.targets, beside.targets)
+    figure = plot_embedding({"originals": Points(*(part[:, :2] for part in points))})
+    assert [len(c.get_offsets()) for c in figure.axes[0].collections] == [30, 20, 0]
 
 
 def test_invalid_arguments_raise() -> None:

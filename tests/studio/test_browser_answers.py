@@ -45,13 +45,13 @@ def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
     # It starts at the answer that the method gives by itself: the smallest that other models agree with.
     assert page.locator("#sparsity").input_value() == value_of(page, None)
     assert all(share > 0.5 for share in answer["support"].values())
-    assert "the smallest that all other models agree with" in page.locator("#sparsity-text").inner_text()
+    assert "the smallest that was found with all kinds of other" in page.locator("#sparsity-text").inner_text()
     thumb = page.locator("#curve .mark.current").bounding_box()
     slider = page.locator("#sparsity").bounding_box()
     at = int(value_of(page, None)) / int(page.locator("#sparsity").get_attribute("max"))
     assert thumb["x"] + thumb["width"] / 2 == pytest.approx(slider["x"] + 8 + at * (slider["width"] - 16), abs=2)
     assert page.locator("#curve .zone.green").count() == 1 and page.locator("#curve .best").count() == 1
-    assert "Other models of every kind agree from" in page.locator("#curve-text").inner_text()
+    assert "With which other models of every kind agree:" in page.locator("#curve-text").inner_text()
 
     words = {answer["verdict"]["word"]}
     for cap in (0.05, 0.01):
@@ -70,7 +70,7 @@ def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
     page.locator("#sparsity").focus()
     visit.after(lambda: page.keyboard.press("ArrowRight"))
     assert visit.state()["sparsity"] == 0.02
-    visit.after(lambda: page.get_by_role("button", name="Back to the smallest answer").click())
+    visit.after(lambda: page.get_by_role("button", name="Back to the answer without a limit").click())
     assert "sparsity" not in visit.state() and visit.errors == []
 
 
@@ -95,6 +95,9 @@ def test_an_answer_that_is_not_reached_is_dashed_grey(visit: Visit, shared: Samp
     check_look(page, answer)
     assert page.locator("#verdict .conclusion.grey").is_visible()
     assert page.get_by_text("asks no other models").is_visible()  # nearest has no curve
+    assert "which does not reach wild" in page.locator("#sparsity-text").inner_text()
+    page = visit.open(**shared.state(target="wild"))
+    assert page.locator("#sparsity-text").inner_text().startswith("no limit: ")  # nobody else was asked
 
 
 def test_the_picture_does_not_jump(visit: Visit, shared: Sample) -> None:
@@ -274,6 +277,16 @@ def test_the_stick_figure_stands_beside_the_curves(visit: Visit, shared: Sample)
     page.unroute("**/skeleton")
 
 
+def drawn_map(page: Any) -> dict[str, Any]:
+    """Return how many cells of the map of a group have a value, and the size of its picture on the page."""
+    found: dict[str, Any] = page.evaluate(
+        "() => { const map = document.querySelector('#group-map'), image = map.querySelector('.heatmaplayer image');"
+        " const { width, height } = image.getBoundingClientRect(); const bytes = image.href.baseVal.length;"
+        " return { width, height, bytes, cells: map.data[0].z.flat().filter((v) => v !== null).length }; }"
+    )
+    return found
+
+
 def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     page = visit.open(**shared.state(view="group", source="calm", target="wild"))
     table = page.locator("#confusion table").first
@@ -284,7 +297,10 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
         f"{visit.address}{API}/classifiers/{shared.classifier}/queries?limit=1").json()["total"]  # fmt: skip
     visit.after(lambda: page.locator("#group-go").click(), "group")
     assert page.get_by_role("heading", name=re.compile(r"calm → wild: \d+ recordings")).is_visible()
-    assert page.locator("#group-map .heatmaplayer").count() == 1
+    page.locator("#group-map .heatmaplayer image").wait_for()
+    before = drawn_map(page)
+    assert before["cells"] > 10 and before["width"] > 300 and before["height"] > 50 and before["bytes"] > 200
+    assert page.locator("#group-map .ytick text").all_text_contents() == NAMES  # also "constructor"
     assert page.locator(".patterns tbody tr").count() > 0
     assert page.locator("#group-result .verdicts .badge").count() > 0
     with page.expect_download() as download:
@@ -295,7 +311,8 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     assert visit.state()["row"] == 3
     page.go_back()
     page.get_by_role("heading", name=re.compile(r"calm → wild: \d+ recordings")).wait_for()  # the result is still there
-    assert page.locator("#group-map .heatmaplayer").count() == 1
+    page.locator("#group-map .heatmaplayer image").wait_for()
+    assert drawn_map(page) == before and visit.state()["target"] == "wild"
     assert visit.errors == []
 
 

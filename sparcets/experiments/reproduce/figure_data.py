@@ -12,6 +12,7 @@ from sparcets.datasets.base import Dataset
 from sparcets.datasets.load import load_dataset
 from sparcets.errors import DataNotFoundError
 from sparcets.experiments.benchmark.published import DATASETS, METHODS
+from sparcets.experiments.reproduce.compact import FOLDER, TOLERANCE, load_compact, queried_rows
 from sparcets.experiments.reproduce.measured import Row, Runs
 from sparcets.experiments.reproduce.plans import BARE
 from sparcets.explanation.files import load_explanation
@@ -33,6 +34,9 @@ class StoredRuns:
             if path.exists():
                 e = load_explanation(path)
                 return e[e.status != "unchanged"]
+            compact = self.folder / FOLDER / f"{row['key']}.npz"
+            if compact.exists():
+                return load_compact(compact, self.dataset(dataset))
         raise DataNotFoundError(
             f"no answers of {label} on {dataset} are saved in {self.folder / 'explanations'}. Run that part first."
         )
@@ -79,14 +83,13 @@ def saliency_panels(
         raise DataNotFoundError(
             "this copy of moving_box has no salient entries. Leave --source out to generate the data set."
         )
-    queried = np.flatnonzero(data.y_test != first.target[0])  # the queries of a run: test series of other classes
+    queried = queried_rows(data, int(first.target[0]))
     scaler = first.info.scaler
     rows: list[list[tuple[str, FloatArray | BoolArray]]] = []
     for row in shared_answers(answers, which.stop)[which]:
         query = first.query[row["SPARCE"]]
         position = queried[first.query_index[row["SPARCE"]]]
-        # With a tolerance: the generated series differ in the last digits between versions of NumPy.
-        if not np.allclose(query, data.X_test[position], atol=1e-3):
+        if not np.allclose(query, data.X_test[position], atol=TOLERANCE):
             raise DataNotFoundError("the saved answers belong to another moving_box. Run that part again.")
         sizes = [
             (label.replace(", ", "\n"), np.abs(e.delta[row[label]] / scaler.scale)) for label, e in answers.items()

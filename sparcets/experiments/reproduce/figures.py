@@ -26,8 +26,8 @@ CAPTIONS = {
     "SPARCE; below each, the feature that SPARCE changes most.",
     "figure2": "Figure 2. The architecture, drawn from the networks of the paper's preset.",
     **{
-        f"figure3_{name}": f"Figure 3, {described.title}. t-SNE of queries, real series of the target class and "
-        "counterfactuals; each panel is an embedding of its own."
+        f"figure3_{name}": f"Figure 3, {described.title}. t-SNE of queries and real series of the target class "
+        "(originals), and of both with the counterfactuals of each method; each panel is an embedding of its own."
         for name, described in DATASETS.items()
     },
     "figure4": "Figure 4. Moving Box: three queries, the salient entries, and the size of each method's change; "
@@ -137,13 +137,15 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
-    from sparcets.metrics.embedding import embed
+    from sparcets.metrics.embedding import embed, embed_originals
     from sparcets.plots.embedding import plot_embedding
 
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]
     targets = data.X_test[data.y_test == first.target[0]]
-    return plot_embedding(embed(first.query, targets, {label: e.counterfactual for label, e in answers.items()}))
+    at_most = len(first)  # as many of each kind
+    maps = embed(first.query, targets, {label: e.counterfactual for label, e in answers.items()}, at_most=at_most)
+    return plot_embedding({"originals": embed_originals(first.query, targets, at_most=at_most), **maps})
 
 
 def _figure5(stored: StoredRuns) -> Figure:

@@ -21,6 +21,8 @@ from sparcets.experiments.reproduce.tables import make_tables
 from sparcets.report.tables import Table
 from sparcets.storage import read_json
 
+COMPARED = "same_code.json"  # how later code compares with that of the rows
+REPEATED = "repeated.jsonl"  # rows of runs that were repeated with the same seed
 RUN = "reproduction.json"  # parts, scale, data sets and time of a reproduction
 _ENTRIES: dict[str, Any] = {
     "scale": str,
@@ -58,13 +60,17 @@ RULE = (
     f"{NEAR_ZERO} are counted apart, with a margin of {NEAR_ZERO_MARGIN}: nearly every method has them, so that "
     "agreement says little. The sparsity of methods that change every entry is not counted."
 )
-EARLIER = """\
-The following figures belong to earlier runs with other code, whose rows are no longer part of this page: they show how
-such answers look, not the answers behind the tables above. Answers of the present runs were not kept; the numbers
-behind their figures are in the tables above, and `sparcets reproduce figures --scale full` draws them."""
 
 
-def make_page(run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str], *, root: str = "") -> str:
+def make_page(
+    run: Mapping[str, Any],
+    rows: Sequence[Row],
+    figures: Iterable[str],
+    *,
+    root: str = "",
+    again: Sequence[Row] = (),
+    compared: Mapping[str, Any] | None = None,
+) -> str:
     """Return the report as Markdown.
 
     Parameters
@@ -77,8 +83,18 @@ def make_page(run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str
         Names of the figures that exist.
     root
         Path of the folder of results relative to the page; ends with a slash unless empty.
+    again
+        Rows of runs that were repeated with the same seed, to see whether they give the same numbers.
+    compared
+        How later code compares with that of the rows, see :func:`~.provenance.same_code`.
     """
-    lines = ["# The paper, run again", "", describe(run, rows), "", SMALL if run["scale"] == "small" else ""]
+    lines = [
+        "# The paper, run again",
+        "",
+        describe(run, rows, again, compared),
+        "",
+        SMALL if run["scale"] == "small" else "",
+    ]
     for name, why in run["left_out"].items():
         lines += ["", f"**{DATASETS[name].title} is left out**: {why}"]
     for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
@@ -86,13 +102,11 @@ def make_page(run: Mapping[str, Any], rows: Sequence[Row], figures: Iterable[str
         if stem == "table1":
             lines += ["", "### Agreement with the paper", "", *_agreement(Runs(rows), run)]
             lines += ["", how_to_read(Runs(rows))] if run["scale"] == "full" else []
-    drawn, earlier = set(figures), set(run.get("earlier_figures") or ())
-    for title, stems in (("Figures", drawn - earlier), ("Figures of earlier runs", drawn & earlier)):
-        shown = [stem for stem in CAPTIONS if stem in stems]
-        lines += ["", f"## {title}"] if shown else []
-        lines += ["", EARLIER] if shown and earlier & stems else []
-        for stem in shown:
-            lines += ["", f"![{stem}]({root}figures/{stem}.png)", "", CAPTIONS[stem]]
+    drawn = set(figures)
+    shown = [stem for stem in CAPTIONS if stem in drawn]
+    lines += ["", "## Figures"] if shown else []
+    for stem in shown:
+        lines += ["", f"![{stem}]({root}figures/{stem}.png)", "", CAPTIONS[stem]]
     for stem, why in run["figures_left_out"].items():
         lines += ["", f"{stem} is left out: {why}"]
     return "\n".join(_single_blank_lines(lines)) + "\n"
@@ -124,7 +138,10 @@ def folder_page(folder: Path, *, root: str = "") -> str:
     """Return the report of a folder of stored results."""
     run = read_run(folder)
     figures = sorted(path.stem for path in (folder / "figures").glob("*.png"))
-    return make_page(run, folder_rows(folder), figures, root=root)
+    again = ResultStore(folder / REPEATED).rows()
+    path = folder / COMPARED
+    compared = read_json(path, "a comparison") if path.exists() else None
+    return make_page(run, folder_rows(folder), figures, root=root, again=again, compared=compared)
 
 
 def folder_rows(folder: Path) -> list[Row]:

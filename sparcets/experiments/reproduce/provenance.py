@@ -25,8 +25,13 @@ def of_latest_code(rows: Iterable[Row]) -> list[Row]:
     return [row for row in found if row.get("code") == latest]
 
 
-def describe(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """Return paragraphs on the runs: version, commit and digest, device and time, repetitions, what is missing."""
+def describe(
+    run: Mapping[str, Any], rows: Sequence[Row], again: Sequence[Row] = (), compared: Mapping[str, Any] | None = None
+) -> str:
+    """Return paragraphs on the runs: version, commit and digest, device and time, repetitions, what is missing.
+
+    ``again`` are rows of runs that were repeated with the same seed, ``compared`` what :func:`same_code` takes.
+    """
     finished = [row for row in rows if not row.get("error")]
     failed = len(rows) - len(finished)
     devices = ", ".join(sorted({str(row.get("device")) for row in finished})) or "no device yet"
@@ -40,7 +45,10 @@ def describe(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
         f"{duration(run['seconds'])}; one after the other, training and explaining take about {duration(work)}. "
         "Written by `sparcets reproduce`."
     )
-    paragraphs = [first, str(run.get("note") or ""), _repetitions(finished), _missing(run, finished)]
+    twice = " ".join(text for text in (same_numbers(rows, again), _judges(finished)) if text)
+    note, artefacts = (str(run.get(name) or "") for name in ("note", "artefacts"))
+    paragraphs = [first, note, twice, same_code(compared or {}), artefacts]
+    paragraphs += [_repetitions(finished), _missing(run, finished)]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
@@ -54,6 +62,56 @@ def missing(run: Mapping[str, Any], rows: Iterable[Row]) -> dict[tuple[str, str,
         if key not in done:
             found.setdefault(key[:3], []).append(key[3])
     return found
+
+
+def same_numbers(rows: Iterable[Row], again: Iterable[Row]) -> str:
+    """Return how many numbers of repeated runs, times apart, are those of the stored rows, and which are not.
+
+    >>> row = {"key": "a", "measures": {"valid": 1.0, "transfer": 0.5}}
+    >>> same_numbers([row], [{"key": "a", "measures": {"valid": 1.0, "transfer": 0.4}}])
+    '1 run was made twice, with the same seed: 1 of 2 numbers are the same to all digits; others: transfer.'
+    """
+    stored = {row["key"]: row["measures"] for row in rows if "measures" in row}
+    twice = [(stored[row["key"]], row["measures"]) for row in again if row["key"] in stored]
+    if not twice:
+        return ""
+    names = [(name, first[name] == second.get(name)) for first, second in twice for name in first if name != "seconds"]
+    others = sorted({name for name, same in names if not same})
+    runs = f"{len(twice)} runs were" if len(twice) > 1 else "1 run was"
+    return (
+        f"{runs} made twice, with the same seed: {sum(same for _, same in names):,} of {len(names):,} numbers are the "
+        f"same to all digits{'; others: ' * bool(others)}{', '.join(others)}."
+    )
+
+
+def same_code(found: Mapping[str, Any]) -> str:
+    """Return what a comparison of later code with that of the rows found (``benchmarks/same_code.py``)."""
+    if not found:
+        return ""
+    differ = found["differ"]
+    return (
+        f"Later code has another digest, so `sparcets reproduce` would run everything again. That of digest "
+        f"{', '.join(found['new'])} was compared with {', '.join(found['old'])} by {found['runs']} tiny runs of all "
+        f"methods on a CPU: of {found['numbers']:,} numbers in their rows and {found['entries']:,} entries of their "
+        f"answers, {'none differs' if not differ else 'these differ: ' + '; '.join(differ)}."
+    )
+
+
+def _judges(rows: Iterable[Row]) -> str:
+    """Return the accuracies of judges that were trained several times, with different results."""
+    found: dict[str, set[float]] = {}
+    for row in rows:
+        for name, accuracy in (row.get("judges") or {}).items():
+            found.setdefault(f"{name} on {DATASETS[row['dataset']].title}", set()).add(float(accuracy))
+    several = [
+        f"{name} {', '.join(f'{value:.3f}' for value in sorted(of))}" for name, of in found.items() if len(of) > 1
+    ]
+    if not several:
+        return ""
+    return (
+        "Transfer depends on judges, one of them a network that every session trains anew, on a GPU not the same bit "
+        f"for bit. Accuracies: {'; '.join(several)}."
+    )
 
 
 def duration(seconds: float) -> str:

@@ -128,7 +128,6 @@ def reproduce(
     figures: list[Path] = []
     if {"figures", "all"} & set(run["parts"]):
         figures, run["figures_left_out"] = draw_figures(folder, rows, run["datasets"], redraw=bool(pending))
-        run.pop("earlier_figures", None)
     seconds = time.perf_counter() - started
     run["seconds"] += seconds
     write_json(folder / RUN, run)

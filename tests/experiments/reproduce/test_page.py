@@ -57,12 +57,15 @@ def test_differences_have_the_numbers_of_the_rows(run, rows, make_row) -> None:
     assert "  | 1 | 0.10 | 0.25 | 0.60 | 0.10 | 0.75 |" in page
 
 
-def test_figures_of_earlier_runs_stand_apart(run, rows) -> None:
-    page = make_page({**run, "earlier_figures": ["figure4"]}, rows, ["figure4", "figure5"])
-    first, second = page.partition("## Figures\n")[2].split("## Figures of earlier runs\n")
-    assert "figure5.png" in first and "figure4.png" not in first
-    assert "belong to earlier runs with other code" in second and "figure4.png" in second
-    assert "earlier runs" not in make_page(run, rows, ["figure4", "figure5"])
+def test_runs_made_twice_and_judges_trained_twice_are_told(run, rows) -> None:
+    assert "made twice" not in make_page(run, rows, []) and "judges, one of them" not in make_page(run, rows, [])
+    row = next(row for row in rows if "error" not in row)
+    again = {**row, "measures": {**row["measures"], "similarity_all": 2.0}}
+    judged = [{**row, "judges": {"neural": accuracy}} for accuracy in (0.9, 0.95)]
+    page = make_page(run, [*judged, *rows], [], again=[again])
+    n = len(row["measures"])
+    assert f"1 run was made twice, with the same seed: {n - 1} of {n} numbers are the same to all digits; " in page
+    assert "others: similarity_all." in page and "Accuracies: neural on Catching 0.900, 0.950." in page
 
 
 def test_the_run_is_described(run, rows) -> None:

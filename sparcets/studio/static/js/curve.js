@@ -44,7 +44,8 @@ export function initCurve(listener) {
   new ResizeObserver(() => drawPicture()).observe($("#curve"));
 }
 
-const least = (answer) => Math.min(...Object.values(answer.support).map((share) => share ?? NaN));
+// Support by the kind of other models that is convinced least; NaN for methods without other models.
+const least = (answer) => Math.min(...Object.values(answer.support).map((share) => share ?? NaN), Object.keys(answer.support).length ? Infinity : NaN);
 
 // Draws the slider and the curve for the answer that is shown, or for none.
 export function drawCurve(answer, isDraft = false) {
@@ -88,12 +89,13 @@ function buildStops() {
 
 function drawText(answer) {
   const cap = stops[$("#sparsity").valueAsNumber]?.cap ?? null;
-  let text = cap === null ? "as much as needed" : `at most ${percent(cap)}`;
+  let text = cap === null ? "no limit" : `at most ${percent(cap)}`;
   if (answer && answer.status !== "unchanged") {
     const changed = percent(answer.share_changed);
     if (state.strokes.length && cap === null) text = `${changed} changed`;
-    else if (cap === null && least(answer) > HALF) text = `the smallest that all other models agree with: ${changed}`;
+    else if (cap === null && answer.valid && least(answer) > HALF) text = `the smallest that was found with all kinds of other models in agreement: ${changed}`;
     else text += `: ${changed} changed`;
+    if (!answer.valid) text += `, which does not reach ${answer.target}`;
   }
   $("#sparsity-text").textContent = text;
   $("#sparsity").setAttribute("aria-valuetext", text);
@@ -171,9 +173,9 @@ function caption() {
   if (!curve) return running ? "Measuring who believes smaller changes…" : "";
   if (!curve.share.length) return `${methodName(known.explainer.method)} asks no other models: nothing tells an explanation from a trick.`;
   const alone = curve.flips_at === null ? "The model predicts the target at none of the measured shares."
-    : `The model alone predicts the target from ${percent(curve.flips_at)} on.`;
+    : `The smallest measured change with which the model predicts the target: ${percent(curve.flips_at)}.`;
   const all = curve.least_believed === null ? "At none of them do other models of every kind agree."
-    : `Other models of every kind agree from ${percent(curve.least_believed)} on.`;
+    : `With which other models of every kind agree: ${percent(curve.least_believed)}.`;
   const fragile = curve.fragile ? " It flips long before they do: it reacts to changes that mean nothing to them." : "";
   return `${alone} ${all}${fragile} The line is the kind of models that is convinced least.`;
 }

@@ -212,12 +212,14 @@ function drawMap() {
   const most = Math.max(...z.flat().map((value) => Math.abs(value ?? 0))) || 1;
   const text = names.map((name, f) => Array.from({ length: steps }, (_, t) => `${name.replaceAll("<", "&lt;")}, ${stepsToTime(t).toFixed(2)} ${timeUnit()}<br>changed in ${percent(result.share[t][f])} of the answers<br>on average by ${(result.change[t][f]).toFixed(2)} standard deviations`));
   window.Plotly.react($("#group-map"), [{
-    type: "heatmap", z, text, x: Array.from({ length: steps }, (_, t) => stepsToTime(t)), y: names, zmin: -most, zmax: most, hovertemplate: "%{text}<extra></extra>",
+    type: "heatmap", z, text, x: Array.from({ length: steps }, (_, t) => stepsToTime(t)), y: names.map((_, f) => f), zmin: -most, zmax: most, hovertemplate: "%{text}<extra></extra>",
     colorscale: [[0, "#053061"], [0.25, "#2b75b5"], [0.5, "#a6cfe4"], [0.5, "#f7bda1"], [0.75, "#cb4942"], [1, "#67001f"]],
     colorbar: { title: { text: "sd", side: "right" }, thickness: 10 }, hoverongaps: false,
   }], {
     height: 90 + 18 * names.length, margin: { l: 8, r: 8, t: 8, b: 44 }, paper_bgcolor: palette.card, plot_bgcolor: palette.card, font: { color: palette.soft, size: 11 },
-    xaxis: { title: { text: `time (${timeUnit()})` }, fixedrange: true, showgrid: false, zeroline: false }, yaxis: { autorange: "reversed", automargin: true, fixedrange: true, showgrid: false, dtick: 1 },
+    xaxis: { title: { text: `time (${timeUnit()})` }, fixedrange: true, showgrid: false, zeroline: false },
+    // Numbers, not names: as names of categories, Plotly would leave out "constructor".
+    yaxis: { autorange: "reversed", automargin: true, fixedrange: true, showgrid: false, zeroline: false, tickvals: names.map((_, f) => f), ticktext: names.map((name) => name.replaceAll("<", "&lt;")) },
     hoverlabel: { bgcolor: palette.card, bordercolor: palette.soft, font: { color: palette.ink } },
   }, { displayModeBar: false, responsive: true });
   $("#group-map").setAttribute("aria-label", `Map of mean changes over ${names.length} features and ${steps} steps; the table below lists the most frequent ones`);

@@ -22,7 +22,7 @@ const STEPS = [ // condition, title and text of the step to do next
   [() => !known.classifier, "Next: a classifier",
     "Choose an architecture at the left and train it: a quick try takes seconds, a thorough training a minute or two. The progress is shown, and you can cancel it."],
   [() => !known.explainer, "Next: an explainer",
-    "It learns to generate counterfactuals: recordings changed so that the classifier predicts another class. “Nearest recording” needs no training and shows a real example; sparcets changes as little as other models believe. Fit one at the left; with two, you can compare them."],
+    "It makes counterfactuals: recordings changed so that the classifier predicts another class. “Nearest recording” needs no training and answers with a real recording, except for what is locked. sparcets searches for few changes with which models of other kinds agree, too: it gives the smallest that it finds, and says if they do not. Fit one at the left; with two, you can compare them."],
   [() => state.view === "recording" && state.row === null, "Choose a recording", "The list at the left shows all recordings with the predictions of the classifier; those that it was trained on are marked."],
 ];
 
