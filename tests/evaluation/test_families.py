@@ -15,10 +15,12 @@ from sparcets.evaluation.families import (
     AEON,
     FAMILIES,
     MAX_REFERENCES,
+    SEED,
     FamilyJudge,
     check_families,
     choose_rows,
     left_as_found,
+    make_estimator,
     missing_families,
     summary_statistics,
 )
@@ -97,6 +99,15 @@ def test_everything_is_restored_after_an_error():
     with pytest.raises(ValueError, match="broken"):
         fail()
     assert torch.get_num_threads() == n_threads and random_state() == before
+
+
+@needs_aeon
+@pytest.mark.parametrize(("version", "seed"), [("1.3.0", SEED % 2**31), ("1.5.0", SEED), ("2.0", SEED)])
+def test_versions_of_aeon_that_take_small_seeds_only_are_given_one(version, seed, monkeypatch):
+    monkeypatch.setattr(module, "version", {"aeon": version}.get)
+    with left_as_found():
+        assert make_estimator("convolutions", "classification").random_state == seed
+    assert SEED >= 2**31
 
 
 @needs_aeon
