@@ -48,8 +48,9 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, k: int, error: type[BaseException] 
 
         return renamed
 
-    monkeypatch.setattr(os, "replace", wrap(os.replace))
-    monkeypatch.setattr(os, "rename", wrap(os.rename))
+    # Not those of os, of which pathlib keeps its own before Python 3.11.
+    monkeypatch.setattr(Path, "replace", wrap(Path.replace))
+    monkeypatch.setattr(Path, "rename", wrap(Path.rename))
     return calls
 
 
@@ -93,16 +94,17 @@ def test_a_first_save_that_fails_leaves_nothing(
 
 DIES = """
 import os, sys
+from pathlib import Path
 import sparcets as sp
 from sparcets.testing.mocks import mean_proba
 from sparcets.testing.data import make_series
-calls, replace = [], os.replace
+calls, replace = [], Path.replace
 def dies(*args):
     calls.append(1)
     if len(calls) == int(sys.argv[2]):
         os._exit(9)
     replace(*args)
-os.replace = dies
+Path.replace = dies
 X, y = make_series(60, n_steps=8)
 sp.Nearest(sp.wrap(mean_proba, n_classes=3)).fit(X, y).save(sys.argv[1])
 """
