@@ -27,8 +27,10 @@ LOWEST = re.compile(r"([A-Za-z0-9_.-]+)\s*>=\s*([0-9][0-9A-Za-z.]*)")
 
 VERSIONS = """
 import platform, sys
-from importlib.metadata import version
-print(f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in sys.argv[1:]), sep=", ")
+from importlib.metadata import distributions
+found = {one.name.lower().replace("_", "-"): one.version for one in distributions()}
+names = [name for name in sys.argv[1:] if name in found]  # some are for other versions of Python
+print(f"Python {platform.python_version()}", *(f"{name} {found[name]}" for name in names), sep=", ")
 """
 
 
