@@ -69,7 +69,15 @@ def compare(old: Path, new: Path) -> dict[str, Any]:
         for folder in (old, new)
     )
     digests = [sorted({row["code"] for row in rows.values()}) for rows in (first, second)]
-    found: dict[str, Any] = {"old": digests[0], "new": digests[1], "runs": 0, "numbers": 0, "entries": 0}
+    datasets = sorted({first[key]["dataset"] for key in first.keys() & second.keys()})
+    found: dict[str, Any] = {
+        "old": digests[0],
+        "new": digests[1],
+        "datasets": datasets,
+        "runs": 0,
+        "numbers": 0,
+        "entries": 0,
+    }
     differ: list[str] = []
     for key in first.keys() & second.keys():
         a, b = ({name: row.get(name) for name in COMPARED} for row in (first[key], second[key]))

@@ -92,7 +92,8 @@ def same_code(found: Mapping[str, Any]) -> str:
     return (
         f"Later code has another digest, so `sparcets reproduce` would run everything again. That of digest "
         f"{', '.join(found['new'])} was compared with {', '.join(found['old'])} by {found['runs']} tiny runs of all "
-        f"methods on a CPU: of {found['numbers']:,} numbers in their rows and {found['entries']:,} entries of their "
+        f"methods on {' and '.join(DATASETS[name].title for name in found['datasets'])}, on a CPU: "
+        f"of {found['numbers']:,} numbers in their rows and {found['entries']:,} entries of their "
         f"answers, {'none differs' if not differ else 'these differ: ' + '; '.join(differ)}."
     )
 
