@@ -1,0 +1,52 @@
+"""Constraints that keep answers within what the training series show, and what a body can do."""
+
+from __future__ import annotations
+
+from sparcets.constraints.limbs import keep_limbs
+from sparcets.constraints.spec import Constraints
+from sparcets.errors import DataError
+from sparcets.explanation.series_info import SeriesInfo
+from sparcets.skeletons import find_skeleton
+
+
+def like_real(info: SeriesInfo) -> Constraints:
+    """Return the limits of a believed answer as constraints: values, steps between them, and lengths of limbs.
+
+    Without them, an answer that leaves these limits is found and called doubtful; with them, it is not looked for. More
+    values change then, since the points of a limb move together.
+
+    Parameters
+    ----------
+    info
+        Of the training series, as ``explanation.info`` has it.
+
+    Returns
+    -------
+    Constraints
+        ``ranges`` and ``max_step`` as in the training series, and :func:`~sparcets.constraints.limbs.keep_limbs` where
+        the features form a skeleton.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    >>> e = ex.explain(X[y == 0][:2], target=1)
+    >>> limits = like_real(e.info)
+    >>> ex.explain(X[y == 0][:2], target=1, constraints=limits).plausibility["jumps"].tolist()
+    [0.0, 0.0]
+    """
+    if info.low is None or info.high is None or info.max_step is None:
+        raise DataError(
+            "the ranges of the training series are not known: this was saved by an earlier version. Fit again."
+        )
+    moving = [f for f in range(info.n_features) if info.high[f] > info.low[f] and info.max_step[f] > 0]
+    names = info.feature_names
+    has_limbs = find_skeleton(names, info.units) is not None
+    return Constraints(
+        ranges={f: (float(info.low[f]), float(info.high[f])) for f in moving},
+        max_step={f: float(info.max_step[f]) for f in moving},
+        project=keep_limbs(names, info.units) if has_limbs else None,
+    )
