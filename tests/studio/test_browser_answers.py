@@ -45,13 +45,13 @@ def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
     # It starts at the answer that the method gives by itself: the smallest that other models agree with.
     assert page.locator("#sparsity").input_value() == value_of(page, None)
     assert all(share > 0.5 for share in answer["support"].values())
-    assert "the smallest that was found with all kinds of other" in page.locator("#sparsity-text").inner_text()
+    assert "the smallest found that all kinds of other models agree with" in page.locator("#sparsity-text").inner_text()
     thumb = page.locator("#curve .mark.current").bounding_box()
     slider = page.locator("#sparsity").bounding_box()
     at = int(value_of(page, None)) / int(page.locator("#sparsity").get_attribute("max"))
     assert thumb["x"] + thumb["width"] / 2 == pytest.approx(slider["x"] + 8 + at * (slider["width"] - 16), abs=2)
     assert page.locator("#curve .zone.green").count() == 1 and page.locator("#curve .best").count() == 1
-    assert "With which other models of every kind agree:" in page.locator("#curve-text").inner_text()
+    assert "other models of every kind agree, too:" in page.locator("#curve-text").inner_text()
 
     words = {answer["verdict"]["word"]}
     for cap in (0.05, 0.01):

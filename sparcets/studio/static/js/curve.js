@@ -93,7 +93,7 @@ function drawText(answer) {
   if (answer && answer.status !== "unchanged") {
     const changed = percent(answer.share_changed);
     if (state.strokes.length && cap === null) text = `${changed} changed`;
-    else if (cap === null && answer.valid && least(answer) > HALF) text = `the smallest that was found with all kinds of other models in agreement: ${changed}`;
+    else if (cap === null && answer.valid && least(answer) > HALF) text = `the smallest found that all kinds of other models agree with: ${changed}`;
     else text += `: ${changed} changed`;
     if (!answer.valid) text += `, which does not reach ${answer.target}`;
   }
@@ -172,10 +172,10 @@ function caption() {
   if (state.strokes.length) return "For a curve that was changed by hand, smaller changes are not measured.";
   if (!curve) return running ? "Measuring who believes smaller changes…" : "";
   if (!curve.share.length) return `${methodName(known.explainer.method)} asks no other models: nothing tells an explanation from a trick.`;
-  const alone = curve.flips_at === null ? "The model predicts the target at none of the measured shares."
-    : `The smallest measured change with which the model predicts the target: ${percent(curve.flips_at)}.`;
-  const all = curve.least_believed === null ? "At none of them do other models of every kind agree."
-    : `With which other models of every kind agree: ${percent(curve.least_believed)}.`;
+  const alone = curve.flips_at === null ? "With none of the measured changes does the model predict the target;"
+    : `The smallest measured change with which the model predicts the target: ${percent(curve.flips_at)};`;
+  const all = curve.least_believed === null ? "with none do other models of every kind agree, too."
+    : `with which other models of every kind agree, too: ${percent(curve.least_believed)}.`;
   const fragile = curve.fragile ? " It flips long before they do: it reacts to changes that mean nothing to them." : "";
   return `${alone} ${all}${fragile} The line is the kind of models that is convinced least.`;
 }

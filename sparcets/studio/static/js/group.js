@@ -200,7 +200,7 @@ function drawResult() {
       result.exceptions.length ? el("ul", { class: "exceptions" }, ...result.exceptions.map((entry) => el("li", {},
         el("button", { type: "button", class: "plain", onclick: () => open(entry.row) }, fullName(entry)),
         badge(known.catalog.verdicts.find(({ word }) => word === entry.verdict)),
-        el("span", {}, `${entry.why}.`)))) : el("p", {}, "None: all answers change about the same.")));
+        el("span", {}, `${entry.why}.`)))) : el("p", {}, "None: no answer stands out from the others.")));
   drawMap();
 }
 
