@@ -163,7 +163,7 @@ def test_a_network_predicts_the_largest_of_its_logits_also_where_probabilities_a
 def test_one_logit_or_probability_is_compared_as_the_model_does() -> None:
     X = series_of([[0.0], [1e-9], [-1e-9], [3e-20]], np.float32)
     assert sp.wrap(Given(1, torch.float32), n_classes=2).predict(X).tolist() == [0, 1, 0, 1]
-    X = series_of([[0.5], [np.nextafter(np.float32(0.5), 1)], [0.25]], np.float32)
+    X = series_of([[0.5], [np.nextafter(np.float32(0.5), np.float32(1))], [0.25]], np.float32)
     assert sp.wrap(Given(1, torch.float32), output="sigmoid").predict(X).tolist() == [0, 1, 0]
 
 
