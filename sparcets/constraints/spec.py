@@ -101,7 +101,7 @@ class Constraints:
             "integer": [_plain(f) for f in self.integer],
             "monotone": [[_plain(f), direction] for f, direction in self.monotone.items()],
             "fixed_sum": [[_plain(f) for f in members] for members in self.fixed_sum],
-            "project": None if self.project is None else getattr(self.project, "__qualname__", repr(self.project)),
+            "project": None if self.project is None else _name_of(self.project),
         }
 
     @classmethod
@@ -338,3 +338,8 @@ class _Binder:
             if members:
                 indices.append(np.array(members))
         return indices
+
+
+def _name_of(function: Any) -> str:
+    """Return the name of a function; those of NumPy before version 2 have no qualified one."""
+    return str(getattr(function, "__qualname__", getattr(function, "__name__", repr(function))))
