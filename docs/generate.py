@@ -164,6 +164,20 @@ def sizes_table() -> str:
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
 
+def like_real_table() -> str:
+    rows = stored("like_real.jsonl")
+    lines = [
+        "| data set | seed | limits | valid | believed | doubtful | trick | changed | judges that agree |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['set']} | {row['seed']} | {row['limits']} | {row['valid']:.2f} | {row['believed']} "
+        f"| {row['doubtful']} | {row['trick']} | {percent(row['changed'])} | {row['transfer']:.2f} |"
+        for row in rows
+    ]
+    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+
+
 def gradient_rows() -> dict[str, list[dict]]:
     """Return the rows of every form."""
     forms: dict[str, list[dict]] = {}
@@ -251,7 +265,8 @@ if __name__ == "__main__":
     page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
     page = between(page, "sizes", sizes_table())
     (DOCS / "methods.md").write_text(fill("methods.md", page), encoding="utf-8")
-    for name, table in {"regression": regression_table, "configuration": quick_table}.items():
+    tables = {"regression": regression_table, "configuration": quick_table, "reading": like_real_table}
+    for name, table in tables.items():
         page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         (DOCS / f"{name}.md").write_text(
             between(page, table.__name__.removesuffix("_table"), table()), encoding="utf-8"

@@ -136,6 +136,7 @@ def test_commands_in_the_docs_exist() -> None:
         ("methods.md", "sizes", "sizes_table"),
         ("regression.md", "regression", "regression_table"),
         ("configuration.md", "quick", "quick_table"),
+        ("reading.md", "like_real", "like_real_table"),
         ("peers.md", "peers", "peer_table"),
     ],
 )

@@ -26,6 +26,7 @@ def demo(
     from sparcets.classifiers.torch_classifier import TorchClassifier
     from sparcets.config.explainers import ExplainerConfig
     from sparcets.config.models import ClassifierConfig
+    from sparcets.constraints.realistic import like_real
     from sparcets.datasets.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate
     from sparcets.explainers.sparcets.explainer import Explainer
@@ -48,7 +49,8 @@ def demo(
     series = np.concatenate([rows[: N_TRIALS // len(patients)] for rows in patients])
     explainer = Explainer(classifier, ExplainerConfig(seed=seed, device=device)).fit(data)
     echo("3. explainer   sparcets, one fit for every target class")
-    answer = explainer.explain(data.X_test[series], "Control")
+    # Arms keep their length, and nothing moves faster than in the recordings.
+    answer = explainer.explain(data.X_test[series], "Control", constraints=like_real(explainer.info_))
     echo(f"4. explanation {answer!r}\n")
     if not json:
         print_answers(answer, series)

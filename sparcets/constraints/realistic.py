@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.spec import Constraints
-from sparcets.errors import DataError
+from sparcets.errors import DataError, NotFittedError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.skeletons import find_skeleton
 
 
-def like_real(info: SeriesInfo) -> Constraints:
+def like_real(info: SeriesInfo | None) -> Constraints:
     """Return the limits of a believed answer as constraints: values, steps between them, and lengths of limbs.
 
     Without them, an answer that leaves these limits is found and called doubtful; with them, it is not looked for. More
@@ -18,7 +18,7 @@ def like_real(info: SeriesInfo) -> Constraints:
     Parameters
     ----------
     info
-        Of the training series, as ``explanation.info`` has it.
+        Of the training series: ``info_`` of a fitted explainer, or ``info`` of an explanation.
 
     Returns
     -------
@@ -33,11 +33,11 @@ def like_real(info: SeriesInfo) -> Constraints:
     >>> from sparcets.testing.mocks import mean_proba
     >>> X, y = make_series(60)
     >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
-    >>> e = ex.explain(X[y == 0][:2], target=1)
-    >>> limits = like_real(e.info)
-    >>> ex.explain(X[y == 0][:2], target=1, constraints=limits).plausibility["jumps"].tolist()
+    >>> ex.explain(X[y == 0][:2], target=1, constraints=like_real(ex.info_)).plausibility["jumps"].tolist()
     [0.0, 0.0]
     """
+    if info is None:
+        raise NotFittedError("like_real needs what a fit has seen of the training series: call fit first.")
     if info.low is None or info.high is None or info.max_step is None:
         raise DataError(
             "the ranges of the training series are not known: this was saved by an earlier version. Fit again."

@@ -11,7 +11,7 @@ import pytest
 from sparcets.arrays import FloatArray
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.realistic import like_real
-from sparcets.errors import CapabilityError, DataError, OutOfRangeError
+from sparcets.errors import CapabilityError, DataError, NotFittedError, OutOfRangeError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.explanation.shape import limb_length, shape_of
 from sparcets.skeletons import find_skeleton
@@ -74,5 +74,7 @@ def test_what_cannot_be_kept_is_an_error() -> None:
         keep_limbs(ARM, tolerance=1.5)
     info = SeriesInfo.from_series(arms(3, np.random.default_rng(0)), ("a", "b"))
     assert like_real(info).project is None, "without names there are no limbs"
+    with pytest.raises(NotFittedError, match="call fit first"):
+        like_real(None)
     with pytest.raises(DataError, match="Fit again"):
         like_real(replace(info, low=None))
