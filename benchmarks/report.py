@@ -9,7 +9,6 @@ printed to PDF, and the pictures in it are counted. A row goes to ``results/repo
 ``sparcets[browser]`` and Chromium; ``pdftotext`` (poppler-utils) counts the pictures.
 """
 
-import json
 import os
 import platform
 import re
@@ -23,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 from playwright.sync_api import sync_playwright
+from stored import COMMIT, store
 
 import sparcets as sp
 from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.result import Explanation
 from sparcets.report.html import write_report
 
-RESULTS = Path(__file__).parent.parent / "results" / "report.jsonl"
 N_ANSWERS = 200
 LEGEND = "recorded +(?:attempt|best attempt|counterfactual|unchanged)"  # one of every picture
 OPENED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
@@ -69,6 +68,7 @@ def main() -> None:
         page.pdf(path=str(file), format="A4")
         text = subprocess.run(["pdftotext", "-layout", file, "-"], capture_output=True, text=True, check=True).stdout
         row = {
+            "commit": COMMIT,
             "answers": len(e),
             "megabytes": round(path.stat().st_size / 1e6, 1),
             "made_s": round(made, 1),
@@ -78,9 +78,7 @@ def main() -> None:
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}",
         }
         browser.close()
-    print(json.dumps(row))
-    with RESULTS.open("a", encoding="utf-8") as file_of_rows:
-        file_of_rows.write(json.dumps(row) + "\n")
+    store("report.jsonl", row, ("answers",))
 
 
 if __name__ == "__main__":

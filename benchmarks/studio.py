@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from playwright.sync_api import sync_playwright
+from stored import COMMIT, store
 
 from sparcets.studio.data import dataset_record
 from sparcets.studio.limits import Limits
@@ -40,7 +41,6 @@ from sparcets.studio.reader import read_dataset
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
 
-RESULTS = Path(__file__).parents[1] / "results" / "studio.jsonl"
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
 # Each cap once: repeated requests are answered from memory.
 CAPS = (0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.03, 0.07, 0.15, 0.2, 0.5)
@@ -200,11 +200,6 @@ def drive(address: str) -> dict[str, float]:
     return {**found, **{f"{what}_n": len(found) for what, found in times.items()}, "slowdown": round(np.mean(slow), 2)}
 
 
-def commit() -> str:
-    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
-    return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout.strip()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="latency of the studio")
     parser.add_argument("workspace", nargs="?", default="studio-benchmark")
@@ -213,8 +208,6 @@ if __name__ == "__main__":
     workspace = Workspace(Path(options.workspace))
     if not workspace.explainers():
         prepare(workspace)
-    row = {"commit": commit(), "busy": options.busy, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
+    row = {"commit": COMMIT, "busy": options.busy, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
     row |= measure(workspace, busy=options.busy)
-    print(json.dumps(row))
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    store("studio.jsonl", row, ("busy",))

@@ -178,6 +178,34 @@ def like_real_table() -> str:
     return "\n".join([*lines, "", f"Commits {commits(rows)}."])
 
 
+def studio_table() -> str:
+    rows = stored("studio.jsonl")
+    parts = {
+        "slider": "slider",
+        "locks": "lock",
+        "locks_final": "its final answer",
+        "curves": "curve",
+        "exports": "export",
+    }
+    lines = [
+        f"| meanwhile | start, s | {' | '.join(f'{name}, ms' for name in parts.values())} | slowdown | cores |",
+        "|---|---|" + "---|" * (len(parts) + 2),
+    ]
+    for row in rows:
+        times = " | ".join(f"{row[f'{part}_p50_ms']} ({row[f'{part}_p95_ms']})" for part in parts)
+        meanwhile = "a training and an upload" if row["busy"] else "nothing"
+        lines.append(f"| {meanwhile} | {row['start_s']:.2f} | {times} | {row['slowdown']:.1f} | {row['cores']} |")
+    return "\n".join([*lines, "", f"Median (95th percentile). Commits {commits(rows)}."])
+
+
+def report_line() -> str:
+    (row,) = stored("report.jsonl")
+    return (
+        f"A report of {row['answers']} answers with stick figures has {row['megabytes']:.0f} MB, is made in "
+        f"{row['made_s']:.0f} s and opens in {row['opened_s']:.1f} s (`benchmarks/report.py`, commit {commits([row])})."
+    )
+
+
 def gradient_rows() -> dict[str, list[dict]]:
     """Return the rows of every form."""
     forms: dict[str, list[dict]] = {}
@@ -265,12 +293,15 @@ if __name__ == "__main__":
     page = between(between(page, "backbones", backbone_table()), "gradient", gradient_table())
     page = between(page, "sizes", sizes_table())
     (DOCS / "methods.md").write_text(fill("methods.md", page), encoding="utf-8")
-    tables = {"regression": regression_table, "configuration": quick_table, "reading": like_real_table}
-    for name, table in tables.items():
+    for name, mark, text in (
+        ("regression", "regression", regression_table()),
+        ("configuration", "quick", quick_table()),
+        ("reading", "like_real", like_real_table()),
+        ("reading", "report", report_line()),
+        ("studio", "studio", studio_table()),
+    ):
         page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-        (DOCS / f"{name}.md").write_text(
-            between(page, table.__name__.removesuffix("_table"), table()), encoding="utf-8"
-        )
+        (DOCS / f"{name}.md").write_text(between(page, mark, text), encoding="utf-8")
     peers = (DOCS / "peers.md").read_text(encoding="utf-8")
     (DOCS / "peers.md").write_text(between(peers, "peers", peer_table()), encoding="utf-8")
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")

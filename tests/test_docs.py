@@ -137,6 +137,8 @@ def test_commands_in_the_docs_exist() -> None:
         ("regression.md", "regression", "regression_table"),
         ("configuration.md", "quick", "quick_table"),
         ("reading.md", "like_real", "like_real_table"),
+        ("reading.md", "report", "report_line"),
+        ("studio.md", "studio", "studio_table"),
         ("peers.md", "peers", "peer_table"),
     ],
 )
