@@ -21,6 +21,7 @@ from sparcets.narrate.places import sideways, towards
 from sparcets.narrate.predictions import Predictions, predictions_of
 
 MAX_CHANGES = 5  # changes described one by one in the long form; the features of the others are listed
+MIN_SHARE = 0.01  # of the whole change: less is not described by itself
 MAX_CHANGES_BRIEF = 2  # in the short form
 PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
@@ -98,10 +99,11 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
         opening = _not_found(answer, said)
         return Narrative(conclusion, opening, (), "", "", "", (), note, f"{label}: {opening}")
     changes = _largest_first(answer)
-    long = tuple(_phrase(answer, change, peaks=True) for change in changes[:MAX_CHANGES])
-    short = [_phrase(answer, change, peaks=False) for change in changes[:MAX_CHANGES_BRIEF]]
+    large = _number_of_large(changes)
+    long = tuple(_phrase(answer, change, peaks=True) for change in changes[:large])
+    short = [_phrase(answer, change, peaks=False) for change in changes[: min(large, MAX_CHANGES_BRIEF)]]
     doubts = tuple(find_doubts(answer, measures or {}))
-    n_more = len(changes) - MAX_CHANGES_BRIEF
+    n_more = len(changes) - len(short)
     more = f"; and {count(n_more, 'smaller change')}" if n_more > 0 else ""
     brief = f"{label}: {said.brief}: {'; '.join(short)}{more}."
     if conclusion.doubts:
@@ -110,7 +112,7 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
         conclusion=conclusion,
         opening=said.opening,
         changes=long,
-        rest=_rest(answer, changes),
+        rest=_rest(answer, changes, large),
         unchanged=_unchanged(answer),
         trust=_trust(answer, said, measures),
         doubts=doubts,
@@ -175,9 +177,15 @@ def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool)
     return f"{name} by {amount(segment.mean)}{unit}{most}"
 
 
-def _rest(answer: Explanation, changes: Sequence[Change | Described]) -> str:
+def _number_of_large(changes: Sequence[Change | Described]) -> int:
+    """Return how many of the changes, the largest first, are described one by one."""
+    whole = sum(change.weight for change in changes)
+    return sum(change.weight >= MIN_SHARE * whole for change in changes[:MAX_CHANGES])
+
+
+def _rest(answer: Explanation, changes: Sequence[Change | Described], first: int) -> str:
     """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
-    rest = changes[MAX_CHANGES:]
+    rest = changes[first:]
     if not rest:
         return ""
     names = [

@@ -109,7 +109,7 @@ def map_figure(answer: Explanation) -> PageFigure:
         "hovertemplate": f"%{{y}}<br>%{{x}} {unit}: %{{z:.2f}} standard deviations<extra></extra>",
         "hoverongaps": False,
     }
-    grey = "" if answer.mutable.all() else "; grey: may not change"
+    grey = "" if answer.mutable.all() else "; grey: not allowed to change"
     ticks = [
         name if free else f'<span style="color:{style.FIXED}">{name}</span>'
         for name, free in zip(names, answer.mutable, strict=True)

@@ -161,7 +161,7 @@ def draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     for spine in axes.spines.values():
         spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame, because white areas are data
     axes.set_xlabel(time_label(answer))
-    grey = "" if answer.mutable.all() else "\ngrey: may not change"
+    grey = "" if answer.mutable.all() else "\ngrey: not allowed to change"
     axes.set_title(f"white: no change{grey}", loc="left")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, label="change (standard deviations)")
 

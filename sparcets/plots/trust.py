@@ -15,7 +15,7 @@ from sparcets.plots.labels import title_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_LETTERS = 11  # of a title, per inch of width
+MAX_LETTERS = 9.5  # of a title in bold, per inch of width
 PAD = 3 / 72  # inches above a title in matplotlib's constrained layout
 LIGHTER = 0.15  # of the way to white: each further one of several answers
 

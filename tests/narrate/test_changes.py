@@ -56,6 +56,8 @@ def test_coordinates_of_one_object_are_grouped_if_they_change_together(answer: M
     (change,) = find_changes(answer(at_once, names=HAND))
     assert change.group == "hand" and (change.start, change.end) == (2, 6)
     assert positions([change]) == [("lower", 1, 3, 6), ("raise", 0, 2, 6)], "the larger first"
+    longer = {**{(t, 0): 1.0 for t in range(2, 8)}, **{(t, 1): -2.0 for t in range(3, 7)}}
+    assert [c.group for c in find_changes(answer(longer, names=HAND))] == [None, None], "no time is right for both"
     apart = {**{(t, 0): 1.0 for t in range(4)}, **{(t, 1): 1.0 for t in range(6, 10)}}
     assert [c.group for c in find_changes(answer(apart, names=HAND))] == [None, None]
 

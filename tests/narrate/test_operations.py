@@ -115,6 +115,14 @@ def test_what_is_said(query: Any, made: Any, text: str) -> None:
     assert operation.amount > 0 and not math.isnan(operation.amount)
 
 
+@pytest.mark.parametrize(
+    "left", [np.where(T < 40, 0.05, 0.0), np.full(60, 0.12)], ids=["times differ", "numbers differ"]
+)
+def test_both_sides_only_where_number_and_time_hold_for_each(left: Any) -> None:
+    e = body({"LeftWrist_y": RISE, "RightWrist_y": RISE}, {"LeftWrist_y": RISE + left, "RightWrist_y": RISE + 0.05})
+    assert sorted(operation.what for operation in e.operations(0)) == ["LeftWrist_y", "RightWrist_y"]
+
+
 def test_without_times_and_units_steps_are_told() -> None:
     e = body({"force": RISE}, {"force": np.interp(T - 3, T, RISE)})
     e = replace(e, info=replace(e.info, units=None, sampling_rate=None))

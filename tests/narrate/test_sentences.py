@@ -55,6 +55,12 @@ def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
     assert text.index("roll is 1 higher in steps 0 to 4") < text.index("by 3 in step 8")
 
 
+def test_a_change_of_less_than_a_hundredth_is_not_described_by_itself(answer: Make) -> None:
+    e = answer({**{(t, 0): 3.0 for t in range(5)}, (8, 0): 0.1})
+    assert "And 1 smaller change (0.66 % of all change), in roll." in narrate(e)
+    assert "; and 1 smaller change." in narrate(e, short=True)
+
+
 def test_rises_and_falls_do_not_cancel(answer: Make) -> None:
     text = narrate(answer({(2, 0): 3.0, (3, 0): -3.0}, units=("m", "")))
     assert "change roll both ways (−3 to +3 m) in steps 2 to 3" in text

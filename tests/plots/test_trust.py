@@ -58,6 +58,15 @@ def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(
     assert ("stroke-dasharray" in picture) == (word != "believed")
 
 
+def test_a_long_verdict_stays_within_the_figure(answer: Make) -> None:
+    names = tuple(f"RightWristOfTheMiddleMarker_{axis}" for axis in "xyz")
+    doubts = evidence(1.0, 0.9, jumps=2, outside=3, distance=1.0)
+    figure = plot_answer(answer({(3, 0): 1.0, (4, 2): 200.0}, evidence=doubts, info={"feature_names": names}))
+    figure.draw_without_rendering()
+    for text in figure.texts:
+        assert text.get_window_extent().x1 <= figure.bbox.x1
+
+
 @pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
 def test_stick_figures_too(answer: Make, word: str, given: dict[str, Any], colour: str, dash: str) -> None:
     e = answer({(3, 0): 1.0}, n_features=4, info={"feature_names": LIMB, "units": ("m",) * 4}, **given)

@@ -10,7 +10,7 @@ import numpy as np
 from sparcets.arrays import FloatArray
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
-from sparcets.narrate.operations.fits import FITS, MIN_STEPS, Fit, Kind, fast_part
+from sparcets.narrate.operations.fits import FITS, MIN_STEPS, Fit, fast_part
 from sparcets.narrate.operations.groups import Group, feature_groups
 from sparcets.narrate.operations.pieces import Pieces, Stretch
 from sparcets.skeletons import split_axis
@@ -18,6 +18,7 @@ from sparcets.skeletons import split_axis
 MIN_EXPLAINED = 0.8  # of the change that an operation is named for
 MIN_OF_EACH = 0.5  # of the change of every feature in it
 MIN_KEPT = 0.7  # of a group's change: what may be left out of it, because it does something else, is less
+MIN_TOGETHER = 0.75  # of the time of a level that several features share: what each of them lasts
 MIN_SLOW = 0.85  # of the slow part of the change
 # Of operations on the course of the query, which smooth changes of few features often look like by chance:
 COURSES = ("earlier", "later", "faster", "slower", "larger", "smaller")
@@ -135,22 +136,25 @@ def _best(group: Group, pieces: Pieces, answer: Explanation) -> Found | None:
             if again is None or again.kind != first.kind:
                 continue
             fit = again
-        if _is_enough(fit, part) and _is_sayable(group, fit.kind, part, answer):
+        if _is_enough(fit, part) and _is_sayable(group, fit, part, answer):
             found.append(Found(group, fit, part))
     return max(found, key=lambda f: f.fit.explained + PREFERENCE.get(f.fit.kind, 0.0), default=None)
 
 
-def _is_sayable(group: Group, kind: Kind, pieces: Pieces, answer: Explanation) -> bool:
+def _is_sayable(group: Group, fit: Fit, pieces: Pieces, answer: Explanation) -> bool:
     """Return whether the words of an operation are true of a group that does it."""
     features = [s.feature for s in pieces.stretches]
     if not group.is_met(features):
         return False
-    if kind not in ("higher", "lower") or len(features) == 1:
+    if fit.kind not in ("higher", "lower") or len(features) == 1:
         return True
-    # One number for all: only of the same coordinate, in the same unit.
+    # One number and one time for all: only of the same coordinate, in the same unit, and if they hold for each.
     axes = {split_axis(answer.feature_names[f])[1] for f in features}
     units = {answer.info.units[f] if answer.info.units else "" for f in features}
-    return len(axes) == len(units) == 1
+    whole = max(s.end for s in pieces.stretches) - min(s.start for s in pieces.stretches)
+    lasting = min(s.end - s.start for s in pieces.stretches) >= MIN_TOGETHER * whole
+    alike = bool((pieces.explained_of_each(fit.guess) >= MIN_EXPLAINED).all())
+    return len(axes) == len(units) == 1 and lasting and alike
 
 
 def _is_enough(fit: Fit, pieces: Pieces) -> bool:
