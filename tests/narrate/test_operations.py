@@ -123,6 +123,12 @@ def test_both_sides_only_where_number_and_time_hold_for_each(left: Any) -> None:
     assert sorted(operation.what for operation in e.operations(0)) == ["LeftWrist_y", "RightWrist_y"]
 
 
+def test_an_arm_is_moved_only_with_its_elbow() -> None:
+    names = ["LeftWrist_y", "LeftHand_y"]
+    e = body(dict.fromkeys([*names, "LeftElbow_y"], RISE), dict.fromkeys(names, RISE + 0.05) | {"LeftElbow_y": RISE})
+    assert sorted(operation.what for operation in e.operations(0)) == sorted(names)
+
+
 def test_without_times_and_units_steps_are_told() -> None:
     e = body({"force": RISE}, {"force": np.interp(T - 3, T, RISE)})
     e = replace(e, info=replace(e.info, units=None, sampling_rate=None))

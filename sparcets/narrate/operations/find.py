@@ -16,9 +16,9 @@ from sparcets.narrate.operations.pieces import Pieces, Stretch
 from sparcets.skeletons import split_axis
 
 MIN_EXPLAINED = 0.8  # of the change that an operation is named for
-MIN_OF_EACH = 0.5  # of the change of every feature in it
+MIN_OF_EACH = 0.7  # of the change of every feature in it
 MIN_KEPT = 0.7  # of a group's change: what may be left out of it, because it does something else, is less
-MIN_TOGETHER = 0.75  # of the time of a level that several features share: what each of them lasts
+MIN_TOGETHER = 0.9  # of the time of a level that several features share: what each of them lasts
 MIN_SLOW = 0.85  # of the slow part of the change
 # Of operations on the course of the query, which smooth changes of few features often look like by chance:
 COURSES = ("earlier", "later", "faster", "slower", "larger", "smaller")

@@ -10,6 +10,7 @@ from sparcets.narrate.changes import find_groups
 from sparcets.skeletons import BodyPart, body_part
 
 PLURALS = {"foot": "feet"}
+ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Group:
     sides
         Sets of features of which each must have a change, or the name would say too much.
     points
-        Sets of features of which at least two must have one; none if it does not matter.
+        The same, of the points of a limb: of a still elbow, no arm is moved.
     """
 
     name: str
@@ -38,9 +39,8 @@ class Group:
 
     def is_met(self, changed: Collection[int]) -> bool:
         """Return whether changes of these features are changes of this group."""
-        points = sum(bool(point.intersection(changed)) for point in self.points)
-        enough = len(set(changed)) >= min(2, len(self.features)) and points >= min(2, len(self.points))
-        return enough and all(side.intersection(changed) for side in self.sides)
+        enough = len(set(changed)) >= min(2, len(self.features))
+        return enough and all(part.intersection(changed) for part in (*self.sides, *self.points))
 
 
 def feature_groups(answer: Explanation) -> Iterator[Group]:
@@ -57,10 +57,11 @@ def feature_groups(answer: Explanation) -> Iterator[Group]:
 
 
 def _limbs(parts: Sequence[BodyPart]) -> Iterator[Group]:
-    """Yield both arms, both legs, then each alone; of each, at least two points must change."""
+    """Yield both arms, both legs, then each alone."""
     for limb in ("arm", "leg"):
         of_side = {side: _of(parts, limb=limb, side=side) for side in ("left", "right", "")}
-        points = tuple(_of(parts, limb=limb, point=point) for point in dict.fromkeys(part.point for part in parts))
+        named = dict.fromkeys(part.point for part in parts if part.limb == limb and part.point not in ROOTS)
+        points = tuple(_of(parts, limb=limb, point=point) for point in named)
         left, right = of_side["left"], of_side["right"]
         if left and right:
             yield Group(f"both {limb}s", left | right, plural=True, sides=(left, right), points=points)
