@@ -35,7 +35,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="campaign", help=f"default: all ({', '.join(campaigns)})")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the trials (default: all of them)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=min(os.cpu_count() or 1, 4))
+    # More than cores: many trials wait for the processes that they started.
+    parser.add_argument("--processes", type=int, default=min(2 * (os.cpu_count() or 1), 4))
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(campaigns)):
         parser.error(f"no campaign {', '.join(unknown)}. Choose from: {', '.join(campaigns)}")
