@@ -13,9 +13,9 @@ from sparcets.explanation.result import Explanation
 from sparcets.explanation.segments import find_segments
 from sparcets.skeletons import coordinate_groups, split_axis
 
-MINOR = 0.15  # share of a segment's weight: a change in the other direction below this does not affect the description
+MINOR = 0.05  # share of a segment's weight: a change in the other direction below this does not affect the description
 SHORT_STEPS = 2  # rises and falls of at most this length are described as one oscillation
-MIN_OVERLAP = 0.75  # of the longer of two segments that are told with one time
+MIN_OVERLAP = 0.9  # of the longer of two segments that are told with one time; a step more or less does not matter
 
 Direction = Literal["raise", "lower", "change"]
 
@@ -248,6 +248,7 @@ def _overlaps_all(group: Sequence[Segment], other: Segment) -> bool:
 
     def overlap(segment: Segment) -> bool:
         shared = min(segment.end, other.end) - max(segment.start, other.start)
-        return shared >= MIN_OVERLAP * max(segment.end - segment.start, other.end - other.start)
+        longer = max(segment.end - segment.start, other.end - other.start)
+        return longer - shared <= max(1, (1 - MIN_OVERLAP) * longer)
 
     return all(segment.feature != other.feature and overlap(segment) for segment in group)
