@@ -120,7 +120,8 @@ def read_run(folder: Path) -> dict[str, Any]:
     wrong = [name for name, kind in _ENTRIES.items() if not isinstance(run.get(name), kind)]
     wrong = wrong or [name for name in ("datasets", "left_out") if not DATASETS.keys() >= run[name].keys()]
     if not wrong:
-        wrong = [name for name, fine in (("scale", run["scale"] in SCALES), ("seed", _is_seed(run))) if not fine]
+        fine = {"scale": run["scale"] in SCALES, "seed": _is_seed(run), "repetitions": run["repetitions"] >= 1}
+        wrong = [name for name, is_fine in fine.items() if not is_fine]
     if wrong or not all(part in PARTS for part in run["parts"]):
         raise FileFormatError(
             f"{folder / RUN} is damaged: its entry {(wrong or ['parts'])[0]!r} is missing or wrong. Restore it from a "
