@@ -13,6 +13,7 @@ from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
 from sparcets.experiments.benchmark.store import ResultStore, by_families
 from sparcets.experiments.reproduce.measured import number
 from sparcets.experiments.reproduce.page import RUN, folder_page, save_tables
+from sparcets.report.tables import Table
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -53,7 +54,7 @@ def cli_page() -> str:
 
 
 def classifier_page() -> str:
-    rows = [json.loads(line) for line in (RESULTS / "classifiers.jsonl").read_text().splitlines()]
+    rows = stored("classifiers.jsonl")
     sets = list(dict.fromkeys(r["set"] for r in rows))
     kinds = list(dict.fromkeys(r["classifier"] for r in rows))
     lines = [
@@ -78,21 +79,21 @@ def classifier_page() -> str:
 
 
 def backbone_table() -> str:
-    rows = [json.loads(line) for line in (RESULTS / "backbones.jsonl").read_text().splitlines()]
     names = ("valid", "oracle", "sparsity", "similarity", "smoothness", "universality")
-    lines = [f"| backbone | {' | '.join(names)} | fit, s |", "|---|" + "---|" * (len(names) + 1)]
-    lines += [f"| {r['backbone']} | {' | '.join(f'{r[n]:.3f}' for n in names)} | {r['fit_s']:.0f} |" for r in rows]
-    return "\n".join(lines)
+    rows = [
+        (row["backbone"], *(f"{row[n]:.3f}" for n in names), f"{row['fit_s']:.0f}") for row in stored("backbones.jsonl")
+    ]
+    return Table("", ("backbone", *names, "fit, s"), tuple(rows)).to_markdown()
 
 
 def gradient_table() -> str:
     """Return the table of the forms of the sparsity term's gradient, mean ± std over seeds."""
-    forms = gradient_rows()
     names = ("valid", "sparsity", "similarity", "smoothness", "universality")
-    lines = [f"| form | seeds | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
-    for form, rows in forms.items():
-        lines.append(f"| {form} | {len(rows)} | {' | '.join(number([row[n] for row in rows]) for n in names)} |")
-    return "\n".join(lines)
+    rows = [
+        (form, str(len(rows)), *(number([row[n] for row in rows]) for n in names))
+        for form, rows in gradient_rows().items()
+    ]
+    return Table("", ("form", "seeds", *names), tuple(rows)).to_markdown()
 
 
 def stored(name: str) -> list[dict[str, Any]]:
@@ -110,72 +111,74 @@ def commits(rows: list[dict[str, Any]]) -> str:
     return ", ".join(sorted({row["commit"][:7] for row in rows}))
 
 
+def of_commits(
+    columns: tuple[str, ...], cells: list[tuple[str, ...]], rows: list[dict[str, Any]], note: str = ""
+) -> str:
+    """Return a table of measured rows, with the commits they name below it."""
+    return Table("", columns, tuple(cells), f"{note}Commits {commits(rows)}.").to_markdown()
+
+
 def regression_table() -> str:
     rows = stored("regression.jsonl")
     judges = list(rows[0]["moves"])
-    lines = [
-        f"| model | seed | question | method | queries | valid | changed | {' | '.join(judges)} | mean | unused |",
-        "|---|---|---|---|---|---|---|" + "---|" * (len(judges) + 2),
-    ]
-    for row in rows:
-        moves = " | ".join(f"{row['moves'][judge]:.2f}" for judge in judges)
-        lines.append(
-            f"| {row['model']} | {row['seed']} | `{row['question']}` | {row['method']} | {row['queries']} "
-            f"| {row['valid']:.2f} | {percent(row['sparsity'])} | {moves} "
-            f"| {row['direction']:.2f} | {row['direction_unused']:.2f} |"
+    columns = ("model", "seed", "question", "method", "queries", "valid", "changed", *judges, "mean", "unused")
+    cells = [
+        (
+            *(row["model"], str(row["seed"]), f"`{row['question']}`", row["method"], str(row["queries"])),
+            *(f"{row['valid']:.2f}", percent(row["sparsity"])),
+            *(f"{row['moves'][judge]:.2f}" for judge in judges),
+            *(f"{row['direction']:.2f}", f"{row['direction_unused']:.2f}"),
         )
-    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+        for row in rows
+    ]
+    return of_commits(columns, cells, rows)
 
 
 def quick_table() -> str:
     rows = stored("quick.jsonl")
     few, many = rows[0]["queries"]
-    lines = [
-        f"| data set | seed | settings | fit, s | {few} queries, s | {many} queries, s | of the default's time, {few} "
-        f"| {many} | valid | changed | mean over judges |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = ("data set", "seed", "settings", "fit, s", f"{few} queries, s", f"{many} queries, s")
+    columns += (f"of the default's time, {few}", f"{many}", "valid", "changed", "mean over judges")
     ours = f"{ExplainerConfig.quick().starts} of 3 starts"
     default = {(row["set"], row["seed"]): row for row in rows if row["settings"] == "default"}
+    cells = []
     for row in sorted(rows, key=lambda row: (row["set"], row["seed"])):
         of = default[row["set"], row["seed"]]
         shares = [f"{(row['fit_s'] + row[part]) / (of['fit_s'] + of[part]):.2f}" for part in ("few_s", "many_s")]
         name = f"{row['settings']}, `quick()`" if row["settings"] == ours else row["settings"]
-        lines.append(
-            f"| {row['set']} | {row['seed']} | {name} | {row['fit_s']:.1f} | {row['few_s']:.1f} "
-            f"| {row['many_s']:.1f} | {shares[0]} | {shares[1]} | {row['valid']:.2f} "
-            f"| {percent(row['changed'])} | {row['mean']:.3f} |"
-        )
-    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+        seconds = [f"{row[part]:.1f}" for part in ("fit_s", "few_s", "many_s")]
+        quality = (f"{row['valid']:.2f}", percent(row["changed"]), f"{row['mean']:.3f}")
+        cells.append((row["set"], str(row["seed"]), name, *seconds, *shares, *quality))
+    return of_commits(columns, cells, rows)
 
 
 def sizes_table() -> str:
     rows = stored("sizes.jsonl")
-    lines = [
-        "| case | series of each class | steps | features | fit, s | 20 queries, s | valid | believed | changed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['case']} | {', '.join(map(str, row['series']))} | {row['steps']:,} | {row['features']} "
-        f"| {row['fit_s']:.0f} | {row['explain_s']:.0f} | {row['valid']:.2f} | {row['believed']:.2f} "
-        f"| {percent(row['changed'])} |"
+    columns = ("case", "series of each class", "steps", "features", "fit, s", "20 queries, s")
+    cells = [
+        (
+            *(row["case"], ", ".join(map(str, row["series"])), f"{row['steps']:,}", str(row["features"])),
+            *(f"{row['fit_s']:.0f}", f"{row['explain_s']:.0f}"),
+            *(f"{row['valid']:.2f}", f"{row['believed']:.2f}", percent(row["changed"])),
+        )
         for row in rows
     ]
-    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+    return of_commits((*columns, "valid", "believed", "changed"), cells, rows)
 
 
 def like_real_table() -> str:
     rows = stored("like_real.jsonl")
-    lines = [
-        "| data set | seed | limits | valid | believed | doubtful | trick | changed | judges that agree |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['set']} | {row['seed']} | {row['limits']} | {row['valid']:.2f} | {row['believed']} "
-        f"| {row['doubtful']} | {row['trick']} | {percent(row['changed'])} | {row['transfer']:.2f} |"
+    counts = ("believed", "doubtful", "trick")
+    cells = [
+        (
+            *(row["set"], str(row["seed"]), row["limits"], f"{row['valid']:.2f}"),
+            *(str(row[verdict]) for verdict in counts),
+            *(percent(row["changed"]), f"{row['transfer']:.2f}"),
+        )
         for row in rows
     ]
-    return "\n".join([*lines, "", f"Commits {commits(rows)}."])
+    columns = ("data set", "seed", "limits", "valid", *counts, "changed", "judges that agree")
+    return of_commits(columns, cells, rows)
 
 
 def studio_table() -> str:
@@ -187,15 +190,16 @@ def studio_table() -> str:
         "curves": "curve",
         "exports": "export",
     }
-    lines = [
-        f"| meanwhile | start, s | {' | '.join(f'{name}, ms' for name in parts.values())} | slowdown | cores |",
-        "|---|---|" + "---|" * (len(parts) + 2),
+    cells = [
+        (
+            *("a training and an upload" if row["busy"] else "nothing", f"{row['start_s']:.2f}"),
+            *(f"{row[f'{part}_p50_ms']} ({row[f'{part}_p95_ms']})" for part in parts),
+            *(f"{row['slowdown']:.1f}", str(row["cores"])),
+        )
+        for row in rows
     ]
-    for row in rows:
-        times = " | ".join(f"{row[f'{part}_p50_ms']} ({row[f'{part}_p95_ms']})" for part in parts)
-        meanwhile = "a training and an upload" if row["busy"] else "nothing"
-        lines.append(f"| {meanwhile} | {row['start_s']:.2f} | {times} | {row['slowdown']:.1f} | {row['cores']} |")
-    return "\n".join([*lines, "", f"Median (95th percentile). Commits {commits(rows)}."])
+    columns = ("meanwhile", "start, s", *(f"{name}, ms" for name in parts.values()), "slowdown", "cores")
+    return of_commits(columns, cells, rows, "Median (95th percentile). ")
 
 
 def report_line() -> str:
@@ -209,8 +213,7 @@ def report_line() -> str:
 def gradient_rows() -> dict[str, list[dict]]:
     """Return the rows of every form."""
     forms: dict[str, list[dict]] = {}
-    for line in (RESULTS / "sparsity_gradient.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in stored("sparsity_gradient.jsonl"):
         forms.setdefault(row["form"], []).append(row)
     return forms
 

@@ -12,7 +12,7 @@ from sparcets.arrays import FloatArray, IntArray, StrArray
 from sparcets.datasets.files import TABLES, read_npz
 from sparcets.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, ShapeError
 from sparcets.registry import did_you_mean
-from sparcets.storage import naming
+from sparcets.storage import is_file, naming
 from sparcets.validation import check_names, check_padded
 
 ARRAYS = ("X", "y", "feature_names", "ids", "subjects", "lengths")
@@ -94,7 +94,7 @@ def load_recordings(path: str | os.PathLike[str]) -> Recordings:
     ((2, 2, 1), ['a', 'b'], True)
     """
     file = Path(path)
-    if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+    if not is_file(file):
         raise DataNotFoundError(f"no file {file}. Give the path of a .npz, .csv or .parquet file.")
     with naming(file):
         if file.suffix.lower() == ".npz":

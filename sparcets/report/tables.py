@@ -55,7 +55,7 @@ class Table:
     Attributes
     ----------
     title
-        Title of the table.
+        Title of the table; may be empty.
     columns
         Names of the columns.
     rows
@@ -94,7 +94,8 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return a heading, the table and the note."""
-        lines = [f"### {self.title}", "", _markdown_row(self.columns), "|" + "---|" * len(self.columns)]
+        heading = [f"### {self.title}", ""] if self.title else []
+        lines = [*heading, _markdown_row(self.columns), "|" + "---|" * len(self.columns)]
         lines += [_markdown_row(row) for row in self.rows]
         return "\n".join([*lines, "", self.note] if self.note else lines)
 
