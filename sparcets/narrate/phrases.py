@@ -10,12 +10,31 @@ from sparcets.explanation.result import Explanation
 MAX_NAMES = 6  # features named in a list before the rest is counted
 
 
-def when_phrase(start: int, end: int, rate: float | None) -> str:
+def when_phrase(start: int, end: int, rate: float | None, *, throughout: bool = True) -> str:
     """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
 
+    Parameters
+    ----------
+    start, end
+        The range.
+    rate
+        Steps per second, or None.
+    throughout
+        Whether it is true of all the time, or of several features for parts of it.
+
+    Examples
+    --------
     >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
     ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
+    >>> when_phrase(2, 5, 4.0, throughout=False)
+    'at times between 0.50 and 1.25 s'
     """
+    if not throughout:
+        return (
+            f"at times between {start / rate:.2f} and {end / rate:.2f} s"
+            if rate
+            else f"at times in steps {start} to {end - 1}"
+        )
     if rate:
         return f"from {start / rate:.2f} to {end / rate:.2f} s"
     return f"in step {start}" if end - start == 1 else f"in steps {start} to {end - 1}"

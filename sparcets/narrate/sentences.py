@@ -11,16 +11,19 @@ import numpy as np
 from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.evidence import MAJORITY
 from sparcets.explanation.result import Explanation
-from sparcets.narrate.changes import Change, Segment, find_changes, find_groups, short_name
+from sparcets.narrate.changes import Segment, find_changes, find_groups, short_name
 from sparcets.narrate.conclusion import Conclusion, conclude
 from sparcets.narrate.doubts import find_doubts, find_votes
+from sparcets.narrate.limbs import LimbMove, Item, join_limbs, limb_phrase
 from sparcets.narrate.operations.words import Described, describe_operations
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
-from sparcets.narrate.places import sideways, towards
+from sparcets.narrate.places import further, place_of
 from sparcets.narrate.predictions import Predictions, predictions_of
 
-MAX_CHANGES = 5  # changes described one by one in the long form; the features of the others are listed
+# In the long form, so many changes are described one by one, the features of the others are listed:
+USUAL_CHANGES, MAX_CHANGES = 5, 8  # more than usual only where they leave out too much
+MOST = 0.8  # of the whole change: what is described
 MIN_SHARE = 0.01  # of the whole change: less is not described by itself
 MAX_CHANGES_BRIEF = 2  # in the short form
 PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
@@ -128,40 +131,58 @@ def _not_found(answer: Explanation, said: Predictions) -> str:
     return f"{said.not_found}: {reason}." if reason else f"{said.not_found}; {said.attempt}."
 
 
-def _largest_first(answer: Explanation) -> list[Change | Described]:
+def _largest_first(answer: Explanation) -> list[Item]:
     """Return operations, and the changes that are none, the largest first."""
     operations = describe_operations(answer)
     rest = answer.counterfactual.copy()
     for described in operations:
         rest[0, described.entries] = answer.query[0, described.entries]
-    changes: list[Change | Described] = [*operations, *find_changes(replace(answer, counterfactual=rest))]
-    return sorted(changes, key=lambda change: -change.weight)
+    changes = find_changes(replace(answer, counterfactual=rest))
+    return sorted(join_limbs(answer, [*operations, *changes]), key=lambda change: -change.weight)
 
 
-def _phrase(answer: Explanation, change: Change | Described, *, peaks: bool) -> str:
-    """Return an operation; or a phrase that begins with a verb, or with a group's name if it has several features."""
+def _phrase(answer: Explanation, change: Item, *, peaks: bool) -> str:
+    """Return an operation; or a phrase on a body point; or one that begins with a verb, or with a group's name."""
     if isinstance(change, Described):
         return change.operation.text
+    if isinstance(change, LimbMove):
+        return limb_phrase(answer, change)
     when = when_phrase(change.start, change.end, answer.info.sampling_rate)
+    places = [place_of(answer, segment.feature) for segment in change.segments]
+    if (place := places[0]) and all(other and other.point == place.point for other in places):
+        moves = [_move_of(answer, segment, peaks=peaks) for segment in change.segments]
+        return f"{place.point} is {listed(moves)} {when}"
     if change.group is None:
         segment = change.segments[0]
         name = answer.feature_names[segment.feature]
-        return f"{_verb(answer, segment)} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
+        return f"{segment.direction} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
     phrases = []
-    for verb in dict.fromkeys(_verb(answer, segment) for segment in change.segments):
+    for verb in dict.fromkeys(segment.direction for segment in change.segments):
         parts = [
             _amount_of(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
             for s in change.segments
-            if _verb(answer, s) == verb
+            if s.direction == verb
         ]
         phrases.append(f"{verb} {listed(parts)}")
     return f"{change.group}: {listed(phrases)} {when}"
 
 
-def _verb(answer: Explanation, segment: Segment) -> str:
-    """Return raise, lower or change; what is no height is moved."""
-    moved = segment.direction != "change" and sideways(answer, segment.feature)
-    return "move" if moved else segment.direction
+def _move_of(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
+    """Return how far a coordinate of a body point moves: ``0.04 m further towards +x``."""
+    unit, place = unit_of(answer, segment.feature), place_of(answer, segment.feature)
+    assert place is not None
+    if segment.direction == "change":
+        down, up = (further(answer, segment.feature, rises) for rises in (False, True))
+        return f"now up to {amount(-segment.lowest)}{unit} {down}, now up to {amount(segment.highest)}{unit} {up}"
+    way = further(answer, segment.feature, segment.direction == "raise")
+    return f"{amount(segment.mean)}{unit}{_most(answer, segment, peaks=peaks)} {way}"
+
+
+def _most(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
+    """Return the largest change in brackets if it is much larger than the mean."""
+    if not peaks or segment.peak <= PEAK_RATIO * segment.mean:
+        return ""
+    return f" (at most {amount(segment.peak)}{unit_of(answer, segment.feature)})"
 
 
 def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:
@@ -169,34 +190,37 @@ def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool)
     unit = unit_of(answer, segment.feature)
     if segment.direction == "change":  # rises and falls would cancel in the mean
         return f"{name} both ways (−{amount(-segment.lowest)} to +{amount(segment.highest)}{unit})"
-    most = f" (at most {amount(segment.peak)}{unit})" if peaks and segment.peak > PEAK_RATIO * segment.mean else ""
-    if aside := sideways(answer, segment.feature):
-        point = "" if name == aside[1] else f"{aside[0]} "  # its group is named already
-        way = towards(aside[1], segment.direction == "raise")
-        return f"{point}by {amount(segment.mean)}{unit}{most} {way}"
-    return f"{name} by {amount(segment.mean)}{unit}{most}"
+    return f"{name} by {amount(segment.mean)}{unit}{_most(answer, segment, peaks=peaks)}"
 
 
-def _number_of_large(changes: Sequence[Change | Described]) -> int:
+def _number_of_large(changes: Sequence[Item]) -> int:
     """Return how many of the changes, the largest first, are described one by one."""
-    whole = sum(change.weight for change in changes)
-    return sum(change.weight >= MIN_SHARE * whole for change in changes[:MAX_CHANGES])
+    whole, described = sum(change.weight for change in changes), 0.0
+    for n, change in enumerate(changes[:MAX_CHANGES]):
+        if change.weight < MIN_SHARE * whole or (n >= USUAL_CHANGES and described >= MOST * whole):
+            return n
+        described += change.weight
+    return min(len(changes), MAX_CHANGES)
 
 
-def _rest(answer: Explanation, changes: Sequence[Change | Described], first: int) -> str:
+def _rest(answer: Explanation, changes: Sequence[Item], first: int) -> str:
     """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
     rest = changes[first:]
     if not rest:
         return ""
-    names = [
-        change.operation.what
-        if isinstance(change, Described)
-        else change.group or answer.feature_names[change.segments[0].feature]
-        for change in rest
-    ]
+    names = [name for change in rest for name in _names(answer, change)]
     share = sum(change.weight for change in rest) / sum(change.weight for change in changes)
     smaller = f"{count(len(rest), 'smaller change')} ({percent(share)} of all change)"
     return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."
+
+
+def _names(answer: Explanation, change: Item) -> list[str]:
+    """Return whose change it is."""
+    if isinstance(change, Described):
+        return [change.operation.what]
+    if isinstance(change, LimbMove):
+        return [answer.feature_names[move.feature] for move in change.moves]
+    return [change.group or answer.feature_names[change.segments[0].feature]]
 
 
 def _unchanged(answer: Explanation) -> str:

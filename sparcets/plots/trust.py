@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.verdict import VERDICTS
 from sparcets.narrate.conclusion import conclude
+from sparcets.narrate.doubts import find_doubts
 from sparcets.narrate.people import advice_note
 from sparcets.plots import style
 from sparcets.plots.labels import title_of
@@ -72,6 +73,9 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
     width = int(MAX_LETTERS * figure.get_size_inches()[0])
     said = f"{conclusion.verdict.title}: {'; '.join(conclusion.parts)}"
     lines = textwrap.wrap(said, width, max_lines=2, placeholder=" …")
+    reached = conclusion.verdict.word not in ("unchanged", "not reached")
+    for doubt in find_doubts(answer, {})[:1] if reached else ():
+        lines += textwrap.wrap(f"Careful: {doubt}", width, max_lines=2, placeholder=" …")
     look: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top", "fontweight": "bold", "fontsize": "large"}
     # Empty lines in the title, for which the layout makes room, and the verdict in them, in its own colour.
     figure.suptitle("\n" * len(lines) + style.escape_mathtext(title_of(answer)), **look)

@@ -189,7 +189,7 @@ def fit_peak(pieces: Pieces) -> Fit | None:
     kind: Kind
     if after[0] >= CLEAR and before[0] <= FAINT:
         kind = up  # type: ignore[assignment]
-    elif before[1] >= CLEAR and after[1] <= FAINT:
+    elif before[1] >= WHOLE and after[1] <= FAINT:
         kind = down  # type: ignore[assignment]
     else:
         return None
@@ -199,6 +199,7 @@ def fit_peak(pieces: Pieces) -> Fit | None:
 UNLIKE = 0.5  # of the changed series' variance: what may be left that an operation does not explain
 FLAT = 0.1  # of the query's variance: less is left of a series that was flattened
 CLEAR, FAINT = 0.5, 0.25  # of a bump's height: how far a peak stands out that is there, or that is not
+WHOLE = 0.7  # the same, of a peak that is removed: a smaller one is only a part of what a bump takes away
 
 FITS: Mapping[str, Callable[[Pieces], Fit | None]] = {
     "shift": fit_shift,

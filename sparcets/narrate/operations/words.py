@@ -9,10 +9,10 @@ import numpy as np
 from sparcets.arrays import BoolArray
 from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.result import Explanation
-from sparcets.narrate.operations.find import Found, find_operations
+from sparcets.narrate.operations.find import MIN_TOGETHER, Found, find_operations
 from sparcets.narrate.operations.fits import Kind
 from sparcets.narrate.phrases import unit_of, when_phrase
-from sparcets.narrate.places import sideways, towards
+from sparcets.narrate.places import further, place_of, towards
 from sparcets.skeletons import split_axis
 
 MIN_NET = 0.6  # of its range in a stretch: what goes that far up, rises
@@ -101,7 +101,9 @@ def _operation(answer: Explanation, found: Found, share: float) -> Operation:
     start, end = min(s.start for s in stretches), max(s.end for s in stretches)
     size, unit = _size(answer, found)
     features = dict.fromkeys(s.feature for s in stretches)
-    when = when_phrase(start, end, answer.info.sampling_rate)
+    shortest = min(sum(s.end - s.start for s in stretches if s.feature == f) for f in features)
+    throughout = shortest >= MIN_TOGETHER * (end - start)
+    when = when_phrase(start, end, answer.info.sampling_rate, throughout=throughout)
     return Operation(
         kind=fit.kind,
         what=found.group.name,
@@ -132,10 +134,15 @@ def _size(answer: Explanation, found: Found) -> tuple[float, str]:
 def _phrase(answer: Explanation, found: Found, size: float) -> str:
     """Return who does what, and by how much."""
     fit, group, feature = found.fit, found.group, found.pieces.stretches[0].feature
-    who, plural, unit = group.name, group.plural, unit_of(answer, feature)
+    plural, unit = group.plural, unit_of(answer, feature)
+    # One coordinate of a body point is called by the point, and where it goes says the axis.
+    place = place_of(answer, feature) if len(group.features) == 1 else None
+    who = place.point if place else group.name
+    along = (" up and down" if place.is_height else f" along {place.axis}") if place else ""
     if fit.kind in ("earlier", "later"):
         by = f"{amount(size)} s" if answer.info.sampling_rate else _steps(size)
-        return f"{who} {_course(answer, found)} {by} {fit.kind}"
+        course = _course(answer, found)
+        return f"{who} {course}{along if course.startswith('move') else ''} {by} {fit.kind}"
     if fit.kind in ("faster", "slower"):
         ends = {
             ("faster", 0.0): ", ending earlier,",
@@ -143,7 +150,7 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
             ("faster", 1.0): ", starting later,",
             ("slower", 1.0): ", starting earlier,",
         }.get((fit.kind, fit.at), "")
-        return f"{who} {'move' if plural else 'moves'} {percent(fit.amount)} {fit.kind}{ends}"
+        return f"{who} {'move' if plural else 'moves'} {percent(fit.amount)} {fit.kind}{along}{ends}"
     if fit.kind in ("larger", "smaller"):
         if len(group.features) > 1:
             return f"the movement of {who} is {percent(fit.amount)} {fit.kind}"
@@ -151,29 +158,26 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
         before, after = (
             amount(float(np.ptp(x[s.start : s.end, s.feature]))) for x in (found.pieces.query, found.pieces.made)
         )
-        return f"the range of {who} is {fit.kind}, {after} instead of {before}{unit},"
-    aside = sideways(answer, feature)
-    if fit.kind in ("higher", "lower") and aside:
-        name = who if len(group.features) > 1 else aside[0]
-        further = f"further {towards(aside[1], fit.kind == 'higher')}"
-        return f"{name} {'are' if plural else 'is'} {amount(size)}{unit} {further}"
+        what = "movement" if place else "range"
+        return f"the {what} of {who}{along} is {fit.kind}, {after} instead of {before}{unit},"
     if fit.kind in ("higher", "lower"):
-        name = _coordinate(answer, found)
-        return f"{name} {'are' if plural and name == who else 'is'} {amount(size)}{unit} {fit.kind}"
+        name = who if place_of(answer, feature) else _coordinate(answer, found)
+        verb = "are" if plural and name == who else "is"
+        return f"{name} {verb} {amount(size)}{unit} {further(answer, feature, fit.kind == 'higher')}"
     if fit.kind in ("smoother", "shakier"):
         if fit.kind == "smoother":
             much = f"{percent(fit.amount)} less"
         else:
             much = f"{amount(fit.amount)} times as much" if np.isfinite(fit.amount) else "new"
-        return f"{who} {'are' if plural else 'is'} {fit.kind}, with {much} movement {_above(answer, fit.at)}"
-    verb = "gets a" if fit.kind.endswith("added") else "loses its"
+        return f"{who} {'are' if plural else 'is'} {fit.kind}{along}, with {much} movement {_above(answer, fit.at)}"
     rate = answer.info.sampling_rate
     at = f"{fit.at / rate:.2f} s" if rate else f"step {fit.at:.0f}"
-    if aside:
+    if place:
         verb = "swings" if fit.kind.endswith("added") else "no longer swings"
-        return (
-            f"{aside[0]} {verb} {amount(size)}{unit} {towards(aside[1], fit.kind.startswith('peak'))} and back at {at}"
-        )
+        up = fit.kind.startswith("peak")
+        way = ("up" if up else "down") if place.is_height else towards(place.axis, up)
+        return f"{who} {verb} {amount(size)}{unit} {way} and back at {at}"
+    verb = "gets a" if fit.kind.endswith("added") else "loses its"
     return f"{who} {verb} {fit.kind.split()[0]} of {amount(size)}{unit} at {at}"
 
 
@@ -194,7 +198,7 @@ def _course(answer: Explanation, found: Found) -> str:
         # Of points in a plane, y is the height; in space, it need not be.
         axes = {split_axis(name)[1].lower() for name in names}
         heights = tuple(s for s in stretches if split_axis(names[s.feature])[1].lower() == "y" and "z" not in axes)
-    elif sideways(answer, stretches[0].feature):
+    elif (place := place_of(answer, stretches[0].feature)) and not place.is_height:
         heights = ()
     ways = set()
     for s in heights:
