@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOMENTS = 6
+MAX_NAMED = 5  # points of a body that are named in the figure; names of more would cover each other
 OUTLINE: tuple[Limb, ...] = (("LeftShoulder", "RightShoulder"), ("LeftShoulder", "Head"), ("RightShoulder", "Head"))
 BALL = "Center"  # its name in the catching data
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """The points of a body over time, projected onto the two coordinates with the largest movement.
+    """The points of a body over time, projected onto the two coordinates that change most.
 
     Attributes
     ----------
@@ -37,8 +38,8 @@ class Body:
         Whether each point is moved (time,), by name.
     limbs, outline
         Pairs of points joined by limbs, and pairs joined by dotted lines for orientation.
-    axes
-        Names of the two drawn coordinates.
+    axes, hidden
+        Names of the two drawn coordinates, and of the third; empty if there is none.
     unit
         Their unit; empty where it is not known.
     """
@@ -49,6 +50,7 @@ class Body:
     limbs: tuple[Limb, ...]
     outline: tuple[Limb, ...]
     axes: tuple[str, str]
+    hidden: str
     unit: str
 
     def frame(self) -> tuple[FloatArray, FloatArray]:
@@ -66,13 +68,15 @@ class Body:
             signs.append("dashed: the right arm")
         if BALL in self.query:
             signs.append("ring: the ball")
+        if self.hidden:
+            signs.append(f"{self.hidden}, which changes least, is not drawn")
         return "; ".join(signs)
 
 
 def find_body(answer: Explanation) -> Body | None:
     """Return the body whose points the features name, as in ``catching`` and ``ui_prmd``; None if they name none.
 
-    Of three coordinates, the two with the largest standard deviation over points and time are drawn.
+    Of three coordinates, the two that change most are drawn; where nothing changes, those that move most.
     """
     names = list(answer.feature_names)
     skeleton = find_skeleton(names, answer.info.units)
@@ -84,11 +88,10 @@ def find_body(answer: Explanation) -> Body | None:
             points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
     size = min(len(indices) for indices in points.values())
     n_steps = n_steps_of(answer)
-    of_limbs = np.stack([answer.query[0, :n_steps, list(indices[:size])] for indices in skeleton.points.values()])
-    spread = np.nanstd(
-        of_limbs, (0, 2)
-    )  # over points and time; indexing with a list puts its axis first: (points, size, time)
-    drawn = sorted(np.argsort(-spread, kind="stable")[:2].tolist())
+    of_limbs = np.array([indices[:size] for indices in skeleton.points.values()])  # (points, size)
+    change = np.nansum(np.abs(answer.delta[0, :n_steps]), axis=0)[of_limbs].sum(0)  # (size,)
+    moving = np.nanstd(answer.query[0, :n_steps][:, of_limbs], (0, 1))
+    drawn = sorted(np.lexsort((-moving, -change))[:2].tolist())
 
     def positions(series: FloatArray) -> dict[str, FloatArray]:
         return {name: series[:n_steps, [indices[k] for k in drawn]] for name, indices in points.items()}
@@ -101,6 +104,7 @@ def find_body(answer: Explanation) -> Body | None:
         limbs=skeleton.limbs,
         outline=tuple(pair for pair in OUTLINE if all(point in points for point in pair)),
         axes=("xyz"[drawn[0]], "xyz"[drawn[1]]),
+        hidden="xyz"[3 - sum(drawn)] if size == 3 else "",
         unit="" if units is None else units[next(iter(points.values()))[0]],
     )
 
@@ -142,6 +146,9 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
             rate = answer.info.sampling_rate
             axes[0, column].set_title(f"{step / rate:.2f} s" if rate else f"step {step}", loc="left")
             axes[1, column].set_xlabel(f"{body.axes[0]} ({body.unit or 'no unit'})")
+        if len(body.query) <= MAX_NAMED:
+            for name, position in body.query.items():
+                axes[0, 0].annotate(name, position[steps[0]], (4, 3), textcoords="offset points", fontsize=style.TICKS)
         for row, side in enumerate(("recorded", name_of(answer))):
             axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
         axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))

@@ -39,6 +39,13 @@ def test_the_ball_does_not_enlarge_the_frame(answer: Make) -> None:
     assert body is not None and "Center" in body.query and body.frame()[1].max() < 1e3
 
 
+def test_of_three_coordinates_the_two_that_change_most_are_drawn(answer: Make) -> None:
+    e = answer({(4, 4): 5.0, (4, 8): 5.0}, n_features=9, info={"feature_names": DEEP})
+    body = find_body(e)
+    assert body is not None and body.axes == ("y", "z") and body.hidden == "x"
+    assert body.legend().endswith("; x, which changes least, is not drawn")
+
+
 def test_of_three_coordinates_the_two_that_move_most(answer: Make) -> None:
     e = answer({}, n_features=9, info={"feature_names": DEEP})
     e.query[0, :, [1, 4, 7]] = e.counterfactual[0, :, [1, 4, 7]] = 0.0  # y is constant
@@ -54,6 +61,7 @@ def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) ->
     assert [a.get_title(loc="left") for a in above] == ["0.60 s", "0.80 s", "1.00 s"], "around step 4"
     assert above[0].get_ylabel() == "recorded\ny (m)" and below[0].get_ylabel() == "attempt (? doubtful)\ny (m)"
     assert below[0].get_xlabel() == "x (m)" and below[0].get_aspect() == 1.0
+    assert [text.get_text() for text in above[0].texts] == ["LeftShoulder", "LeftElbow", "LeftWrist", "Center"]
     marked = [sum(colors.same_color(line.get_color(), style.MARK) for line in axes.lines) for axes in (*above, *below)]
     assert marked == [0, 0, 0, 0, 1, 0], "only the elbow at step 4, and only in the counterfactual"
 
