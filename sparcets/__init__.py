@@ -46,6 +46,7 @@ _WHERE = {
     "compare": "sparcets.evaluation.statistics",
     "evaluate": "sparcets.evaluation.evaluate",
     "find_judges": "sparcets.evaluation.judges",
+    "like_real": "sparcets.constraints.realistic",
     "load": "sparcets.explainers.files",
     "load_classifier": "sparcets.classifiers.torch_classifier",
     "load_dataset": "sparcets.datasets.load",
@@ -86,6 +87,7 @@ __all__ = [
     "compare",
     "evaluate",
     "find_judges",
+    "like_real",
     "load",
     "load_classifier",
     "load_dataset",
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
         SparceConfig,
     )
     from sparcets.config.models import ClassifierConfig
+    from sparcets.constraints.realistic import like_real
     from sparcets.constraints.spec import Constraints
     from sparcets.datasets.base import Dataset
     from sparcets.datasets.load import load_dataset

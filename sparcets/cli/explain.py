@@ -69,6 +69,10 @@ def explain(
     fixed_sum: Annotated[
         Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
     ] = None,
+    realistic: Annotated[
+        bool,
+        typer.Option("--like-real", help="Keep values, steps and lengths of limbs as they are in the training series."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: the one it was fitted with.")] = None,
     device: Device = "auto",
     json: Json = False,
@@ -76,6 +80,7 @@ def explain(
     """Explain test series: what would have to change for the model to predict another class, or another number?"""
     import numpy as np
 
+    from sparcets.constraints.realistic import like_real
     from sparcets.datasets.load import load_dataset
     from sparcets.narrate.names import has_name, query_name
     from sparcets.side_inputs import take_rows
@@ -97,6 +102,8 @@ def explain(
     run, explainer = load_fit(model, device=device)
     info = explainer.info_
     assert info is not None  # of every explainer that was loaded
+    if realistic:
+        constraints = like_real(info, constraints)
     requested = parse_target(
         target=target,
         excluded=excluded,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.spec import Constraints
 from sparcets.errors import DataError, NotFittedError
@@ -9,7 +12,7 @@ from sparcets.explanation.series_info import SeriesInfo
 from sparcets.skeletons import find_skeleton
 
 
-def like_real(info: SeriesInfo | None) -> Constraints:
+def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -> Constraints:
     """Return the limits of a believed answer as constraints: values, steps between them, and lengths of limbs.
 
     Without them, an answer that leaves these limits is found and called doubtful; with them, it is not looked for. More
@@ -19,6 +22,9 @@ def like_real(info: SeriesInfo | None) -> Constraints:
     ----------
     info
         Of the training series: ``info_`` of a fitted explainer, or ``info`` of an explanation.
+    constraints
+        Others that hold as well; where both limit a feature, the tighter limit holds. A ``project`` among them replaces
+        that of the limbs.
 
     Returns
     -------
@@ -42,11 +48,18 @@ def like_real(info: SeriesInfo | None) -> Constraints:
         raise DataError(
             "the ranges of the training series are not known: this was saved by an earlier version. Fit again."
         )
+    given = constraints or Constraints()
     moving = [f for f in range(info.n_features) if info.high[f] > info.low[f] and info.max_step[f] > 0]
-    names = info.feature_names
-    has_limbs = find_skeleton(names, info.units) is not None
-    return Constraints(
-        ranges={f: (float(info.low[f]), float(info.high[f])) for f in moving},
-        max_step={f: float(info.max_step[f]) for f in moving},
-        project=keep_limbs(names, info.units) if has_limbs else None,
-    )
+    ranges: dict[int | str, tuple[float, float]] = {f: (float(info.low[f]), float(info.high[f])) for f in moving}
+    for feature, (low, high) in given.ranges.items():
+        f = info.feature_index(feature)
+        least, most = ranges.get(f, (-math.inf, math.inf))
+        # A range that real series never reach is the user's decision.
+        ranges[f] = (low, high) if low > most or high < least else (max(low, least), min(high, most))
+    max_step: dict[int | str, float] = {f: float(info.max_step[f]) for f in moving}
+    for feature, limit in given.max_step.items():
+        f = info.feature_index(feature)
+        max_step[f] = min(limit, max_step.get(f, math.inf))
+    has_limbs = find_skeleton(info.feature_names, info.units) is not None
+    limbs = keep_limbs(info.feature_names, info.units) if has_limbs else None
+    return replace(given, ranges=ranges, max_step=max_step, project=given.project or limbs)

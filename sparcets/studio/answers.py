@@ -19,6 +19,7 @@ from sparcets.studio.view_models import CurveResponse
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints
+    from sparcets.explainers.base import BaseExplainer
     from sparcets.explainers.sparcets.memory import Draft, Memory
     from sparcets.explanation.result import Explanation
     from sparcets.studio.service import StudioService
@@ -120,7 +121,7 @@ class Answers:
         return explainer.explain(
             chosen.X,
             target=request.target,
-            constraints=to_constraints(request.constraints, explainer.feature_names, drawn),
+            constraints=rules_of(request.constraints, explainer, drawn),
             sparsity=request.sparsity,
             n=request.answers,
             lengths=chosen.lengths,
@@ -172,7 +173,7 @@ class Answers:
         if found is None:
             answer = self.explanation(whole)
             explainer = self.service.explainer(request.explainer)
-            rules = to_constraints(request.constraints, explainer.feature_names)
+            rules = rules_of(request.constraints, explainer)
             with remember_searches(self._memory(whole)):
                 found = results.to_curve(add_curve(explainer, answer, rules))
             self._curves.put(key, found)
@@ -214,6 +215,14 @@ def _joined(kept: Sequence[_Kept | None]) -> Explanation:
     return join([replace(part, query_index=np.full(len(part), k)) for k, part in enumerate(parts)])
 
 
+def rules_of(rules: ConstraintsRequest, explainer: BaseExplainer[Any], drawn: Windows | None = None) -> Constraints:
+    """Return the constraints of a request to an explainer, with those of the real series if it asks for them."""
+    from sparcets.constraints.realistic import like_real
+
+    given = to_constraints(rules, explainer.feature_names, drawn)
+    return like_real(explainer.info_, given) if rules.like_real else given
+
+
 def to_constraints(
     rules: ConstraintsRequest,
     feature_names: Sequence[str],
@@ -250,7 +259,7 @@ def to_constraints(
         for windows in (rules.frozen_features, drawn or {}):
             for name, more in windows.items():
                 frozen[name] = [*frozen.get(name, []), *more]
-    given = rules.model_dump(exclude={"frozen_features"})
+    given = rules.model_dump(exclude={"frozen_features", "like_real"})
     return Constraints(**{**given, "ranges": ranges, "frozen": frozen})
 
 

@@ -207,7 +207,10 @@ class QueryPage(BaseModel):
 
 
 class ConstraintsRequest(RequestModel):
-    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name."""
+    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name.
+
+    ``like_real`` adds those of ``sp.like_real``: values, steps and limbs as in the training series.
+    """
 
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
     frozen: Windows = []  # for all features
@@ -216,6 +219,7 @@ class ConstraintsRequest(RequestModel):
     max_step: Annotated[dict[Name, FiniteFloat], Field(max_length=2000)] = {}
     direction: Annotated[dict[Name, Literal["up", "down"]], Field(max_length=2000)] = {}
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
+    like_real: bool = False
 
 
 class Stroke(RequestModel):

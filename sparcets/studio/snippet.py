@@ -42,7 +42,7 @@ def python_code(workspace: Workspace, request: ExportRequest, recordings: AllRec
         *_classifier(workspace, classifier, dataset),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *_queries(workspace, dataset, recordings, request.rows),
-        *([f"limits = sp.Constraints({limits})"] if limits and not request.strokes else []),
+        *([f"limits = {limits}"] if limits and not request.strokes else []),
         *(_by_hand(request, dataset, recordings) if request.strokes else [_explain(request, recordings, limits)]),
         f"print(e.text({request.shown}))",
         "print(e.to_frame())",
@@ -102,7 +102,7 @@ def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllReco
     lengths = lengths and f", lengths={chosen.lengths.repeat(request.answers).tolist()}"  # type: ignore[union-attr]
     return [
         *lines,
-        f"limits = sp.Constraints({limits})  # what was drawn stays",
+        f"limits = {limits}  # what was drawn stays",
         _explain(request, recordings, limits, "drawn"),
         f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}, status=e.status, reason=e.reason)",
     ]
@@ -146,11 +146,13 @@ def _fitted(record: ExplainerRecord) -> str:
 
 
 def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None) -> str:
-    """Return the arguments of ``sp.Constraints`` that are not empty.
+    """Return the expression of the constraints, with the arguments that are not empty; empty if there are none.
 
     >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
     >>> _constraints(rules, ["a", "b"])
-    'immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)}'
+    'sp.Constraints(immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)})'
+    >>> _constraints(ConstraintsRequest(like_real=True), ["a", "b"])
+    'sp.like_real(ex.info_)'
     """
     given = to_constraints(rules, feature_names, drawn)
     arguments = {}
@@ -158,7 +160,9 @@ def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn:
         value = getattr(given, name)
         if value:
             arguments[name] = _python(value)
-    return ", ".join(f"{name}={text}" for name, text in arguments.items())
+    written = ", ".join(f"{name}={text}" for name, text in arguments.items())
+    own = f"sp.Constraints({written})" if written else ""
+    return f"sp.like_real(ex.info_{own and f', {own}'})" if rules.like_real else own
 
 
 def _python(value: object) -> str:

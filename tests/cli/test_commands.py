@@ -140,7 +140,7 @@ def test_constraints_on_shape_and_other_questions(
 ) -> None:
     saved = str(tmp_path / "run.npz")
     limits = ["--max-features", "2", "--frozen", "left=0:5", "--frozen", "left=9:", "--integer", "right"]
-    limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4"]
+    limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4", "--like-real"]
     assert run(capsys, "explain", model, "--not", "brisk", "--out", saved, *limits)[0] == 0
     e = sp.load_explanation(saved)
     assert (
@@ -151,6 +151,7 @@ def test_constraints_on_shape_and_other_questions(
     given = e.constraints["explain"]
     assert given["frozen_features"] == [["left", [[0, 5], [9, None]]]] and given["fixed_sum"] == [["top", "idle"]]
     assert (given["integer"], given["monotone"]) == (["right"], [["top", "up"]])
+    assert len(given["ranges"]) == 4 and not e.plausibility["outside"].any() and not e.plausibility["jumps"].any()
 
 
 def test_queries_in_their_target_are_no_error(capsys: pytest.CaptureFixture[str], model: str) -> None:

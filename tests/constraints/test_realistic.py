@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import sparcets as sp
+
 from sparcets.arrays import FloatArray
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.realistic import like_real
@@ -65,6 +67,22 @@ def test_changes_are_made_like_real_ones() -> None:
     assert (after["outside"] == 0).all() and (after["jumps"] == 0).all() and (after["stretch"] <= 0.1).all()
     changed = (like_real(info).bind(info).enforce(query, made) != query).any((1, 2))
     assert changed.sum() >= 5, "and something still changes"
+
+
+def test_other_constraints_hold_as_well() -> None:
+    """The tighter limit of both; a range that real series never reach, and a function, are the user's."""
+    info = replace(
+        SeriesInfo.from_series(arms(9, np.random.default_rng(0)), ("a", "b")), feature_names=ARM, units=("m",) * 6
+    )
+    alone, own = like_real(info), np.add
+    low, high = alone.ranges[2]
+    given = sp.Constraints(
+        immutable=[ARM[0]], ranges={ARM[2]: (low - 1, high - 0.01), ARM[3]: (50, 60)}, max_step={2: 1e-3, 3: 9.0}
+    )
+    both = like_real(info, given)
+    assert list(both.immutable) == [ARM[0]] and both.ranges[2] == (low, high - 0.01) and both.ranges[3] == (50, 60)
+    assert both.ranges[4] == alone.ranges[4] and both.max_step == {**alone.max_step, 2: 1e-3}
+    assert both.project is not None and like_real(info, replace(given, project=own)).project is own
 
 
 def test_what_cannot_be_kept_is_an_error() -> None:

@@ -21,6 +21,8 @@ REQUESTS: list[dict[str, Any]] = [
         "find_rest": False,
         "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}],
     },
+    {"rows": [3], "target": "wild", "constraints": {"like_real": True}},
+    {"rows": [3], "target": "wild", "constraints": {"like_real": True, "immutable": ["idle"]}},
     {
         "rows": [4],
         "answers": 2,
