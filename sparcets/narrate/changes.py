@@ -14,6 +14,7 @@ from sparcets.explanation.segments import find_segments
 from sparcets.skeletons import coordinate_groups, split_axis
 
 MINOR = 0.05  # share of a segment's weight: a change in the other direction below this does not affect the description
+MAX_DIP = 0.15  # of a segment's steps: a longer dip is described by itself
 SHORT_STEPS = 2  # rises and falls of at most this length are described as one oscillation
 MIN_OVERLAP = 0.9  # of the longer of two segments that are told with one time; a step more or less does not matter
 
@@ -240,7 +241,9 @@ def _belong_together(a: Segment, b: Segment, gap: int) -> bool:
 
 def _is_minor_dip(before: Segment, dip: Segment, after: Segment, *, gap: int) -> bool:
     near = dip.start - before.end <= gap and after.start - dip.end <= gap
-    return near and before.direction == after.direction and dip.weight < MINOR * (before.weight + after.weight)
+    short = dip.end - dip.start <= MAX_DIP * (after.end - before.start)
+    minor = dip.weight < MINOR * (before.weight + after.weight)
+    return near and short and minor and before.direction == after.direction
 
 
 def _overlaps_all(group: Sequence[Segment], other: Segment) -> bool:

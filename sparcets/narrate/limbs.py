@@ -15,8 +15,9 @@ from sparcets.narrate.places import further
 from sparcets.skeletons import body_part, find_skeleton
 
 # Of stretches that are told together:
-MIN_OF_SHORTER, MIN_OF_LONGER = 0.5, 0.3  # what they share in time
+MIN_SHARED = 0.5  # of the longer: what they share in time
 MIN_ALIKE = 0.2  # of the largest mean change: the smallest
+PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 
@@ -30,8 +31,8 @@ class Move:
         Position.
     up
         Whether the coordinate gets larger.
-    mean
-        Mean change, positive, in the data's own units.
+    mean, peak
+        Mean and largest change, positive, in the data's own units.
     weight
         Size of the change: standard deviations times steps.
     """
@@ -41,6 +42,7 @@ class Move:
     end: int
     up: bool
     mean: float
+    peak: float
     weight: float
 
 
@@ -120,10 +122,12 @@ def limb_phrase(answer: Explanation, limb: LimbMove) -> str:
     means = [_mean(moves) for moves in of_feature.values()]
     low, high, unit = amount(min(means)), amount(max(means)), unit_of(answer, features[0])
     much = f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+    peak = max(move.peak for move in limb.moves)
+    most = f" on average (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * max(means) else ""
     shortest = min(sum(move.end - move.start for move in moves) for moves in of_feature.values())
     throughout = shortest >= MIN_TOGETHER * (limb.end - limb.start)
     when = when_phrase(limb.start, limb.end, answer.info.sampling_rate, throughout=throughout)
-    return f"{who} {verb} {much} {further(answer, features[0], limb.moves[0].up)} {when}"
+    return f"{who} {verb} {much}{most} {further(answer, features[0], limb.moves[0].up)} {when}"
 
 
 def _mean(moves: Sequence[Move]) -> float:
@@ -140,29 +144,26 @@ def _moves(answer: Explanation, change: Change | Described) -> list[Move]:
     if done.kind not in ("higher", "lower") or len(done.features) != 1:
         return []
     feature = answer.info.feature_index(done.features[0])
-    return [Move(feature, done.start, done.end, done.kind == "higher", done.amount, change.weight)]
+    peak = float(abs(answer.delta[0, done.start : done.end, feature]).max())
+    return [Move(feature, done.start, done.end, done.kind == "higher", done.amount, peak, change.weight)]
 
 
 def _move(s: Segment) -> Move:
-    return Move(s.feature, s.start, s.end, s.direction == "raise", s.mean, s.weight)
+    return Move(s.feature, s.start, s.end, s.direction == "raise", s.mean, s.peak, s.weight)
 
 
 def _clusters(found: Sequence[tuple[Move, int]]) -> list[list[tuple[Move, int]]]:
-    """Return moves that overlap in time and are of similar size, the largest first."""
+    """Return moves of about the same time and size as the largest of them."""
     clusters: list[list[tuple[Move, int]]] = []
     for move, k in sorted(found, key=lambda item: -item[0].weight):
         for cluster in clusters:
-            if move.mean >= MIN_ALIKE * max(m.mean for m, _ in cluster) and _overlap(move, [m for m, _ in cluster]):
+            largest = cluster[0][0]
+            shared = min(largest.end, move.end) - max(largest.start, move.start)
+            longer = max(largest.end - largest.start, move.end - move.start)
+            alike = MIN_ALIKE <= move.mean / largest.mean <= 1 / MIN_ALIKE
+            if shared >= MIN_SHARED * longer and alike:
                 cluster.append((move, k))
                 break
         else:
             clusters.append([(move, k)])
     return clusters
-
-
-def _overlap(move: Move, others: Sequence[Move]) -> bool:
-    """Return whether a move happens in about the time of others."""
-    start, end = min(m.start for m in others), max(m.end for m in others)
-    shared = min(end, move.end) - max(start, move.start)
-    shorter, longer = sorted((end - start, move.end - move.start))
-    return shared >= MIN_OF_SHORTER * shorter and shared >= MIN_OF_LONGER * longer

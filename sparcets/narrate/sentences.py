@@ -14,7 +14,7 @@ from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Segment, find_changes, find_groups, short_name
 from sparcets.narrate.conclusion import Conclusion, conclude
 from sparcets.narrate.doubts import find_doubts, find_votes
-from sparcets.narrate.limbs import Item, LimbMove, join_limbs, limb_phrase
+from sparcets.narrate.limbs import PEAK_RATIO, Item, LimbMove, join_limbs, limb_phrase
 from sparcets.narrate.operations.words import Described, describe_operations
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
@@ -26,7 +26,6 @@ USUAL_CHANGES, MAX_CHANGES = 5, 8  # more than usual only where they leave out t
 MOST = 0.8  # of the whole change: what is described
 MIN_SHARE = 0.01  # of the whole change: less is not described by itself
 MAX_CHANGES_BRIEF = 2  # in the short form
-PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
 
 Measures = Mapping[str, float]  # an answer's row of Scores.per_query
@@ -107,7 +106,7 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
     short = [_phrase(answer, change, peaks=False) for change in changes[: min(large, MAX_CHANGES_BRIEF)]]
     doubts = tuple(find_doubts(answer, measures or {}))
     n_more = len(changes) - len(short)
-    more = f"; and {count(n_more, 'smaller change')}" if n_more > 0 else ""
+    more = f"; and {count(n_more, 'other change')}" if n_more > 0 else ""
     brief = f"{label}: {said.brief}: {'; '.join(short)}{more}."
     if conclusion.doubts:
         brief += f" Doubted: {'; '.join(conclusion.doubts)}."
@@ -175,7 +174,8 @@ def _move_of(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
         down, up = (further(answer, segment.feature, rises) for rises in (False, True))
         return f"now up to {amount(-segment.lowest)}{unit} {down}, now up to {amount(segment.highest)}{unit} {up}"
     way = further(answer, segment.feature, segment.direction == "raise")
-    return f"{amount(segment.mean)}{unit}{_most(answer, segment, peaks=peaks)} {way}"
+    most = _most(answer, segment, peaks=peaks)
+    return f"{amount(segment.mean)}{unit}{most and f' on average{most}'} {way}"
 
 
 def _most(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
@@ -210,7 +210,7 @@ def _rest(answer: Explanation, changes: Sequence[Item], first: int) -> str:
         return ""
     names = [name for change in rest for name in _names(answer, change)]
     share = sum(change.weight for change in rest) / sum(change.weight for change in changes)
-    smaller = f"{count(len(rest), 'smaller change')} ({percent(share)} of all change)"
+    smaller = f"{count(len(rest), 'other change')} ({percent(share)} of all change)"
     return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."
 
 

@@ -117,7 +117,7 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     answer
         An explanation of length 1 whose features are points of a body (``LeftElbow_x``, ``LeftElbow_y``, …).
     moments
-        Number of time steps, spread evenly over the changed part of the series and a little before and after.
+        Number of time steps: of so many equal parts of the changed time, those at which most changes.
 
     Returns
     -------
@@ -133,7 +133,8 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     n_steps = n_steps_of(answer)
     if not 1 <= moments <= n_steps:
         raise OutOfRangeError(f"moments must be from 1 to the number of steps, {n_steps}, got {moments}.")
-    steps = _moments(np.any(answer.changed[0, :n_steps], axis=1), moments)
+    size = np.where(answer.changed[0], np.abs(answer.delta[0] / answer.info.scaler.scale), 0.0)  # (time, features)
+    steps = _moments(size[:n_steps].sum(1), moments)
     low, high = body.frame()
     shape = float((high - low)[1] / (high - low)[0])
     width = min(12.0, 1.0 + 1.9 * moments)
@@ -158,20 +159,34 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     return figure
 
 
-def _moments(changed_steps: BoolArray, n: int) -> list[int]:
+def _moments(change: FloatArray, n: int) -> list[int]:
     """Return ``n`` steps from shortly before the first change to shortly after the last; of all steps if none changes.
 
-    >>> _moments(np.arange(100) // 20 == 2, 5), _moments(np.zeros(9, dtype=bool), 3)
-    ([30, 40, 50, 59, 69], [0, 4, 8])
+    That time is divided into ``n`` parts, of which the step that changes most is shown, or else the middle one.
+
+    Parameters
+    ----------
+    change
+        Size of the change at each step (time,).
+    n
+        Number of steps.
+
+    Examples
+    --------
+    >>> change = np.zeros(100)
+    >>> change[40:60] = 1.0
+    >>> change[52] = 2.0
+    >>> _moments(change, 5), _moments(np.zeros(9), 3)
+    ([33, 40, 52, 54, 65], [1, 4, 7])
     """
-    last = len(changed_steps) - 1
-    found = np.flatnonzero(changed_steps)
-    around = len(changed_steps) // 10
+    last = len(change) - 1
+    found = np.flatnonzero(change)
+    around = len(change) // 10
     start, end = (max(0, found[0] - around), min(last, found[-1] + around)) if len(found) else (0, last)
     if end - start + 1 < n:  # too few steps: add neighbouring ones
         start, end = max(0, end - n + 1), min(last, start + n - 1)
-    steps: list[int] = np.linspace(start, end, n).round().astype(int).tolist()
-    return steps
+    parts = np.array_split(np.arange(start, end + 1), n)
+    return [int(part[change[part].argmax()] if change[part].any() else part[(len(part) - 1) // 2]) for part in parts]
 
 
 def _draw(

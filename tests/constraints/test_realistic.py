@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-
 from sparcets.arrays import FloatArray
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.realistic import like_real

@@ -57,8 +57,8 @@ def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
 
 def test_a_change_of_less_than_a_hundredth_is_not_described_by_itself(answer: Make) -> None:
     e = answer({**{(t, 0): 3.0 for t in range(5)}, (8, 0): 0.1})
-    assert "And 1 smaller change (0.66 % of all change), in roll." in narrate(e)
-    assert "; and 1 smaller change." in narrate(e, short=True)
+    assert "And 1 other change (0.66 % of all change), in roll." in narrate(e)
+    assert "; and 1 other change." in narrate(e, short=True)
 
 
 def test_rises_and_falls_do_not_cancel(answer: Make) -> None:
@@ -80,15 +80,15 @@ def test_features_of_a_group_in_one_line(answer: Make) -> None:
 def test_most_of_the_change_is_described_and_the_rest_is_listed(answer: Make) -> None:
     seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
     text = narrate(answer(seven, n_steps=20))
-    assert text.count("  - raise roll") == 6 and "And 1 smaller change (11 % of all change), in roll." in text
+    assert text.count("  - raise roll") == 6 and "And 1 other change (11 % of all change), in roll." in text
     assert "step 0" not in text, "the smallest"
     falling = narrate(answer({(3 * t, 0): 2.0**-t for t in range(7)}, n_steps=20))
     assert falling.count("  - raise roll") == 5, "no more than usual where the rest is small"
     many = narrate(answer({(6 * t, 0): 1.0 for t in range(20)}, n_steps=120))
-    assert many.count("  - raise roll") == 8 and "And 12 smaller changes" in many
+    assert many.count("  - raise roll") == 8 and "And 12 other changes" in many
     assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
     short = narrate(answer(seven, n_steps=20), short=True)
-    assert short.count("raise") == 2 and "; and 5 smaller changes. Doubted" in short
+    assert short.count("raise") == 2 and "; and 5 other changes. Doubted" in short
 
 
 def test_unchanged_and_immutable_features(answer: Make) -> None:

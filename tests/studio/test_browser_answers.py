@@ -222,7 +222,9 @@ def test_answers_like_real_recordings(visit: Visit, shared: Sample) -> None:
     box = page.get_by_label("Only answers like real recordings")
     visit.after(box.check)
     assert visit.state()["likeReal"] is True and "like real recordings" in page.locator("#locked").inner_text()
-    low, high = (np.array(page.request.get(f"{visit.address}{API}/datasets/own").json()[end]) for end in ("low", "high"))
+    low, high = (
+        np.array(page.request.get(f"{visit.address}{API}/datasets/own").json()[end]) for end in ("low", "high")
+    )
     values = np.array(page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"])
     made = np.array(visit.answer()["counterfactual"])
     assert ((made == values) | ((made >= low - 1e-6) & (made <= high + 1e-6))).all()
