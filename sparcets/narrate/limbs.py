@@ -9,7 +9,7 @@ from sparcets.explanation.amounts import amount
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, Segment
 from sparcets.narrate.operations.find import MIN_TOGETHER
-from sparcets.narrate.operations.words import Described
+from sparcets.narrate.operations.words import PEAK_RATIO, Described
 from sparcets.narrate.phrases import listed, unit_of, when_phrase
 from sparcets.narrate.places import further
 from sparcets.skeletons import body_part, find_skeleton
@@ -17,7 +17,6 @@ from sparcets.skeletons import body_part, find_skeleton
 # Of stretches that are told together:
 MIN_SHARED = 0.5  # of the longer: what they share in time
 MIN_ALIKE = 0.2  # of the largest mean change: the smallest
-PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 

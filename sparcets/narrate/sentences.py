@@ -14,8 +14,8 @@ from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Segment, find_changes, find_groups, short_name
 from sparcets.narrate.conclusion import Conclusion, conclude
 from sparcets.narrate.doubts import find_doubts, find_votes
-from sparcets.narrate.limbs import PEAK_RATIO, Item, LimbMove, join_limbs, limb_phrase
-from sparcets.narrate.operations.words import Described, describe_operations
+from sparcets.narrate.limbs import Item, LimbMove, join_limbs, limb_phrase
+from sparcets.narrate.operations.words import PEAK_RATIO, Described, describe_operations
 from sparcets.narrate.people import advice_note
 from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
 from sparcets.narrate.places import further, place_of

@@ -138,7 +138,8 @@ def fit_level(pieces: Pieces) -> Fit | None:
     level, guess = _multiple(pieces, np.ones(len(pieces.delta)))
     if level == 0:
         return None
-    return _fit(pieces, "higher" if level > 0 else "lower", abs(level), guess)
+    # The mean as it is: a level that fades in and out would promise more.
+    return _fit(pieces, "higher" if level > 0 else "lower", abs(float(pieces.delta.mean())), guess)
 
 
 def fitfast_part(pieces: Pieces) -> Fit | None:
@@ -181,13 +182,15 @@ def fit_peak(pieces: Pieces) -> Fit | None:
     sign = np.sign(height)
     query = pieces.query[:, stretch.feature]
     made = query + height * _bump(np.arange(len(query)), centre, width)  # without noise
-    before, after = (
-        [_prominence(side * x, centre, width) / abs(height) for side in (sign, -sign)] for x in (query, made)
+    before, after, actual = (
+        [_prominence(side * x, centre, width) / abs(height) for side in (sign, -sign)]
+        for x in (query, made, pieces.made[:, stretch.feature])
     )
     # A raised bump adds a peak, or fills a dip; a lowered one adds a dip, or removes a peak.
     up, down = ("peak added", "dip removed") if sign > 0 else ("dip added", "peak removed")
     kind: Kind
-    if after[0] >= CLEAR and before[0] <= FAINT:
+    # With all that changes around it, too, it must stand out.
+    if min(after[0], actual[0]) >= CLEAR and before[0] <= FAINT:
         kind = up  # type: ignore[assignment]
     elif before[1] >= WHOLE and after[1] <= FAINT:
         kind = down  # type: ignore[assignment]

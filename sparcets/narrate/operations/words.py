@@ -15,6 +15,7 @@ from sparcets.narrate.phrases import unit_of, when_phrase
 from sparcets.narrate.places import further, place_of, towards
 from sparcets.skeletons import split_axis
 
+PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 MIN_NET = 0.6  # of its range in a stretch: what goes that far up, rises
 
 
@@ -163,7 +164,9 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
     if fit.kind in ("higher", "lower"):
         name = who if place_of(answer, feature) else _coordinate(answer, found)
         verb = "are" if plural and name == who else "is"
-        return f"{name} {verb} {amount(size)}{unit} {further(answer, feature, fit.kind == 'higher')}"
+        peak = max(float(np.abs(found.pieces.delta).max()), size)
+        most = f" on average (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * size else ""
+        return f"{name} {verb} {amount(size)}{unit}{most} {further(answer, feature, fit.kind == 'higher')}"
     if fit.kind in ("smoother", "shakier"):
         if fit.kind == "smoother":
             much = f"{percent(fit.amount)} less"
