@@ -37,7 +37,7 @@ Every row runs by itself after these lines:
 ```
 
 What a row has beyond this, such as a file or a trained model, is prepared in
-[models_and_data_rows.py](models_and_data_rows.py). *Valid*: answers that the model itself puts into the target, of
+`docs/models_and_data_rows.py`. *Valid*: answers that the model itself puts into the target, of
 those that needed a change. *Changed*: mean share of the entries that may change, over the valid ones. *Seconds*:
 processor time of the lines, one thread. Settings are the fastest, not the best ones.
 """

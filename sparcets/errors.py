@@ -30,7 +30,17 @@ from __future__ import annotations
 
 
 class SparcetsError(Exception):
-    """Base of all errors that sparcets raises on purpose."""
+    """Base of all errors that sparcets raises on purpose.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> try:
+    ...     sp.load_dataset("moving_bocks")
+    ... except sp.SparcetsError as error:
+    ...     print(type(error).__name__)
+    UnknownNameError
+    """
 
 
 class DataError(SparcetsError, ValueError):

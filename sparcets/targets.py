@@ -98,7 +98,13 @@ class NumberTarget(ABC):
 
 @dataclass(frozen=True)
 class AtLeast(NumberTarget):
-    """A number of at least ``value``; of every output, or of one."""
+    """A number of at least ``value``; of every output, or of one.
+
+    Examples
+    --------
+    >>> AtLeast(30)
+    AtLeast(value=30, output=None)
+    """
 
     value: float
     output: int | str | None = None
@@ -117,7 +123,13 @@ class AtLeast(NumberTarget):
 
 @dataclass(frozen=True)
 class AtMost(NumberTarget):
-    """A number of at most ``value``; of every output, or of one."""
+    """A number of at most ``value``; of every output, or of one.
+
+    Examples
+    --------
+    >>> AtMost(129.6, output="systolic")
+    AtMost(value=129.6, output='systolic')
+    """
 
     value: float
     output: int | str | None = None
@@ -136,7 +148,13 @@ class AtMost(NumberTarget):
 
 @dataclass(frozen=True)
 class Between(NumberTarget):
-    """A number from ``low`` to ``high``, both included; of every output, or of one."""
+    """A number from ``low`` to ``high``, both included; of every output, or of one.
+
+    Examples
+    --------
+    >>> Between(20, 30)
+    Between(low=20, high=30, output=None)
+    """
 
     low: float
     high: float
@@ -158,7 +176,13 @@ class Between(NumberTarget):
 
 @dataclass(frozen=True)
 class Change(NumberTarget):
-    """A number that is at least ``by`` more than the query's own, or less if negative; of every output, or of one."""
+    """A number that is at least ``by`` more than the query's own, or less if negative; of every output, or of one.
+
+    Examples
+    --------
+    >>> Change(-5, output=2)
+    Change(by=-5, output=2)
+    """
 
     by: float
     output: int | str | None = None

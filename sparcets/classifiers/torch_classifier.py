@@ -327,6 +327,19 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
         Where it was saved.
     device
         Where it is to run; the device it was trained on does not matter.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y = make_series(60)
+    >>> clf = sp.TorchClassifier("fcn", sp.ClassifierConfig(epochs=1)).fit(X, y, progress=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     clf.save(folder)
+    ...     same = sp.load_classifier(folder)
+    >>> bool((same.predict(X) == clf.predict(X)).all())
+    True
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
     try:

@@ -49,7 +49,13 @@ class MethodConfig(Config):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NearestConfig(MethodConfig):
-    """Settings of :class:`~sparcets.Nearest`."""
+    """Settings of :class:`~sparcets.Nearest`.
+
+    Examples
+    --------
+    >>> NearestConfig(candidates=10).candidates
+    10
+    """
 
     neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"seed"}  # nothing is random
 
@@ -68,7 +74,13 @@ class NearestConfig(MethodConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossWeights(Config):
-    """Weights of the generator's five terms (the paper's λ1 to λ5, section 3); 0 leaves a term out altogether."""
+    """Weights of the generator's five terms (the paper's λ1 to λ5, section 3); 0 leaves a term out altogether.
+
+    Examples
+    --------
+    >>> LossWeights(sparsity=2.0, smoothness=0.0).sparsity
+    2.0
+    """
 
     adversarial: float = 1.0
     classification: float = 1.0
@@ -84,7 +96,13 @@ class LossWeights(Config):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExplainerConfig(MethodConfig):
-    """Settings of :class:`~sparcets.Explainer`, our own method."""
+    """Settings of :class:`~sparcets.Explainer`, our own method.
+
+    Examples
+    --------
+    >>> ExplainerConfig.quick().override("seed=3", "believed_by=model").believed_by
+    'model'
+    """
 
     neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
 
@@ -203,26 +221,52 @@ class AdversarialConfig(MethodConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SparceConfig(AdversarialConfig):
-    """Settings of :class:`~sparcets.Sparce`: residuals through the sparsity layer, all five terms (section 3)."""
+    """Settings of :class:`~sparcets.Sparce`: residuals through the sparsity layer, all five terms (section 3).
+
+    Examples
+    --------
+    >>> SparceConfig.paper(target="ups").generator.hidden
+    256
+    >>> SparceConfig().override("weights.sparsity=0.5").weights.sparsity
+    0.5
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CounterGanConfig(AdversarialConfig):
-    """Settings of :class:`~sparcets.CounterGan`: no sparsity layer, no terms for sparsity and smoothness."""
+    """Settings of :class:`~sparcets.CounterGan`: no sparsity layer, no terms for sparsity and smoothness.
+
+    Examples
+    --------
+    >>> CounterGanConfig().weights.sparsity
+    0.0
+    """
 
     weights: LossWeights = field(default_factory=lambda: LossWeights(sparsity=0.0, smoothness=0.0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GanConfig(AdversarialConfig):
-    """Settings of :class:`~sparcets.Gan`: whole series, regularised by their distance to the query (section 4)."""
+    """Settings of :class:`~sparcets.Gan`: whole series, regularised by their distance to the query (section 4).
+
+    Examples
+    --------
+    >>> GanConfig(seed=1).weights.smoothness
+    0.0
+    """
 
     weights: LossWeights = field(default_factory=lambda: LossWeights(sparsity=0.0, smoothness=0.0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IcsConfig(MethodConfig):
-    """Settings of :class:`~sparcets.Ics`, the instance-wise search after Wachter et al. (section 4)."""
+    """Settings of :class:`~sparcets.Ics`, the instance-wise search after Wachter et al. (section 4).
+
+    Examples
+    --------
+    >>> IcsConfig(steps=50).override("lr=0.1").lr
+    0.1
+    """
 
     steps: int = 100  # of Adam, for each value of the trade-off
     lr: float = 0.4

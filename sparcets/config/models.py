@@ -18,6 +18,11 @@ class ClassifierConfig(Config):
 
     The defaults are those of the SPARCE authors' classifier (two layers, 32 hidden, dropout 0.2, Adam 1e-3, batch 32),
     with early stopping on a validation part instead of a fixed number of epochs.
+
+    Examples
+    --------
+    >>> ClassifierConfig(epochs=20).override("hidden=64", "dropout=0.1").hidden
+    64
     """
 
     hidden: int = 32  # width; convolutional networks use multiples of it

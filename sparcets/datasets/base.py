@@ -70,6 +70,15 @@ class Dataset:
         indices of the original series in ``X_test``. None for real data.
     name, description, split
         Name, short description, and how the data were split (``"random"``, ``"subject"``, ``"given"``).
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> X, y = make_series(60)  # (batch, time, features), labels
+    >>> ds = sp.Dataset.from_arrays(X, y, class_names=["calm", "brisk", "wild"], sampling_rate=50.0)
+    >>> ds.X_train.shape, ds.X_test.shape, ds.feature_names
+    ((48, 20, 4), (12, 20, 4), None)
     """
 
     name: str

@@ -72,6 +72,12 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         The standing constraints given to ``fit``.
     history_
         Training metrics by name, one value per epoch; empty for methods that train nothing.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> issubclass(sp.Nearest, sp.BaseExplainer), sp.Nearest.needs_gradients, sp.Sparce.needs_gradients
+    (True, False, True)
     """
 
     config_class: ClassVar[type[MethodConfig]]

@@ -59,6 +59,20 @@ def load(folder: str | os.PathLike[str], classifier: Classifier | Regressor) -> 
         Where it was saved.
     classifier
         The model it explains; it is not saved with it.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import MeanModule
+    >>> X, y = make_series(60)
+    >>> clf = sp.wrap(MeanModule(n_classes=3), n_classes=3)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     sp.Nearest(clf).fit(X, y).save(folder)
+    ...     ex = sp.load(folder, classifier=clf)
+    >>> bool(ex.explain(X[:4], target=1).valid.all())
+    True
     """
     return load_as(None, folder, classifier)
 

@@ -35,6 +35,17 @@ class Ics(BaseExplainer[IcsConfig]):
     The loss of a query is λ · ‖C(x) − target‖₂ + ‖x − x_q‖₁ / (T·F), in standardised units. It starts from uniform
     noise between the query's smallest and largest value; λ grows, by doubling or by ``lambda_step``, for the queries
     that are not valid yet.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import MeanModule
+    >>> X, y = make_series(60)
+    >>> clf = sp.wrap(MeanModule(n_classes=3), n_classes=3)
+    >>> ex = sp.Ics(clf, sp.IcsConfig.tiny()).fit(X, y, progress=False)
+    >>> ex.explain(X[:4], target=1, progress=False).counterfactual.shape
+    (4, 20, 4)
     """
 
     config_class = IcsConfig

@@ -25,7 +25,22 @@ from sparcets.storage import is_file, is_folder
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
-    """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle."""
+    """Load a file written by :meth:`Explanation.save` or a folder written by ``explain(out=…)``, without pickle.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import MeanModule
+    >>> X, y = make_series(60)
+    >>> clf = sp.wrap(MeanModule(n_classes=3), n_classes=3)
+    >>> from tempfile import TemporaryDirectory
+    >>> e = sp.Nearest(clf).fit(X, y).explain(X[:4], target=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     e.save(f"{folder}/run.npz")
+    ...     len(sp.load_explanation(f"{folder}/run.npz"))
+    4
+    """
     file = Path(path)
     if is_folder(file):
         from sparcets.explanation.shards import ExplanationFolder

@@ -84,6 +84,17 @@ class Explanation:
         For a regressor, its predictions and the bounds of the targets; None for classes.
     side
         Side inputs of each answer's query, arrays (answers, …) by name; None if the model takes series alone.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import MeanModule
+    >>> X, y = make_series(60)
+    >>> clf = sp.wrap(MeanModule(n_classes=3), n_classes=3)
+    >>> e = sp.Nearest(clf).fit(X, y).explain(X[:4], target=1)
+    >>> len(e), e.delta.shape, len(e[e.valid])
+    (4, (4, 20, 4), 4)
     """
 
     query: FloatArray

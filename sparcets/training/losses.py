@@ -91,6 +91,13 @@ class LossTerm:
     function
         Takes queries and counterfactuals (batch, time, features) in the data's own units, returns one value per query.
         Padding is equal in both.
+
+    Examples
+    --------
+    >>> def ends_where_it_ended(query, counterfactual):
+    ...     return (counterfactual - query)[:, -1].abs().mean(1)
+    >>> LossTerm(weight=10.0, function=ends_where_it_ended).weight
+    10.0
     """
 
     weight: float

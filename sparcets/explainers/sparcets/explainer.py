@@ -87,33 +87,33 @@ SEED_GENERATOR = "free"  # name in the seeds; an older word, kept so that the sa
 class Explainer(BaseExplainer[ExplainerConfig]):
     """Counterfactuals that models of several kinds believe; one fit serves every target class.
 
-    An answer must convince the explained classifier and classifiers of other families: a network, random convolutions,
-    interval quantiles and interval statistics. A selector, classifiers of the same families that no answer is optimised
-    against, decides which answers are believed; the believed one with the fewest changes is given. Where none is
-    believed, it is the most believed one, and ``explanation.believed`` says so.
-
-    With many training series a generator proposes answers in one pass. Where it does not convince, and with fewer
-    series altogether, each query is searched: for the pieces of the change to real series of the target class that
-    convince the ensemble. If nothing reaches the target, the answer is ``not_found`` with a reason. For a regressor the
-    ensemble and the selector are regressors, and every query is searched.
+    An answer must convince the explained classifier and classifiers of other families. A selector, other classifiers of
+    these families, decides which answers are believed, and the believed one with the fewest changes is given. Answers
+    are searched or, with many training series, proposed by a generator; what reaches no target is ``not_found``.
 
     Parameters
     ----------
     classifier
         The model to explain. For a black box, a surrogate supplies the gradients; the black box decides what is valid.
-    config
-        Settings.
-    domain_losses
-        Loss terms of your own for the generator's objective, by name.
+    config, domain_losses
+        Settings; loss terms of your own for the generator's objective, by name.
 
     Attributes
     ----------
-    history_
-        Every loss term by name, by epoch; also the trade-off, in columns ``trade_off_…``.
     trade_off_
-        Operating points between few changed entries and agreement, measured on held-out training series.
+        Operating points between few changed entries and agreement, on held-out training series; also in ``history_``.
     silent_features_
         Mutable features that the generator never changes on held-out queries.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(60)
+    >>> clf = sp.wrap(mocks.MeanModule(n_classes=3), n_classes=3)
+    >>> ex = sp.Explainer(clf, sp.ExplainerConfig(families=("quantiles",), starts=1)).fit(X, y)
+    >>> len(ex.explain(X[:4], target=1))
+    4
     """
 
     config_class = ExplainerConfig
