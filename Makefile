@@ -5,7 +5,7 @@ READY := .venv/.ready
 # One process more than cores, at most 4: some tests wait for a browser or another process.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 3 ] && echo 4 || echo $$((n + 1)))
 
-.PHONY: setup demo test campaign check docs paper clean
+.PHONY: setup demo test campaign check docs site release try-release minimum paper clean
 
 setup: $(READY)  ## create .venv and install everything
 
@@ -32,8 +32,27 @@ check: $(READY)  ## format, lint and types, as CI does
 docs: $(READY)  ## write the generated pages and pictures
 	$(BIN)/python docs/generate.py
 
+site: .venv/.docs  ## build the documentation as a site, into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html; with search: python3 -m http.server -d site"
+
+release: .venv/.release  ## build the wheel and the source archive into dist/, and check both
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+
+try-release: release  ## install the wheel into an empty environment, and run the README's example there
+	$(BIN)/python scripts/try_release.py
+
+minimum:  ## run the tests with the lowest versions that pyproject.toml allows
+	$(PYTHON) scripts/test_versions.py minimum
+
+.venv/.%: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
+
 paper: $(READY)  ## the paper's tables and figures at a small scale; a quarter of an hour on two cores
 	$(BIN)/sparcets reproduce all --scale small --out reproduction
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo reproduction site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,6 +17,18 @@ from sparcets.report.tables import Table
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+WALKTHROUGH = (  # what one does one after the other
+    "sparcets fit --dataset catching --out model                # --method sparcets is the default",
+    "sparcets explain model --target Control --rows 0:5 --immutable Head_x --out run.npz --plots pictures",
+    "sparcets evaluate run.npz --model model --out scores.json",
+    "sparcets report run.npz --scores scores.json --out report.html",
+    "sparcets report run.npz --answer 2 --out figure.pdf        # one answer for a paper; also .png, .svg",
+    "sparcets export model --out generator.onnx                 # after: fit --set proposals=generator",
+    "sparcets benchmark run --dataset catching --method sparcets --method nearest --target Control --out bench",
+    "sparcets benchmark speed",
+    "sparcets reproduce table1 --scale small",
+    "sparcets studio",
+)
 
 
 def walk(command, path=("sparcets",)):
@@ -34,6 +46,10 @@ def cli_page() -> str:
         "exit code 2; `--debug` anywhere on the line shows the traceback. Ctrl-C ends a command within five seconds,",
         "with one line and exit code 130; what is finished is kept. `SPARCETS_DATA` names the folder of the data sets,",
         "`SPARCETS_PROGRESS=0` switches progress bars off.",
+        "",
+        "```bash",
+        *WALKTHROUGH,
+        "```",
     ]
     for path, command in walk(typer.main.get_command(app)):
         lines += ["", f"## `{' '.join(path)}`", "", (command.help or "").strip()]
@@ -310,6 +326,8 @@ if __name__ == "__main__":
     comparison = (DOCS / "comparison.md").read_text(encoding="utf-8")
     comparison = between(between(comparison, "comparison", comparison_tables()), "ablation", ablation_table())
     (DOCS / "comparison.md").write_text(fill("comparison.md", comparison), encoding="utf-8")
+    limits = (DOCS / "limits.md").read_text(encoding="utf-8")
+    (DOCS / "limits.md").write_text(fill("limits.md", limits), encoding="utf-8")
     speed = (DOCS / "performance.md").read_text(encoding="utf-8")
     (DOCS / "performance.md").write_text(between(speed, "speed", speed_tables()), encoding="utf-8")
     if (RESULTS / "reproduction" / RUN).exists():

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # as typing has it; `sparcets` must start to handle Ctrl-
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Name -> module that holds it. `__all__` and this table are compared by a test.
 _WHERE = {

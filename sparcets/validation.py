@@ -267,7 +267,10 @@ def _numbered_labels(
     if array.dtype.kind == "f":
         bad = array[~np.isfinite(array) | (array != np.round(array))]
         if len(bad):
-            raise LabelError(f"y must hold whole numbers or strings, got {bad[0]}.")
+            raise LabelError(
+                f"y must hold whole numbers or strings, got {bad[0]}. Numbers that a model predicts are "
+                "labels with task='regression'."
+            )
     elif array.dtype.kind not in "iubO":
         raise LabelError(f"y must hold class indices or strings, got dtype {array.dtype}.")
     largest, smallest = int(array.max()), int(array.min())  # Python integers are unbounded

@@ -34,6 +34,13 @@ def read(name: str) -> str:
 
 README = read("README.md")
 DESIGN = read("docs/design.md")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
+SHELL = ("", "bash")  # languages of blocks with commands; without one, a block may also be output
+PAGES = sorted(
+    file.relative_to(ROOT).as_posix()
+    for file in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if not file.is_relative_to(ROOT / "docs" / "gallery")  # made by scripts, which are run themselves
+)
 
 
 @cache
@@ -44,44 +51,38 @@ def script(name: str) -> dict[str, Any]:
 
 def blocks(page: str) -> list[str]:
     """Return the Python code of a page."""
-    found = re.findall(r"```python\n(.*?)```", read(page), flags=re.S)
-    assert found, f"{page} has no code"
-    return found
+    return [code for language, code in FENCED.findall(read(page)) if language == "python"]
 
 
-def test_readme_names_everything_that_is_registered() -> None:
-    for registry in (EXPLAINERS, DATASETS, ARCHITECTURES):
+def test_everything_that_is_registered_is_named() -> None:
+    for registry, page in ((EXPLAINERS, "choosing"), (DATASETS, "datasets"), (ARCHITECTURES, "datasets")):
         for name in registry:
-            assert f"`{name}`" in README, f"the README does not mention {registry.kind} {name}"
+            assert f"`{name}`" in read(f"docs/{page}.md"), f"docs/{page}.md does not mention {registry.kind} {name}"
 
 
 @pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/models.md",
-        "docs/lengths.md",
-        "docs/methods.md",
-        "docs/configuration.md",
-        "docs/evaluation.md",
-        "docs/performance.md",
-        "docs/regression.md",
-    ],
+    "page", [page for page in PAGES if blocks(page) and page not in ("docs/faq.md", "docs/peers.md")]
 )
-def test_code_in_the_docs_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(judges, "JUDGE_CONFIG", dataclasses.replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
-    for block in blocks(page):
-        exec(compile(block, page, "exec"), {})
-
-
-def test_the_page_on_reading_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_the_docs_runs_from_top_to_bottom(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(judges, "JUDGE_CONFIG", dataclasses.replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
     names: dict[str, object] = {}
-    for block in blocks("docs/reading.md"):
-        exec(compile(block, "reading.md", "exec"), names)
-    assert {file.name for file in tmp_path.iterdir()} == {"answer.png", "map.html", "report.html"}
+    for block in blocks(page):
+        exec(compile(block, page, "exec"), names)
+    if page == "docs/reading.md":
+        assert {file.name for file in tmp_path.iterdir()} == {"answer.png", "map.html", "report.html"}
+
+
+def test_messages_of_the_questions_are_those_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (_, setup), *pairs = FENCED.findall(read("docs/faq.md"))
+    names: dict[str, object] = {}
+    exec(compile(setup, "faq.md", "exec"), names)
+    assert [language for language, _ in pairs] == ["python", "text"] * (len(pairs) // 2) and len(pairs) > 20
+    for (_, code), (_, message) in zip(pairs[::2], pairs[1::2], strict=True):
+        with pytest.raises(sparcets.SparcetsError) as raised:
+            exec(compile(code, "faq.md", "exec"), names)
+        assert f"{raised.typename}: {raised.value}\n" == message, code
 
 
 def test_code_of_the_peers_compiles() -> None:
@@ -90,9 +91,10 @@ def test_code_of_the_peers_compiles() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    built = {"changelog.md", "contributing.md", "security.md", "index.md"}  # of the site, from files of the root
+    for page in (ROOT / name for name in PAGES):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert (page.parent / target).exists() or Path(target).name in built, f"{page.name} links to {target}"
 
 
 def test_the_command_line_page_is_up_to_date() -> None:
@@ -109,10 +111,9 @@ def test_commands_in_the_docs_exist() -> None:
         path[1:]: {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for path, command in made["walk"](get_command(app))
     }
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in (ROOT / name for name in PAGES):
         text = page.read_text(encoding="utf-8")
-        fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.M | re.S)
-        shell = "\n".join(code for language, code in fenced if not language)
+        shell = "\n".join(code for language, code in FENCED.findall(text) if language in SHELL)
         lines = re.findall(r"^sparcets (.+)$", shell, flags=re.M) + re.findall(r"`sparcets ([^`\n]+)`", text)
         for line in lines:
             words = line.partition("#")[0].split()
@@ -125,6 +126,26 @@ def test_commands_in_the_docs_exist() -> None:
             given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
             unknown = given - flags[command] - {"--help"}
             assert not unknown, f"{page.name}: sparcets {line} has no {', '.join(unknown)}"
+
+
+def test_other_commands_in_the_docs_exist() -> None:
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), flags=re.M))
+    extras = set(
+        re.findall(r"^(\w+) = \[", read("pyproject.toml").partition("[project.optional-dependencies]")[2], re.M)
+    )
+    for page in PAGES:
+        shell = [code for language, code in FENCED.findall(read(page)) if language in SHELL]
+        for line in "".join(shell).splitlines() + re.findall(r"`([^`\n]+)`", read(page)):
+            for target in re.findall(r"^make ([\w-]+)", line):
+                assert target in targets, f"{page}: no target {target}"
+            for extra in ",".join(re.findall(r"(?:sparcets|'\.)\[([\w,]+)\]", line)).split(","):
+                assert not extra or extra in extras, f"{page}: no extra {extra}"
+            for file in re.findall(r"^(?:python|bash) ([\w/]+\.\w+)", line):
+                assert (ROOT / file).exists(), f"{page}: no file {file}"
+    languages = {language for page in PAGES for language, _ in FENCED.findall(read(page))}
+    assert languages <= {*SHELL, "python", "text", "bibtex"}, (
+        "blocks of these languages are run, or checked as commands"
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +168,7 @@ def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) ->
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
 
 
-@pytest.mark.parametrize("page", ["methods.md", "comparison.md"])
+@pytest.mark.parametrize("page", ["methods.md", "comparison.md", "limits.md"])
 def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
     page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +227,13 @@ def test_numbers_quoted_in_the_text_are_those_of_the_rows() -> None:
     found = [100 * fmean(group.values("oracle")) for group in every]
     assert f"puts only {min(found):.0f} to {max(found):.0f} % of them" in README
     assert min(fmean(group.values("valid")) for group in every) > 0.99 and "more than 99 % of the answers" in README
+
+
+def test_numbers_of_our_own_method_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    mean, ours = script("quoted.py")["mean"], script("quoted.py")["OURS"]
+    oracle, changed = (100 * float(mean("moving_box", "1", ours, name)) for name in ("oracle", "sparsity"))
+    assert f"{oracle:.0f} %, with {changed:.0f} % of the entries changed" in " ".join(README.split())
 
 
 def test_the_page_on_data_is_up_to_date() -> None:

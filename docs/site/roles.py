@@ -1,4 +1,4 @@
-"""An extension of griffe: roles in docstrings, as ``:func:`~sparcets.wrap```, become links or code, as Markdown has them."""
+"""An extension of griffe: roles in docstrings, as ``:func:`~sparcets.wrap```, become links or code."""
 
 import re
 from typing import Any

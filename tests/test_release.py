@@ -1,0 +1,87 @@
+"""What is released: one version, the right files, and the same commands everywhere."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import sparcets
+
+ROOT = Path(__file__).parents[1]
+MAKE = re.compile(r"^\s*(?:- run: )?make ([\w-]+)", flags=re.M)
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_there_is_one_version() -> None:
+    assert f"\nversion: {sparcets.__version__}\n" in read("CITATION.cff")
+    (date,) = re.findall(r'^date-released: "(.*)"$', read("CITATION.cff"), flags=re.M)
+    assert f"\n## [{sparcets.__version__}] - {date}\n" in read("CHANGELOG.md")
+    assert 'dynamic = ["version"]' in read("pyproject.toml"), "the version is that of sparcets/__init__.py"
+
+
+@pytest.mark.skipif(not (ROOT / ".github").exists(), reason="not in a source archive")
+def test_workflows_call_the_targets_that_ci_runs() -> None:
+    workflow, ci = set(MAKE.findall(read(".github/workflows/ci.yml"))), set(MAKE.findall(read(".ci/run")))
+    assert ci == {"check", "test", "site", "release"}
+    assert workflow == ci | {"minimum", "try-release"}, "the workflow also runs what takes too long for every change"
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), flags=re.M))
+    assert workflow <= targets
+    versions = re.search(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))
+    assert versions is not None
+    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", read("pyproject.toml"))
+    assert re.findall(r"3\.\d+", versions[1]) == named
+    assert f'requires-python = ">={named[0]}"' in read("pyproject.toml")
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+    """Return the names of the files in the wheel, and in the source archive."""
+    if find_spec("hatchling") is None:
+        pytest.skip("needs hatchling; `make release` builds both as well")
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    assert wheel.name == f"sparcets-{sparcets.__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size < 2**21 and source.stat().st_size < 2**23
+    with zipfile.ZipFile(wheel) as zipped, tarfile.open(source) as tarred:
+        return set(zipped.namelist()), {name.partition("/")[2] for name in tarred.getnames()}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], set[str]]) -> None:
+    wheel, _ = archives
+    tracked = subprocess.run(["git", "ls-files", "sparcets"], cwd=ROOT, check=True, capture_output=True, text=True)
+    about = {name for name in wheel if name.startswith(f"sparcets-{sparcets.__version__}.dist-info/")}
+    assert {Path(name).name for name in about} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
+    assert wheel - about == set(tracked.stdout.split()), (
+        "the wheel has exactly the files that are under version control"
+    )
+    assert {Path(name).suffix for name in wheel - about} == {".py", ".typed", ".css", ".js", ".html", ".svg"}
+    for name in ("py.typed", "report/templates/report.js", "studio/static/index.html", "studio/static/js/main.js"):
+        assert f"sparcets/{name}" in wheel
+
+
+def test_the_source_archive_can_be_tested_and_documented(archives: tuple[set[str], set[str]]) -> None:
+    _, source = archives
+    names = (
+        "README.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "LICENSE",
+        "CITATION.cff",
+        "Makefile",
+        "constraints.txt",
+        "mkdocs.yml",
+    )
+    assert {*names, "pyproject.toml", "tests/test_release.py", "docs/start.md", "docs/site/hooks.py"} <= source
+    assert not [
+        name for name in source if name.endswith((".npz", ".npy", ".safetensors", ".pyc")) or "/reproduction/" in name
+    ]

@@ -1,0 +1,107 @@
+"""The site of the documentation is whole: every page has its place, every public name its entry and its example."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparcets
+from sparcets import errors
+from sparcets.explanation.layout import STATUSES
+from sparcets.testing import data, mocks
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+NAVIGATION = CONFIG.partition("\nnav:\n")[2]
+REFERENCE = {file.stem: file.read_text(encoding="utf-8") for file in (DOCS / "reference").glob("*.md")}
+FROM_ROOT = {
+    "index.md",
+    "changelog.md",
+    "contributing.md",
+    "security.md",
+    "code-of-conduct.md",
+}  # see docs/site/hooks.py
+
+
+def test_the_navigation_holds_every_page_once() -> None:
+    listed = re.findall(r"(?:: |- )(\S+\.md)$", re.sub(r"^ *#.*$", "", NAVIGATION, flags=re.M), flags=re.M)
+    found = {file.relative_to(DOCS).as_posix() for file in DOCS.rglob("*.md")}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == found | FROM_ROOT, "add the page to the navigation in mkdocs.yml"
+
+
+@pytest.mark.skipif(find_spec("mkdocstrings") is None, reason="needs sparcets[docs]; `make site` builds it as well")
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(
+            r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:[^\"\s>]+)", page.read_text("utf-8")
+        )
+        assert not loaded, f"{page.name} loads {loaded}"
+    inventory = (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert len(json.loads(inventory)["docs"]) > 300
+    entries = {
+        name
+        for page in (tmp_path / "reference").glob("*.html")
+        for name in re.findall(r'id="?(sparcets[\w.]+)', page.read_text("utf-8"))
+    }
+    public = set(sparcets.__all__) - {"__version__", "SparcetsError"} | {"errors.SparcetsError"}
+    assert {f"sparcets.{name}" for name in public} <= entries
+
+
+def test_every_public_name_has_an_entry_and_an_example() -> None:
+    text = "\n".join(REFERENCE.values())
+    for name in sparcets.__all__:
+        if name == "__version__":
+            continue
+        assert f"[sparcets.{name}]" in REFERENCE["index"], f"docs/reference/index.md does not list {name}"
+        shown = r"sparcets\.errors" if name == "SparcetsError" else rf"sparcets\.{name}"
+        assert re.search(rf"^::: {shown}$", text, flags=re.M), f"no page of the reference shows {name}"
+        assert ">>> " in (inspect.getdoc(getattr(sparcets, name)) or ""), f"{name} has no example in its docstring"
+
+
+def test_the_tree_of_errors_is_that_of_the_classes() -> None:
+    drawn = re.findall(r"(\w+Error)(?: \((\w+)\))?", (errors.__doc__ or "").partition("::")[2])
+    classes = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind)}
+    assert [name for name, _ in drawn] == list(classes)
+    for name, builtin in drawn:
+        assert not builtin or builtin in {kind.__name__ for kind in classes[name].__bases__}
+
+
+def test_the_formats_are_those_of_the_files(tmp_path: Path) -> None:
+    page = (DOCS / "formats.md").read_text(encoding="utf-8")
+    X, y = data.make_series(30)
+    ex = sparcets.Nearest(sparcets.wrap(mocks.MeanModule(n_classes=3), n_classes=3)).fit(X, y)
+    e = ex.explain(X[:3], target=1, ids=["a", "b", "c"], subjects=["p", "p", "q"])
+    e.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as file:
+        arrays, header = set(file.files), json.loads(str(file["header"]))
+    ex.save(tmp_path / "explainer")
+    ex.explain(X[:3], target=1, out=tmp_path / "answers")
+    sparcets.TorchClassifier("fcn", sparcets.ClassifierConfig(epochs=1)).fit(X, y).save(tmp_path / "classifier")
+    headers = (
+        tmp_path / "explainer" / "explainer.json",
+        tmp_path / "answers" / "explanation.json",
+        tmp_path / "classifier" / "classifier.json",
+    )
+    entries = {name for file in headers for name in json.loads(file.read_text("utf-8"))}
+    for name in (*arrays, *header, *entries):
+        assert f"`{name}`" in page, f"docs/formats.md does not mention {name}"
+    for status in STATUSES:
+        assert f"`{status}`" in (DOCS / "stability.md").read_text(encoding="utf-8")
+    stated = re.search(
+        r"explanations have `schema` (\d), classifiers `format` (\d), explainers `format` (\d), shards `format` (\d)",
+        page,
+    )
+    assert stated is not None
+    explainer, shards, classifier = (json.loads(file.read_text("utf-8"))["format"] for file in headers)
+    assert [int(n) for n in stated.groups()] == [header["schema"], classifier, explainer, shards]
