@@ -39,6 +39,12 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
     return markdown.replace(f"](../{RESULTS}/", f"]({RESULTS}/")
 
 
+def on_post_page(output: str, **given: Any) -> str:
+    """Name the dialog of the search, which the theme leaves without a name for screen readers."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
 def _from_root(target: str) -> str:
     """Return where a link of a file in the root leads to in the site."""
     inside = PurePosixPath(target)
