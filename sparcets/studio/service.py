@@ -11,6 +11,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.errors import SparcetsError
@@ -61,7 +63,11 @@ class StudioService:
         """Start to import the heavy packages in the background."""
         heavy = self._thread.submit(_import_heavy)
         # After the others: the first answer needs those.
-        heavy.add_done_callback(lambda _: self._renderer.submit(_import_plots))
+        heavy.add_done_callback(self._warm_up_renderer)
+
+    def _warm_up_renderer(self, _: Future[None]) -> None:
+        with suppress(RuntimeError):  # the studio was closed meanwhile
+            self._renderer.submit(_import_plots)
 
     def close(self) -> None:
         """Cancel queued requests and accept no more."""
