@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 GRACE = 3.0  # seconds from Ctrl-C to the end of a process that has not stopped by itself
+_grace = GRACE
+_installed: Interruption | None = None
 
 
 class Interruption:
@@ -41,6 +43,8 @@ class Interruption:
         """Handle Ctrl-C from now on; not if this process was started to ignore it, as by nohup."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
+        global _installed
+        _installed = self
         signal.signal(signal.SIGINT, self._interrupt)
         sys.unraisablehook = self._unraisable
         # The signal's number is written to a pipe at once, whatever the main thread is doing.
@@ -87,8 +91,19 @@ class Interruption:
         threading.excepthook = lambda _: None
         if logging := sys.modules.get("logging"):
             logging.disable(logging.CRITICAL)
-        time.sleep(GRACE)
+        time.sleep(_grace)
         self.end()
+
+
+def allow(seconds: float) -> None:
+    """Let this process take so long to stop by itself after Ctrl-C, from now on."""
+    global _grace
+    _grace = seconds
+
+
+def end() -> NoReturn:
+    """End this process and those it has started at once, as a second Ctrl-C does."""
+    (_installed or Interruption("sparcets: stopped")).end()
 
 
 def _importing(frame: FrameType | None) -> bool:

@@ -31,7 +31,8 @@ LAYERS = [
     {"peers"},
     {"engines"},
     {"experiments"},
-    {"studio"},
+    {"web"},
+    {"studio", "server"},
     {"cli", "testing"},
     {"__main__"},
 ]

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import benchmark, data, demo, evaluate, explain, export, fit, listing, report, reproduce, studio
+from sparcets.cli import (
+    benchmark,
+    data,
+    demo,
+    evaluate,
+    explain,
+    export,
+    fit,
+    listing,
+    report,
+    reproduce,
+    serve,
+    studio,
+)
 
 app = typer.Typer(
     name="sparcets",
@@ -26,6 +39,7 @@ app.command("export")(export.export)
 app.add_typer(benchmark.app, name="benchmark")
 app.command("reproduce")(reproduce.reproduce)
 app.command("studio")(studio.studio)
+app.command("serve")(serve.serve)
 app.command("list")(listing.list_all)
 
 

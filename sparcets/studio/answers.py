@@ -11,11 +11,11 @@ import numpy as np
 from sparcets.studio import results
 from sparcets.studio.by_hand import draw
 from sparcets.studio.cache import LruCache
-from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import AnswerRequest, ConstraintsRequest, ExplainRequest, ExplainResponse
 from sparcets.studio.recordings import AllRecordings, Chosen
 from sparcets.studio.view_models import CurveResponse
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     from sparcets.constraints.spec import Constraints

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -15,20 +16,26 @@ from fastapi.staticfiles import StaticFiles
 
 from sparcets import __version__
 from sparcets.registry import require_extra
-from sparcets.studio.access import Access
-from sparcets.studio.errors import ApiError, add_error_handlers
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
-from sparcets.studio.middleware import LOOPBACK, SecurityMiddleware
 from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
+from sparcets.web.access import TOKEN_FILE, Access
+from sparcets.web.errors import ApiError, add_error_handlers
+from sparcets.web.middleware import Paths, SecurityMiddleware
+from sparcets.web.sockets import LOOPBACK
 
 if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel
 
 STATIC = Path(__file__).parent / "static"
+PATHS = Paths(public=re.compile(r"/|/static/.*"), api="/api/", static="/static/")  # the page asks for the token
+WHERE = (
+    "Open the address that the studio printed when it started. Programs send the header 'Authorization: Bearer "
+    f"<token>'; the token is also in the file {TOKEN_FILE!r} of the workspace."
+)
 LOGIN = {
     "token_needed": "This studio needs its token.",
     "wrong_token": "This is not the token of this studio.",
@@ -66,7 +73,7 @@ def create_app(
         A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others.
     """
     limits = limits if limits is not None else Limits()
-    folder, access = Workspace(workspace), Access(token)
+    folder, access = Workspace(workspace), Access(token, owner="studio", where=WHERE)
     folder.make_private()
     folder.remove_leftovers()
     service = StudioService(folder, limits, device)
@@ -94,8 +101,8 @@ def create_app(
     app.include_router(build_router(service, jobs, uploads), dependencies=[Depends(HTTPBearer(auto_error=False))])
     if not api_only:
         _add_page(app, access)
-    add_error_handlers(app)
-    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits)
+    add_error_handlers(app, owner="studio")
+    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=PATHS)
     return app
 
 

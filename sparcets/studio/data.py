@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparcets.studio.errors import ApiError
-from sparcets.studio.limits import MIB
 from sparcets.studio.models import DatasetRecord
 from sparcets.studio.reader import describe, features_of
 from sparcets.studio.workspace import Workspace, new_id, write_record
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
@@ -72,11 +71,6 @@ def safe_name(filename: str) -> str:
     if f".{suffix.lower()}" not in SUFFIXES or not dot:
         raise ApiError(422, "bad_filename", f"{filename!r} cannot be uploaded; supported: {', '.join(SUFFIXES)}.")
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '_', stem)[:60] or 'data'}.{suffix.lower()}"
-
-
-def too_large(limit: int) -> ApiError:
-    """Return the error for a request body or file above a size limit."""
-    return ApiError(413, "too_large", f"the request is larger than the limit of {limit / MIB:.4g} MiB.")
 
 
 def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, seed: int) -> DatasetRecord:

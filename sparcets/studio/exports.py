@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparcets.studio.errors import ApiError
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     import pandas as pd

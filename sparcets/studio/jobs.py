@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sparcets.studio import processes
-from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import ErrorBody, FitExplainer, Job, JobKind, TrainClassifier
+from sparcets.studio.models import FitExplainer, Job, JobKind, TrainClassifier
 from sparcets.studio.training_history import read_trainings, write_trainings
 from sparcets.studio.training_progress import TrainingProgress
 from sparcets.studio.workspace import Kind, Workspace, new_id
+from sparcets.web.errors import ApiError
+from sparcets.web.models import ErrorBody
 
 if TYPE_CHECKING:
     from sparcets.classifiers.own_model import OwnModel

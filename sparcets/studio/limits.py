@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-MIB = 2**20
+from sparcets.web.limits import MIB, WebLimits
+
+UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class Limits(WebLimits):
     """Limits per request and for all requests together."""
 
     upload_bytes: int = 64 * MIB  # size of an uploaded file
@@ -20,16 +23,15 @@ class Limits:
     columns: int = 100_000  # of a .csv file
     series_values: int = 1_000_000  # values of one series, which the page draws
     record_bytes: int = MIB  # names of features and classes, which the page loads
-    body_bytes: int = 8 * MIB  # size of any other request
     rows: int = 64  # queries per request
     answers: int = 5  # counterfactuals per query
     exported_rows: int = 500  # queries of one file; those that are not explained yet count as those of a request
-    seconds: float = 30.0  # time limit of a request, except training
     queued_requests: int = 32  # queued requests
     queued_jobs: int = 8  # queued training jobs
     job_seconds: float = 4 * 3600.0  # time limit of one training job
     cached_models: int = 8  # LRU cache size for data sets, classifiers and explainers, each
     answer_bytes: int = 256 * MIB  # LRU cache size for answers: a slider moves back and forth, and files need them
-    connections: int = 128  # open connections; above it, the one that has waited longest for a request is closed
-    header_seconds: float = 10.0  # time for the header of a request, or between two requests
-    pause_seconds: float = 20.0  # time without a byte of a body that is not complete
+
+    def max_bytes(self, path: str) -> int:
+        """Return the largest size of a request to a path."""
+        return self.upload_bytes if UPLOADS.fullmatch(path) else self.body_bytes

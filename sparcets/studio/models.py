@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, model_validator
+
+from sparcets.web.models import ErrorBody, RequestModel
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
@@ -13,33 +15,6 @@ Part = Literal["test", "train", "new"]  # new: added later, without a part in an
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=1_000_000)]
 Windows = Annotated[list[tuple[Step, Step]], Field(max_length=200)]
-
-
-class RequestModel(BaseModel):
-    """Base of all requests: unknown keys are rejected, not ignored."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class ErrorDetail(BaseModel):
-    """One problem of an invalid request."""
-
-    where: str
-    problem: str
-
-
-class ErrorBody(BaseModel):
-    """Code and message of an error."""
-
-    code: str
-    message: str
-    details: list[ErrorDetail] = []
-
-
-class ErrorResponse(BaseModel):
-    """Body of every error response."""
-
-    error: ErrorBody
 
 
 class Status(BaseModel):

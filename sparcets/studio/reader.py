@@ -21,7 +21,8 @@ import numpy as np
 
 from sparcets.errors import DataError, SparcetsError, TooLargeError
 from sparcets.studio import processes
-from sparcets.studio.limits import MIB, Limits
+from sparcets.studio.limits import Limits
+from sparcets.web.limits import MIB
 
 if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
-from sparcets.studio.errors import ApiError
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier

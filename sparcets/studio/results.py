@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.arrays import FloatArray
-from sparcets.studio.errors import ApiError
 from sparcets.studio.models import (
     Change,
     CounterfactualResult,
@@ -23,6 +22,7 @@ from sparcets.studio.models import (
 )
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.view_models import CurveResponse, SkeletonResponse
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     from sparcets.explanation.result import Explanation

@@ -15,7 +15,6 @@ from sparcets.studio.models import (
     CatalogEntry,
     ClassifierRecord,
     DatasetRecord,
-    ErrorResponse,
     ExplainerRecord,
     FitExplainer,
     Id,
@@ -30,12 +29,10 @@ from sparcets.studio.models import (
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.view_models import AddedRecordings, Overview, SkeletonResponse
+from sparcets.web.models import ERRORS
 
 PREFIX = "/api/v1"
 OWN_MODEL = "your own model, as it is; nothing is trained"
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorResponse, "description": "Error with code and message."}
-}
 FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,

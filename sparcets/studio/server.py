@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import html
-import ipaddress
-import socket
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from sparcets.errors import ConfigError
 from sparcets.registry import require_extra
 from sparcets.storage import atomic_path
 
@@ -20,35 +17,6 @@ if TYPE_CHECKING:
 
 OPEN = "open.html"
 BACKLOG = 32  # connections that are accepted at once, before those that wait too long are closed
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 selects a free port."""
-    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        opened.bind((host, port))
-        opened.listen()  # requests sent while the app is loading wait instead of being refused
-    except OSError as error:
-        opened.close()
-        raise ConfigError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another with --port or --host."
-        ) from error
-    return opened
 
 
 def serve(
@@ -87,20 +55,20 @@ def serve(
     """
     require_extra("fastapi", "the studio", "studio")
     uvicorn = require_extra("uvicorn", "the studio", "studio")
-    from sparcets.studio.access import find_token
     from sparcets.studio.app import create_app
-    from sparcets.studio.connections import limited
     from sparcets.studio.limits import Limits
-    from sparcets.studio.middleware import LOOPBACK
     from sparcets.studio.workspace import Workspace
+    from sparcets.web.access import TOKEN_FILE, find_token
+    from sparcets.web.connections import limited
+    from sparcets.web.sockets import accepted_hosts, address_of, bind
 
     folder = Workspace(workspace)
     folder.make_private()
-    token, limits = find_token(folder.folder, token), Limits()
+    token, limits = find_token(folder.folder / TOKEN_FILE, token), Limits()
     app = create_app(
         workspace,
         token=token,
-        hosts=(*LOOPBACK, host) if is_loopback(host) else None,
+        hosts=accepted_hosts(host),
         api_only=api_only,
         limits=limits,
         seed=seed,
@@ -108,8 +76,7 @@ def serve(
         model=model,
     )
     with bind(host, port) as opened:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{opened.getsockname()[1]}"
+        address = address_of(opened, host)
         page = f"{address}/?token={quote(token, safe='')}"
         say(f"{'API' if api_only else 'studio'}: {f'{address}/api/v1' if api_only else page}")
         say(f"workspace: {folder.folder}")

@@ -20,11 +20,11 @@ from sparcets.studio import exports
 from sparcets.studio.answers import Answers
 from sparcets.studio.cache import LruCache
 from sparcets.studio.data import load, load_new, new_files
-from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.turns import Turns
 from sparcets.studio.workspace import Workspace
+from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier

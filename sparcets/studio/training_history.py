@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from sparcets.errors import SparcetsError
 from sparcets.storage import read_json, write_json
-from sparcets.studio.models import ErrorBody, Job
+from sparcets.studio.models import Job
+from sparcets.web.models import ErrorBody
 
 FILE = "trainings.json"
 LOST = ErrorBody(code="lost", message="the studio ended before this training did. Start it again.")

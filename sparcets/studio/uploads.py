@@ -22,11 +22,12 @@ from starlette.requests import ClientDisconnect
 
 from sparcets import errors
 from sparcets.studio import processes
-from sparcets.studio.data import ARRAYS, NEW, safe_name, too_large
-from sparcets.studio.errors import ApiError
-from sparcets.studio.limits import MIB, Limits
+from sparcets.studio.data import ARRAYS, NEW, safe_name
+from sparcets.studio.limits import Limits
 from sparcets.studio.models import DatasetRecord
 from sparcets.studio.workspace import Workspace, make_private, new_id, write_record
+from sparcets.web.errors import ApiError
+from sparcets.web.limits import MIB, too_large
 
 READER = "sparcets.studio.reader"
 # One thread each. Allocators that reserve memory in advance would reach the limit before they need it.

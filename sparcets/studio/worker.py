@@ -19,9 +19,9 @@ from sparcets.errors import CapabilityError, SparcetsError
 from sparcets.progress import report_progress_to
 from sparcets.studio import processes
 from sparcets.studio.data import load
-from sparcets.studio.errors import code_of
 from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
 from sparcets.studio.workspace import Workspace, write_record
+from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:
     from sparcets.classifiers.base import Classifier

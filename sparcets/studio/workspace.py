@@ -27,8 +27,8 @@ from pydantic import BaseModel, ValidationError
 
 from sparcets.errors import FileFormatError, SparcetsError, StorageError
 from sparcets.storage import create_locked, read_json, remove_leftovers, write_json
-from sparcets.studio.errors import ApiError
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
+from sparcets.web.errors import ApiError
 
 Kind: TypeAlias = Literal["datasets", "classifiers", "explainers"]
 Record: TypeAlias = DatasetRecord | ClassifierRecord | ExplainerRecord

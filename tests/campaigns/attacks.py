@@ -108,15 +108,16 @@ def studio(folder: Path, **limits: Any) -> Iterator[Studio]:
         from sparcets.studio.app import create_app
     except ImportError as error:
         raise UnavailableError("needs the extra sparcets[studio]") from error
-    from sparcets.studio.access import find_token
-    from sparcets.studio.connections import limited
     from sparcets.studio.limits import Limits
-    from sparcets.studio.server import BACKLOG, bind
+    from sparcets.studio.server import BACKLOG
+    from sparcets.web.access import TOKEN_FILE, find_token
+    from sparcets.web.connections import limited
+    from sparcets.web.sockets import bind
 
     workspace = folder / "workspace"
     own = Limits(**limits)
     app = create_app(workspace, token=TOKEN, limits=own, device="cpu")
-    find_token(workspace, TOKEN)
+    find_token(workspace / TOKEN_FILE, TOKEN)
     config = uvicorn.Config(app, http=limited(own), ws="none", log_level="critical", backlog=BACKLOG)
     server = uvicorn.Server(config)
     with bind("127.0.0.1", 0) as opened:
@@ -142,9 +143,9 @@ def damaged(rng: np.random.Generator, text: str) -> str:
 @campaign("studio: tokens", trials=6000, dose=60, parts=2)
 def tokens(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     """Only the right token in the right place opens anything; files are for their owner alone."""
-    from sparcets.studio.access import Access, cookie_name
+    from sparcets.web.access import Access, cookie_name
 
-    own, other = Access(TOKEN)._cookie, Access(OTHER)._cookie
+    own, other = Access(TOKEN, owner="studio", where="")._cookie, Access(OTHER, owner="studio", where="")._cookie
     with studio(folder) as here:
         cookie = cookie_name(f"localhost:{here.port}")
         for trial in range(trials):

@@ -152,7 +152,7 @@ def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixt
 
 
 def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from sparcets.cli.fit_folder import RUN, _digests
+    from sparcets.explainers.fit_folder import RUN, digests_of
     from sparcets.storage import read_json, write_json
 
     run(capsys, *FIT, *PYTHON)
@@ -161,7 +161,7 @@ def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFi
         header = place / "fitted" / "classifier" / "model.json"
         write_json(header, {**read_json(header, ""), "source": f"{source}:load"})
         record = place / "fitted" / RUN
-        write_json(record, {**read_json(record, ""), "parts": _digests(place / "fitted")})
+        write_json(record, {**read_json(record, ""), "parts": digests_of(place / "fitted")})
         assert "no Python file in the folder itself is run" in user_error(capsys, "explain", "fitted")
     run(capsys, *FIT, *PYTHON, "--force")
     assert "where no Python file is run" in user_error(capsys, *FIT, "--model", "fitted/my_model.py:load", "--force")

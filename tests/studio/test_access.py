@@ -10,8 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sparcets.errors import ConfigError
-from sparcets.studio.access import TOKEN_FILE, find_token, split_host
-from sparcets.studio.errors import ApiError
+from sparcets.web.access import TOKEN_FILE, find_token, split_host
+from sparcets.web.errors import ApiError
 
 from .conftest import API, TOKEN, Sample, error
 
@@ -71,12 +71,14 @@ def test_the_token_is_documented(client: TestClient) -> None:
 
 
 def test_the_token_is_kept_in_a_file_of_the_owner_alone(tmp_path: Path) -> None:
-    token = find_token(tmp_path, None)
+    token = find_token(tmp_path / TOKEN_FILE, None)
     file = tmp_path / TOKEN_FILE
     assert len(token) >= 32 and file.read_text() == f"{token}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert find_token(tmp_path, None) == token  # also after a restart
-    assert find_token(tmp_path, "my-own-token") == find_token(tmp_path, None) == "my-own-token"
+    assert find_token(tmp_path / TOKEN_FILE, None) == token  # also after a restart
+    assert (
+        find_token(tmp_path / TOKEN_FILE, "my-own-token") == find_token(tmp_path / TOKEN_FILE, None) == "my-own-token"
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
@@ -84,19 +86,19 @@ def test_a_token_that_others_may_have_read_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / TOKEN_FILE
     file.write_text("planted-by-somebody")
     file.chmod(0o644)
-    token = find_token(tmp_path, None)
+    token = find_token(tmp_path / TOKEN_FILE, None)
     assert token != "planted-by-somebody" and stat.S_IMODE(file.stat().st_mode) == 0o600
     (tmp_path / "elsewhere").write_text("planted-by-somebody")
     (tmp_path / "elsewhere").chmod(0o600)
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
-    assert find_token(tmp_path, None) != "planted-by-somebody" and not file.is_symlink()
+    assert find_token(tmp_path / TOKEN_FILE, None) != "planted-by-somebody" and not file.is_symlink()
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a space", "zwölf-zeichen"])
 def test_unusable_tokens_are_refused(tmp_path: Path, token: str) -> None:
     with pytest.raises(ConfigError, match="at least 8 characters"):
-        find_token(tmp_path, token)
+        find_token(tmp_path / TOKEN_FILE, token)
 
 
 @pytest.mark.parametrize(

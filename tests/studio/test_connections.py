@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from sparcets.studio.connections import limited
 from sparcets.studio.limits import Limits
+from sparcets.web.connections import limited
 
 Connect = Callable[[str], socket.socket]
 REQUEST = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparcets.studio.errors import ApiError
 from sparcets.studio.exports import render
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ExplainRequest
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
+from sparcets.web.errors import ApiError
 
 from .conftest import Sample
 

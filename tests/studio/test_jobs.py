@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.studio.errors import ApiError
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import Job, TrainClassifier
 from sparcets.studio.training_history import FILE
 from sparcets.studio.workspace import Workspace
+from sparcets.web.errors import ApiError
 
 from .conftest import API, Sample, error
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.studio.access import Access
-from sparcets.studio.app import STATIC, create_app
-from sparcets.studio.errors import ApiError
+from sparcets.studio.app import PATHS, STATIC, create_app
 from sparcets.studio.limits import Limits
-from sparcets.studio.middleware import SecurityMiddleware
+from sparcets.web.access import Access
+from sparcets.web.errors import ApiError
+from sparcets.web.middleware import SecurityMiddleware
 
 from .conftest import API, BEARER, HOST, TOKEN, error, npz_bytes
 
@@ -67,7 +67,9 @@ def test_a_body_that_stops_arriving_is_not_waited_for() -> None:
         await receive()
 
     limits = Limits(pause_seconds=0.05)
-    guarded = SecurityMiddleware(app, access=Access(TOKEN), hosts=None, limits=limits)
+    guarded = SecurityMiddleware(
+        app, access=Access(TOKEN, owner="studio", where=""), hosts=None, limits=limits, paths=PATHS
+    )
     headers = [(name.lower().encode(), value.encode()) for name, value in {**BEARER, "Host": "here"}.items()]
     scope = {"type": "http", "path": STATUS, "headers": headers}
     with pytest.raises(ApiError, match=r"within 0\.05 s"):

@@ -14,10 +14,11 @@ import pytest
 
 from sparcets.errors import DataError, FileFormatError, TooLargeError
 from sparcets.studio import processes
-from sparcets.studio.limits import MIB, Limits
+from sparcets.studio.limits import Limits
 from sparcets.studio.reader import carry_out, describe, read_dataset, read_recordings
 from sparcets.studio.results import _plain
 from sparcets.testing.data import make_series
+from sparcets.web.limits import MIB
 
 CSV = "series,time,label,a,b\n" + "".join(
     f"{s},{t / 10},{'sick' if s % 2 else 'well'},{s + t}.25,{s * t}\n" for s in range(10) for t in range(3 + s % 2)

@@ -7,8 +7,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.datasets.recordings import Recordings
-from sparcets.studio.errors import ApiError
 from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.web.errors import ApiError
 
 X = np.arange(10 * 4 * 2, dtype=np.float32).reshape(10, 4, 2)
 Y = np.array([0, 1] * 5)

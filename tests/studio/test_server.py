@@ -16,7 +16,8 @@ import pytest
 
 from sparcets.__main__ import main
 from sparcets.errors import ConfigError
-from sparcets.studio.server import _opening_file, bind
+from sparcets.studio.server import _opening_file
+from sparcets.web.sockets import bind
 
 
 @contextmanager

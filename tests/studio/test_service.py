@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sparcets.studio.errors import ApiError
 from sparcets.studio.limits import Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
+from sparcets.web.errors import ApiError
 
 
 def make_service(tmp_path: Path, **limits: Any) -> StudioService:

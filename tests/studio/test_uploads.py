@@ -14,10 +14,11 @@ from starlette.requests import ClientDisconnect
 
 from sparcets.studio import processes
 from sparcets.studio.data import ARRAYS, safe_name
-from sparcets.studio.errors import ApiError
-from sparcets.studio.limits import MIB, Limits
+from sparcets.studio.limits import Limits
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
+from sparcets.web.errors import ApiError
+from sparcets.web.limits import MIB
 
 from .conftest import API, Sample, error, npz_bytes
 from .test_reader import CSV, padded_bomb

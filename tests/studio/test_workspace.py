@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sparcets.errors import StorageError
-from sparcets.studio.errors import ApiError
 from sparcets.studio.workspace import RECORD, Workspace, new_id
+from sparcets.web.errors import ApiError
 
 from .conftest import Sample
 

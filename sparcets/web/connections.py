@@ -1,4 +1,4 @@
-"""Connections that wait are limited in number and in time, so that unfinished requests keep nobody from the studio."""
+"""Connections that wait are limited in number and in time, so that unfinished requests keep nobody out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sparcets.studio.errors import error_body
-from sparcets.studio.limits import Limits
+from sparcets.web.errors import error_body
+from sparcets.web.limits import WebLimits
+
+LINGER = 5.0  # seconds in which a client can read why it was refused
 
 
 class Connection(H11Protocol):
@@ -20,12 +22,13 @@ class Connection(H11Protocol):
     It has the signature that uvicorn expects; :func:`limited` gives it its limits.
     """
 
-    limits = Limits()
+    limits = WebLimits()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._closing: asyncio.TimerHandle | None = None  # set while it waits for a request
         self._heard = self.loop.time()
+        self._refused = False
 
     @property
     def patience(self) -> tuple[bool, float] | None:
@@ -43,16 +46,19 @@ class Connection(H11Protocol):
         if len(self.connections) <= self.limits.connections:
             return
         others = [c for c in self.connections if isinstance(c, Connection) and c is not self]
-        waiting = [(c.patience, c) for c in others if c.patience is not None]
+        latest = self.loop.time() - self.limits.silent_seconds
+        waiting = [(c.patience, c) for c in others if c.patience is not None and c.patience[1] <= latest]
         if waiting:
             min(waiting, key=lambda pair: pair[0])[1].abandon()
         else:
-            self._refuse(503, "busy", f"all {self.limits.connections} connections are in use. Try again in a moment.")
+            message = f"all {self.limits.connections} connections are in use. Try again in a moment."
+            self._refuse(self.limits.busy_status, "busy", message, "Retry-After: 1\r\n")
 
     def data_received(self, data: bytes) -> None:
         """Take in what has arrived."""
         self._heard = self.loop.time()
-        super().data_received(data)
+        if not self._refused:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         """Read what has arrived; a complete header ends the wait."""
@@ -96,16 +102,21 @@ class Connection(H11Protocol):
         else:
             self.abandon()  # nothing was sent, or an answer already
 
-    def _refuse(self, status: int, code: str, message: str) -> None:
+    def _refuse(self, status: int, code: str, message: str, header: str = "") -> None:
         self._stop_waiting()
         content = json.dumps(error_body(code, message)).encode()
         head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
-        head += f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-        if not self.transport.is_closing():
-            self.transport.write(head.encode() + content)
-            self.transport.close()
+        head += f"{header}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        if self.transport.is_closing():
+            return
+        # Closed at once, while the client still sends, the connection would be reset and the response lost.
+        self._refused = True
+        self.connections.discard(self)
+        self.transport.write(head.encode() + content)
+        self.transport.write_eof()
+        self.loop.call_later(LINGER, self.transport.abort)
 
 
-def limited(limits: Limits) -> type[Connection]:
+def limited(limits: WebLimits) -> type[Connection]:
     """Return the class of connections with these limits."""
     return type("LimitedConnection", (Connection,), {"limits": limits})

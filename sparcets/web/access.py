@@ -1,7 +1,7 @@
-"""Who may use the studio: whoever knows its token. The browser keeps a cookie after the first visit.
+"""Who may use a web application: whoever knows its token. The browser keeps a cookie after the first visit.
 
-The token is in the address that the studio prints and in the file ``token`` of the workspace, which only its owner can
-read. Programs send it as a header, ``Authorization: Bearer …``.
+The token is printed at the start and stored in a file that only its owner can read. Programs send it as a header,
+``Authorization: Bearer …``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ from fastapi import Request, Response
 
 from sparcets.errors import ConfigError
 from sparcets.storage import atomic_path
-from sparcets.studio.errors import ApiError
+from sparcets.web.errors import ApiError
 
 TOKEN_FILE = "token"
 VALID_TOKEN = re.compile(r"[!-~]{8,}")  # printable ASCII: it has to fit into an address and into headers
 HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 MAX_PORT = 65535
-HELP = (
-    "Open the address that the studio printed when it started. Programs send the header 'Authorization: Bearer "
-    f"<token>'; the token is also in the file {TOKEN_FILE!r} of the workspace."
-)
 
 
 class Access:
@@ -36,10 +32,12 @@ class Access:
     ----------
     token
         The secret.
+    owner, where
+        Name of the application, and where its token is found: for error messages.
     """
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    def __init__(self, token: str, *, owner: str, where: str) -> None:
+        self._token, self._owner, self._where = token, owner, where
         # Not the token itself: a server on another port of this host receives the cookie, too.
         self._cookie = hashlib.sha256(f"sparcets studio {token}".encode()).hexdigest()
 
@@ -53,19 +51,23 @@ class Access:
         header = request.headers.get("authorization")
         cookie = request.cookies.get(cookie_name(request.headers.get("host", "")))
         if header is None and cookie is None:
-            raise _refused("token_needed", "this studio needs its token.")
+            raise self._refused("token_needed", f"this {self._owner} needs its token.")
         if header is not None:  # which then decides alone
             scheme, _, given = header.partition(" ")
             allowed = scheme.lower() == "bearer" and self.knows(given.strip())
         else:
             allowed = _equal(cookie or "", self._cookie)
         if not allowed:
-            raise _refused("wrong_token", "this is not the token of this studio.")
+            raise self._refused("wrong_token", f"this is not the token of this {self._owner}.")
 
     def sign_in(self, request: Request, response: Response) -> None:
         """Add the cookie to a response."""
         name = cookie_name(request.headers.get("host", ""))
         response.set_cookie(name, self._cookie, httponly=True, samesite="strict")
+
+    def _refused(self, code: str, problem: str) -> ApiError:
+        message = f"{problem} {self._where}"
+        return ApiError(401, code, message, headers={"WWW-Authenticate": "Bearer"})
 
 
 def cookie_name(host: str) -> str:
@@ -90,27 +92,33 @@ def split_host(host: str) -> tuple[str, int | None]:
     return found["name"].strip("[]").lower(), port
 
 
-def find_token(workspace: Path, given: str | None) -> str:
-    """Return the token: the given one, else that of the last start, else a new one; and store it in the workspace.
+def find_token(file: Path, given: str | None) -> str:
+    """Return the token: the given one, else that of the last start, else a new one; and store it in a file.
 
     Parameters
     ----------
-    workspace
-        Where its file lies. A file that others may have read is not used.
+    file
+        Where it is stored, for its owner alone. A file that others may have read is not used.
     given
         A token chosen by the user, or None.
     """
-    if given is not None and VALID_TOKEN.fullmatch(given) is None:
-        raise ConfigError(
-            f"a token needs at least 8 characters, letters, digits and signs without spaces, got {len(given)}. "
-            "Omit it to generate one."
-        )
-    file = workspace / TOKEN_FILE
+    if given is not None:
+        check_token(given)
     stored = _stored_token(file)
     token = given or stored or secrets.token_urlsafe(24)
     if token != stored:
         with atomic_path(file, private=True) as temporary:
             temporary.write_text(f"{token}\n", encoding="ascii")
+    return token
+
+
+def check_token(token: str) -> str:
+    """Return a token that fits into an address and into headers; raise for any other."""
+    if VALID_TOKEN.fullmatch(token) is None:
+        raise ConfigError(
+            f"a token needs at least 8 characters, letters, digits and signs without spaces, got {len(token)}. "
+            "Omit it to generate one."
+        )
     return token
 
 
@@ -129,7 +137,3 @@ def _stored_token(file: Path) -> str | None:
 
 def _equal(given: str, expected: str) -> bool:
     return secrets.compare_digest(given.encode("utf-8", "replace"), expected.encode())
-
-
-def _refused(code: str, problem: str) -> ApiError:
-    return ApiError(401, code, f"{problem} {HELP}", headers={"WWW-Authenticate": "Bearer"})

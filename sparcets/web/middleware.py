@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from fastapi.datastructures import Headers
 from fastapi.responses import JSONResponse
 
-from sparcets.studio.access import Access, split_host
-from sparcets.studio.data import too_large
-from sparcets.studio.errors import ApiError, error_body
-from sparcets.studio.limits import Limits
+from sparcets.web.access import Access, split_host
+from sparcets.web.errors import ApiError, error_body
+from sparcets.web.limits import WebLimits, too_large
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
-STATIC_FILES = "/static/"
 HEADERS = {
     # Only local resources; plotly.js needs inline styles.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -31,6 +28,25 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """What an app serves where.
+
+    Attributes
+    ----------
+    public
+        Paths that need no token.
+    api
+        Prefix of the paths that no other web page may call, not even by a link.
+    static
+        Prefix of the files that browsers may keep, or None.
+    """
+
+    public: re.Pattern[str]
+    api: str = "/"
+    static: str | None = None
 
 
 class SecurityMiddleware:
@@ -41,16 +57,20 @@ class SecurityMiddleware:
     app
         The wrapped ASGI app.
     access
-        Checks the token of all requests but those for the page, which asks for it, and its static files.
+        Checks the token of all requests but those to public paths.
     hosts
         Accepted host names, or None for any. On loopback only its own names are accepted, which prevents DNS rebinding
         by other web pages.
     limits
         Maximum size of a request.
+    paths
+        What is served where.
     """
 
-    def __init__(self, app: Any, *, access: Access, hosts: tuple[str, ...] | None, limits: Limits) -> None:
-        self.app, self.access, self.hosts, self.limits = app, access, hosts, limits
+    def __init__(
+        self, app: Any, *, access: Access, hosts: tuple[str, ...] | None, limits: WebLimits, paths: Paths
+    ) -> None:
+        self.app, self.access, self.hosts, self.limits, self.paths = app, access, hosts, limits, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -58,7 +78,8 @@ class SecurityMiddleware:
             await self.app(scope, receive, send)
             return
 
-        added = HEADERS | ({} if scope["path"].startswith(STATIC_FILES) else {"Cache-Control": "no-store"})
+        kept = self.paths.static is not None and scope["path"].startswith(self.paths.static)
+        added = HEADERS | ({} if kept else {"Cache-Control": "no-store"})
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -81,21 +102,19 @@ class SecurityMiddleware:
         if self.hosts is not None and name not in self.hosts:
             raise ApiError(403, "foreign_host", f"host {host!r} is not allowed.")
         # To browsers, another port of the same host is the "same site", but not the same origin.
-        site = headers.get("sec-fetch-site", "same-origin") if scope["path"].startswith("/api/") else "none"
+        site = headers.get("sec-fetch-site", "same-origin") if scope["path"].startswith(self.paths.api) else "none"
         if not _same_origin(headers.get("origin"), host) or site not in ("same-origin", "none"):
             raise ApiError(403, "foreign_origin", "requests from other origins are not allowed.")
-        if scope["path"] != "/" and not scope["path"].startswith(STATIC_FILES):
+        if self.paths.public.fullmatch(scope["path"]) is None:
             self.access.check(scope)
-        declared = headers.get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._max_size(scope):
-            raise too_large(self._max_size(scope))
-
-    def _max_size(self, scope: Scope) -> int:
-        return self.limits.upload_bytes if UPLOADS.fullmatch(scope["path"]) else self.limits.body_bytes
+        declared, limit = headers.get("content-length", "0"), self.limits.max_bytes(scope["path"])
+        if declared.isdigit() and int(declared) > limit:
+            raise too_large(limit)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Count the bytes of the body, as a request need not declare its size, and wait for them only so long."""
-        left, complete = self._max_size(scope), False
+        limit = self.limits.max_bytes(scope["path"])
+        left, complete = limit, False
 
         async def limited() -> Message:
             nonlocal left, complete
@@ -109,7 +128,7 @@ class SecurityMiddleware:
             complete = not message.get("more_body", False)
             left -= len(message.get("body", b""))
             if left < 0:
-                raise too_large(self._max_size(scope))
+                raise too_large(limit)
             return message
 
         return limited

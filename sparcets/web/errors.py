@@ -57,15 +57,15 @@ def code_of(error: Exception) -> str:
     return words.removesuffix("_error")
 
 
-def add_error_handlers(app: FastAPI) -> None:
-    """Register handlers that give every error response the same body."""
+def add_error_handlers(app: FastAPI, *, owner: str) -> None:
+    """Register handlers that give every error response the same body; ``owner`` is the name of the application."""
 
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         status = HTTPStatus(error.status_code)
         code = error.code if isinstance(error, ApiError) else status.phrase.lower().replace(" ", "_")
         message = error.detail
         if not isinstance(error, ApiError) and status == HTTPStatus.NOT_FOUND:
-            message = f"nothing found at {request.url.path}; the API is described at /api/v1/openapi.json."
+            message = f"nothing found at {request.url.path}; the API is described at {app.openapi_url}."
         elif not isinstance(error, ApiError) and status == HTTPStatus.METHOD_NOT_ALLOWED:
             message = f"{request.method} is not allowed at {request.url.path}."
         return JSONResponse(error_body(code, message), status, error.headers)
@@ -88,5 +88,5 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        message = "unexpected error in the studio; see its log. Finished work is kept."
+        message = f"unexpected error in the {owner}; see its log. Finished work is kept."
         return JSONResponse(error_body("internal", message), 500)

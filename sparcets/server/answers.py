@@ -1,0 +1,155 @@
+"""Explains a batch of series, and writes each answer as JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic_core import to_json
+
+from sparcets.arrays import FloatArray
+from sparcets.errors import SparcetsError
+from sparcets.explanation.segments import find_segments
+from sparcets.server.question import arguments_of
+from sparcets.web.errors import code_of
+
+if TYPE_CHECKING:
+    from sparcets.explainers.base import BaseExplainer
+    from sparcets.explanation.result import Explanation
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One series of a request.
+
+    Attributes
+    ----------
+    X
+        The series (time, features).
+    index, id
+        Its index in the request, and its name or None.
+    side
+        Its side inputs by name, or None.
+    counterfactual, text
+        Whether its answers hold the whole counterfactual, and a description in sentences.
+    """
+
+    X: FloatArray
+    index: int = 0
+    id: str | None = None
+    side: dict[str, Any] | None = None
+    counterfactual: bool = True
+    text: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a series has no answer: status, code and message of the response."""
+
+    status: int
+    code: str
+    message: str
+
+
+Outcome = bytes | Failure  # the answers of a series, as JSON objects with commas between them; or why there are none
+
+
+def answer_batch(explainer: BaseExplainer[Any], question: str, queries: Sequence[Query]) -> list[Outcome]:
+    """Return the answers to series of one shape; where one of them fails, it alone.
+
+    Parameters
+    ----------
+    explainer
+        A fitted one.
+    question
+        What is asked about all of them, as JSON.
+    queries
+        The series.
+    """
+    try:
+        return list(_answer(explainer, question, queries))
+    except SparcetsError as error:
+        failure = Failure(HTTPStatus.UNPROCESSABLE_ENTITY, code_of(error), str(error))
+    except Exception:  # of the user's model: other requests, and the worker, go on
+        log.exception("a series could not be explained")
+        failure = Failure(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "unexpected error in the server; see its log.")
+    if len(queries) == 1:
+        return [failure]
+    return [answer_batch(explainer, question, [query])[0] for query in queries]
+
+
+def _answer(explainer: BaseExplainer[Any], question: str, queries: Sequence[Query]) -> list[bytes]:
+    info = explainer.info_
+    assert info is not None  # of every explainer that was loaded
+    X, options = np.stack([query.X for query in queries]), arguments_of(question, info)
+    named = any(query.id is not None for query in queries)
+    side = queries[0].side
+    explanation = explainer.explain(
+        X,
+        lengths=np.full(len(X), X.shape[1]) if info.unequal else None,
+        side=None
+        if side is None
+        else {name: np.array([(query.side or {})[name] for query in queries]) for name in side},
+        ids=[query.id or "" for query in queries] if named else None,
+        progress=False,
+        **options,
+    )
+    n = len(explanation) // len(queries)
+    parts = [to_json(answer, inf_nan_mode="null") for answer in _answers(explanation, queries, n)]
+    return [b",".join(parts[i * n : (i + 1) * n]) for i in range(len(queries))]
+
+
+def _answers(e: Explanation, queries: Sequence[Query], n: int) -> list[dict[str, Any]]:
+    """Return each answer as plain values; what all of them need is computed once."""
+    segments, names = find_segments(e.changed), e.feature_names
+    changed: list[list[dict[str, Any]]] = [[] for _ in range(len(e))]
+    rows = zip(
+        *(part.tolist() for part in (segments.series, segments.feature, segments.start, segments.end)), strict=True
+    )
+    for i, feature, start, end in rows:
+        whole = queries[i // n].counterfactual  # which then holds the values already
+        values = None if whole else e.counterfactual[i, start:end, feature].tolist()
+        changed[i].append({"feature": names[feature], "start": start, "end": end, "values": values})
+    columns = {
+        "target": e.target_names.tolist(),
+        "status": e.status.tolist(),
+        "reason": e.reason.tolist(),
+        "valid": e.valid.tolist(),
+        "probability": e.probability.tolist(),
+        "verdict": e.verdict.tolist(),
+        "share_changed": e.share_changed.tolist(),
+    }
+    before, after = (_said(e, predicted) for predicted in (e.prediction_before, e.prediction))
+    support = e.support.tolist()
+    found = []
+    for i in range(len(e)):
+        query = queries[i // n]
+        steps = len(query.X)  # without the padding up to the longest series of the fit
+        found.append(
+            {
+                "series": query.index,
+                "id": query.id,
+                "predicted": before[i],
+                "prediction": after[i],
+                **{name: values[i] for name, values in columns.items()},
+                "support": dict(zip(e.families, support[i], strict=True)),
+                "changed": changed[i],
+                "counterfactual": e.counterfactual[i, :steps].tolist() if query.counterfactual else None,
+                "text": e.text(i) if query.text else None,
+            }
+        )
+    return found
+
+
+def _said(e: Explanation, predicted: np.ndarray[Any, Any]) -> list[Any]:
+    """Return what the model says: the names of the classes, or its numbers by their names."""
+    outcome = e.info.outcome
+    if e.numbers is None or outcome is None:
+        return [e.class_names[k] for k in predicted.tolist()]
+    return [dict(zip(outcome.names, row, strict=True)) for row in predicted.tolist()]

@@ -1,0 +1,204 @@
+"""Collects series of all requests in batches: those with one question and one shape are explained together.
+
+A series waits at most some milliseconds for others, and longer only while all workers are busy; meanwhile its batch
+grows. What a series is batched with does not change its answer. The number of series that wait is limited, so that a
+server with too much to do refuses soon what it could not answer in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparcets.server.answers import Failure, Outcome, Query
+from sparcets.server.limits import ServerLimits
+from sparcets.server.metrics import Metrics
+from sparcets.server.pool import Worker, WorkerDiedError
+from sparcets.web.errors import ApiError
+
+SMOOTHING = 0.2  # weight of the last batch in the mean time per series
+LONGEST_RETRY = 60  # seconds, of the header Retry-After
+Key = tuple[Any, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A series that waits for its answers."""
+
+    query: Query
+    since: float
+    outcome: asyncio.Future[Outcome]
+    deaths: int = 0  # workers that ended while they explained it
+
+
+@dataclass(slots=True)
+class _Group:
+    """Series that can be explained together, the oldest first."""
+
+    question: str
+    waiting: list[_Waiting] = field(default_factory=list)
+
+
+class Batcher:
+    """Explains series with workers; all methods are called in the event loop.
+
+    Parameters
+    ----------
+    workers
+        Those that have started.
+    limits
+        Size of batches and of the queue, and times.
+    metrics
+        Where batches are counted.
+    """
+
+    def __init__(self, workers: Sequence[Worker], limits: ServerLimits, metrics: Metrics) -> None:
+        self._workers, self._free, self._limits, self._metrics = workers, list(workers), limits, metrics
+        self._groups: dict[Key, _Group] = {}
+        self._open: set[_Waiting] = set()  # waiting, or being explained
+        self._timer: asyncio.TimerHandle | None = None
+        self._seconds = 0.0  # mean time of a worker per series
+        self._dead = 0
+
+    @property
+    def queued(self) -> int:
+        """Number of series that wait or are being explained."""
+        return len(self._open)
+
+    @property
+    def ready(self) -> int:
+        """Number of workers that can explain."""
+        return len(self._workers) - self._dead
+
+    async def explain(self, question: str, queries: Sequence[Query]) -> list[Outcome]:
+        """Return the answers to the series of one request; raise a 4xx or 5xx error if there is no room or no time.
+
+        Parameters
+        ----------
+        question
+            What is asked about all of them, as JSON.
+        queries
+            The series, of one or several shapes.
+        """
+        self.check_room(len(queries))
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        added = [_Waiting(query, now, loop.create_future()) for query in queries]
+        for one in added:
+            self._add((question, one.query.X.shape, tuple(one.query.side or ())), question, one)
+        self._pump()
+        futures = [one.outcome for one in added]
+        try:
+            return await asyncio.wait_for(asyncio.gather(*futures), self._limits.seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            message = f"no answer within {self._limits.seconds:g} s. Ask for fewer series at a time, or again later."
+            raise ApiError(503, "too_slow", message, headers=self._retry_after()) from None
+        finally:
+            self._open.difference_update(added)  # what nobody waits for is not explained
+
+    def abandon(self) -> None:
+        """Refuse all that has no answer yet: the server stops."""
+        for one in self._open:
+            if not one.outcome.done():
+                failure = Failure(503, "stopping", "the server stops. Send the request again.")
+                one.outcome.set_result(failure)
+
+    def check_room(self, number: int = 1) -> None:
+        """Raise a 429 error if so many more series are too many, or could not be answered in time."""
+        wait = self._expected_wait(number)
+        room = self._limits.queued_series * len(self._workers) - self.queued
+        if (number > room and self.queued) or wait > self._limits.seconds:
+            about = f", which take about {wait:.0f} s" if wait >= 1 else ""
+            message = f"{self.queued} series wait already{about}. Try again in a moment."
+            raise ApiError(429, "busy", message, headers=self._retry_after())
+
+    def _expected_wait(self, number: int = 0) -> float:
+        if not self.queued:
+            return 0.0
+        return (self.queued + number) * self._seconds / max(1, self.ready)
+
+    def _retry_after(self) -> dict[str, str]:
+        return {"Retry-After": str(min(LONGEST_RETRY, max(1, math.ceil(self._expected_wait() / 2))))}
+
+    def _add(self, key: Key, question: str, one: _Waiting) -> None:
+        self._open.add(one)
+        self._groups.setdefault(key, _Group(question)).waiting.append(one)
+
+    def _pump(self) -> None:
+        """Give free workers what has waited long enough, or call this again when something has."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._free and self._groups:
+            key = min(self._groups, key=self._due)
+            wait = self._due(key) - time.monotonic()
+            if wait > 0:
+                self._timer = asyncio.get_running_loop().call_later(wait, self._pump)
+                return
+            if batch := self._take(key):
+                self._run(self._free.pop(), key[0], batch)
+
+    def _due(self, key: Key) -> float:
+        waiting = self._groups[key].waiting
+        full = len(waiting) >= self._limits.batch_series
+        return waiting[0].since + (0.0 if full else self._limits.batch_seconds)
+
+    def _take(self, key: Key) -> list[_Waiting]:
+        """Return the oldest series of a group that somebody still waits for."""
+        group = self._groups[key]
+        batch = group.waiting[: self._limits.batch_series]
+        del group.waiting[: self._limits.batch_series]
+        if not group.waiting:
+            del self._groups[key]
+        return [one for one in batch if one in self._open]
+
+    def _run(self, worker: Worker, question: str, batch: list[_Waiting]) -> None:
+        began = time.monotonic()
+        asked = asyncio.wrap_future(worker.ask(question, [one.query for one in batch]))
+        asked.add_done_callback(lambda answered: self._finish(worker, question, batch, began, answered))
+
+    def _finish(
+        self, worker: Worker, question: str, batch: list[_Waiting], began: float, answered: asyncio.Future[Any]
+    ) -> None:
+        if answered.cancelled():  # the server has ended
+            return
+        error = answered.exception()
+        if error is None:
+            seconds = time.monotonic() - began
+            self._seconds += SMOOTHING * (seconds / len(batch) - self._seconds)
+            self._metrics.count_batch(len(batch), seconds)
+            for one, outcome in zip(batch, answered.result(), strict=True):
+                self._settle(one, outcome)
+            self._free.append(worker)
+        else:
+            if not isinstance(error, WorkerDiedError):
+                raise error
+            self._retry(worker, question, batch)
+        self._pump()
+
+    def _retry(self, worker: Worker, question: str, batch: list[_Waiting]) -> None:
+        """Replace a worker that died; each of its series is explained again by itself, as it may be the cause."""
+        self._dead += 1
+        self._metrics.count_death()
+        loop = asyncio.get_running_loop()
+        worker.replace(lambda: loop.call_soon_threadsafe(self._back, worker))
+        for one in batch:
+            one.deaths += 1
+            if one.deaths > 1:
+                message = "the worker that explained this series ended twice; see the log of the server."
+                self._settle(one, Failure(500, "worker_died", message))
+            elif one in self._open:
+                self._add((question, one), question, one)
+
+    def _back(self, worker: Worker) -> None:
+        self._dead -= 1
+        self._free.append(worker)
+        self._pump()
+
+    @staticmethod
+    def _settle(one: _Waiting, outcome: Outcome) -> None:
+        if not one.outcome.done():
+            one.outcome.set_result(outcome)

@@ -1,0 +1,165 @@
+"""Pydantic models of the server's requests and responses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from sparcets.web.models import RequestModel
+
+Name = Annotated[str, Field(max_length=200)]
+Step = Annotated[int, Field(ge=0, le=1_000_000)]
+Window = tuple[Step | None, Step | None]
+Direction = Literal["up", "down"]
+EXAMPLE: dict[str, Any] = {"series": [[[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]], "target": "brisk", "sparsity": 0.2}
+
+
+class NotClass(RequestModel):
+    """Any class but one, as ``sp.Not``."""
+
+    not_: Annotated[Name | int, Field(alias="not")]
+
+
+class AtLeast(RequestModel):
+    """For a model of numbers: at least this, of all its outputs or of one; as ``sp.AtLeast``."""
+
+    at_least: FiniteFloat
+    output: Name | int | None = None
+
+
+class AtMost(RequestModel):
+    """For a model of numbers: at most this; as ``sp.AtMost``."""
+
+    at_most: FiniteFloat
+    output: Name | int | None = None
+
+
+class Between(RequestModel):
+    """For a model of numbers: within this range; as ``sp.Between``."""
+
+    between: tuple[FiniteFloat, FiniteFloat]
+    output: Name | int | None = None
+
+
+class Change(RequestModel):
+    """For a model of numbers: at least so much more than now, or less if negative; as ``sp.Change``."""
+
+    change: FiniteFloat
+    output: Name | int | None = None
+
+
+class ConstraintsModel(RequestModel):
+    """What may change, with the fields of ``sp.Constraints``; features by name, None is an open end."""
+
+    immutable: Annotated[list[Name], Field(max_length=2000)] = []
+    frozen: Annotated[list[Window], Field(max_length=200)] | dict[Name, list[Window]] = []
+    ranges: dict[Name, tuple[FiniteFloat | None, FiniteFloat | None]] = {}
+    max_step: dict[Name, FiniteFloat] = {}
+    direction: dict[Name, Direction] = {}
+    groups: dict[Name, list[Name]] = {}
+    max_features: Annotated[int, Field(ge=1)] | None = None
+    integer: list[Name] = []
+    monotone: dict[Name, Direction] = {}
+    fixed_sum: list[list[Name]] = []
+
+
+class Question(RequestModel):
+    """What is asked about every series of a request; series with the same question are explained together."""
+
+    target: Name | int | NotClass | AtLeast | AtMost | Between | Change | None = Field(
+        default=None, description="Name or index of the class; by default the runner-up of each series."
+    )
+    constraints: ConstraintsModel | None = None
+    sparsity: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        default=None, description="Largest share of the entries that may change."
+    )
+    confidence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None, description="Least probability of the target that counts as reached."
+    )
+    n: Annotated[int, Field(ge=1)] = Field(default=1, description="Answers per series.")
+
+
+class ExplainRequest(Question):
+    """Series to explain, and what is asked about them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
+
+    series: list[list[list[float | None]]] = Field(
+        min_length=1, description="Series (time, features) in the data's own units; null where a value is missing."
+    )
+    ids: list[Name] | None = Field(default=None, description="A name for each series, kept with its answers.")
+    side: dict[Name, list[Any]] | None = Field(
+        default=None, description="For a model that takes more than the series: a value for each, by name."
+    )
+    counterfactual: bool = Field(
+        default=True, description="Whether answers hold the whole counterfactual, or only the values that change."
+    )
+    text: bool = Field(default=True, description="Whether answers are described in sentences, which takes longer.")
+
+
+class Changed(BaseModel):
+    """Consecutive steps in which one feature changes, half-open; its new values, if the whole series is left out."""
+
+    feature: str
+    start: int
+    end: int
+    values: list[float] | None
+
+
+class Answer(BaseModel):
+    """One counterfactual of one series; what is not known, or was not asked for, is null."""
+
+    series: int = Field(description="Index of the series in the request.")
+    id: str | None
+    predicted: str | dict[str, float] = Field(description="Class of the series; or the numbers, by output.")
+    target: str
+    status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
+    reason: str = Field(description="Why no counterfactual was found.")
+    valid: bool = Field(description="Whether the model says the target of the counterfactual.")
+    probability: float | None = Field(description="Of the target, for the counterfactual; null for numbers.")
+    prediction: str | dict[str, float] = Field(description="What the model says of the counterfactual.")
+    verdict: Literal["unchanged", "not reached", "believed", "trick", "doubtful"]
+    support: dict[str, float | None] = Field(
+        description="Share of the other models of each kind that predict the target."
+    )
+    share_changed: float
+    changed: list[Changed]
+    counterfactual: list[list[float | None]] | None
+    text: str | None
+
+
+class ExplainResponse(BaseModel):
+    """Answers in the order of the series, ``n`` for each, the best first."""
+
+    method: str
+    answers: list[Answer]
+
+
+class ModelResponse(BaseModel):
+    """What is served, and what its series must look like."""
+
+    method: str
+    version: str
+    n_steps: int
+    lengths: Literal["equal", "any"] = Field(description="Whether series of other lengths than n_steps are explained.")
+    features: list[str]
+    units: list[str] | None
+    sampling_rate: float | None
+    mutable: list[bool]
+    classes: list[str] = Field(description="Empty for a model of numbers.")
+    outputs: list[str] = Field(description="Names of the numbers; empty for a model of classes.")
+    side: list[str] = Field(description="Names of the side inputs.")
+    summary: str
+
+
+class Health(BaseModel):
+    """That the server runs."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Ready(BaseModel):
+    """How many workers can explain."""
+
+    workers: int

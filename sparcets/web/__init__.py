@@ -1,0 +1,1 @@
+"""What the studio and the server share as web applications: token, errors, limits, connections and addresses."""
