@@ -205,7 +205,8 @@ class Bench:
             "sent": sum(statuses.values()),  # before the next lines take out their part
             "answered": statuses.pop(200, 0),
             "refused": statuses.pop(429, 0),
-            "other": statuses,
+            "lost": sum(statuses.values()),  # no answer, or another than 200 and 429
+            "statuses": statuses,
             "wrong": sum(n for *_, n in seen["answers"]) - right,
             "p50_ms": p50,
             "p99_ms": p99,

@@ -218,6 +218,23 @@ def studio_table() -> str:
     return of_commits(columns, cells, rows, "Median (95th percentile). ")
 
 
+def serve_table() -> str:
+    rows = stored("serve.jsonl")
+    names = {"load": "load", "soak": "soak", "kills": "worker killed, then the server"}
+    columns = ("what", "explainer", "requests/s", "s", "sent", "answered", "429", "lost", "wrong", "p50, ms", "p99, ms")
+    cells = [
+        (
+            *(names[row["part"]], row["method"], f"{row['rate']:g}", f"{row['seconds']:g}"),
+            *(f"{row[name]:,}" for name in ("sent", "answered", "refused", "lost", "wrong")),
+            *(f"{row['p50_ms']:.0f}", f"{row['p99_ms']:.0f}"),
+            f"{row['begin_mib']:.0f} → {row['end_mib']:.0f}" if "begin_mib" in row else "",
+            *(f"{row['stop_s']:.1f}", str(row["workers"]), f"{row['load']:.1f}"),
+        )
+        for row in rows
+    ]
+    return of_commits((*columns, "memory, MiB", "stop, s", "workers", "load before"), cells, rows)
+
+
 def report_line() -> str:
     (row,) = stored("report.jsonl")
     return (
@@ -318,6 +335,7 @@ if __name__ == "__main__":
         ("reading", "like_real", like_real_table()),
         ("reading", "report", report_line()),
         ("studio", "studio", studio_table()),
+        ("serving", "serve", serve_table()),
     ):
         page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         (DOCS / f"{name}.md").write_text(between(page, mark, text), encoding="utf-8")

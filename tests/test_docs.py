@@ -159,6 +159,7 @@ def test_other_commands_in_the_docs_exist() -> None:
         ("configuration.md", "quick", "quick_table"),
         ("reading.md", "like_real", "like_real_table"),
         ("reading.md", "report", "report_line"),
+        ("serving.md", "serve", "serve_table"),
         ("studio.md", "studio", "studio_table"),
         ("peers.md", "peers", "peer_table"),
     ],

@@ -39,7 +39,8 @@ class StoppableServer(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Handle signals while the server runs."""
         self._loop = asyncio.get_running_loop()
-        before: dict[int, Any] = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # not as by nohup
+        before: dict[int, Any] = {number: signal.signal(number, self.handle_exit) for number in heard}
         try:
             yield
         finally:

@@ -27,7 +27,7 @@ DONE = 0
 Begin = Callable[[Process, np.random.Generator], None]
 
 
-def _interrupt(
+def interrupt(
     trials: int,
     rng: np.random.Generator,
     folder: Path,
@@ -113,7 +113,7 @@ def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     def check(own: Path) -> str:
         return _problem(lambda: load_fit(own / "model", device="cpu")) if (own / "model").exists() else ""
 
-    yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
+    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
 
 
 @campaign("Ctrl-C in explain", trials=TRIALS, dose=DOSE, parts=PARTS)
@@ -126,7 +126,7 @@ def explain(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tri
     def check(own: Path) -> str:
         return _problem(lambda: load_explanation(own / "run.npz")) if (own / "run.npz").exists() else ""
 
-    yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
+    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
 
 
 def _check_results(own: Path) -> str:
@@ -144,7 +144,7 @@ def benchmark(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[T
         arguments = ["benchmark", "run", *plan, "--workers", workers, "--device", "cpu", "--out", str(own / "out")]
         return Task(arguments, environment={"XDG_CACHE_HOME": str(own / "cache")})
 
-    yield from _interrupt(trials, rng, folder, task=task, check=_check_results, seconds=4.0)
+    yield from interrupt(trials, rng, folder, task=task, check=_check_results, seconds=4.0)
 
 
 @campaign("Ctrl-C in reproduce", trials=TRIALS, dose=DOSE, parts=PARTS)
@@ -160,7 +160,7 @@ def reproduce(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[T
         begun = (own / "out" / RUN).exists()
         return (_problem(lambda: read_run(own / "out")) if begun else "") or _check_results(own)
 
-    yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=4.0, ends=False)
+    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=4.0, ends=False)
 
 
 @campaign("Ctrl-C in data fetch", trials=TRIALS, dose=DOSE, parts=PARTS)
@@ -182,7 +182,7 @@ def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial
             file = own / "motionsense" / ARCHIVE
             return "the file is not whole" if file.exists() and content_digest(file) != expected else ""
 
-        yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=1.5)
+        yield from interrupt(trials, rng, folder, task=task, check=check, seconds=1.5)
         fast.shutdown()
         slow.shutdown()
 
@@ -216,7 +216,7 @@ def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
         ]  # fmt: skip
         return "" if sorted(listed) == sorted(whole) else f"the studio lists {listed} of {whole}"
 
-    yield from _interrupt(trials, rng, folder, task=task, check=check, seconds=1.5, ends=False, begin=begin)
+    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=1.5, ends=False, begin=begin)
 
 
 def _address(process: Process) -> tuple[str, str]:

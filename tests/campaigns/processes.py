@@ -274,7 +274,13 @@ def _serve() -> None:
     ]
     modules += ["sparcets.cli.main", "sparcets.experiments.reproduce.run", "sparcets.experiments.benchmark.runner"]
     modules += ["sparcets.explainers.sparcets.explainer", "sparcets.explainers.nearest", "sparcets.explainers.ics"]
-    modules += ["sparcets.studio.server", "sparcets.studio.app", "sparcets.datasets.fetch", "sparcets.testing.mocks"]
+    modules += [
+        "sparcets.studio.server",
+        "sparcets.studio.app",
+        "sparcets.server.serve",
+        "sparcets.datasets.fetch",
+        "sparcets.testing.mocks",
+    ]
     modules += ["sparcets.classifiers.torch_classifier", "sparcets.explainers.files", "sparcets.datasets.files"]
     for module in modules:
         import_module(module)

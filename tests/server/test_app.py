@@ -1,0 +1,184 @@
+"""The server's API: answers are those of explain, errors have one shape, and the token is asked for."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+import sparcets as sp
+from sparcets.server.worker import load
+from sparcets.testing.data import make_series
+
+from ..cli.test_own_model import onnx_model
+from .conftest import NAMES, Fit, error
+
+Start = Callable[..., TestClient]
+
+
+def explain(client: TestClient, series: Any, **options: Any) -> list[dict[str, Any]]:
+    response = client.post("/explain", json={"series": np.asarray(series).tolist(), **options})
+    assert response.status_code == 200, response.text
+    found: list[dict[str, Any]] = response.json()["answers"]
+    return found
+
+
+def test_answers_are_those_of_explain(client: TestClient, fit: Fit) -> None:
+    found = explain(client, fit.X[:3], target="wild", n=2, sparsity=0.9, ids=["a", "b", "c"])
+    e = fit.explainer.explain(fit.X[:3], "wild", n=2, sparsity=0.9, ids=["a", "b", "c"], progress=False)
+    assert len(found) == len(e) == 6
+    for i, answer in enumerate(found):
+        np.testing.assert_allclose(answer["counterfactual"], e.counterfactual[i], atol=1e-6, rtol=0)
+        assert (answer["series"], answer["id"]) == (i // 2, "abc"[i // 2])
+        assert (answer["target"], answer["predicted"]) == ("wild", e.class_names[e.predicted[i]])
+        assert answer["prediction"] == e.class_names[int(e.prediction[i])]
+        plain = {name: getattr(e, name)[i] for name in ("status", "reason", "valid", "verdict")}
+        assert {name: answer[name] for name in plain} == plain
+        assert answer["probability"] == pytest.approx(e.probability[i], abs=1e-6)
+        assert answer["share_changed"] == pytest.approx(e.share_changed[i])
+        assert answer["support"] == {} and answer["text"] == e.text(i)
+
+
+def test_the_short_form_has_all_that_changes(client: TestClient, fit: Fit) -> None:
+    whole = explain(client, fit.X[:2], target="wild", text=False)
+    short = explain(client, fit.X[:2], target="wild", text=False, counterfactual=False)
+    for x, long, answer in zip(fit.X, whole, short, strict=False):
+        rebuilt = x.copy()
+        for part in answer["changed"]:
+            rebuilt[part["start"] : part["end"], NAMES.index(part["feature"])] = part["values"]
+        np.testing.assert_array_equal(rebuilt, long["counterfactual"])
+        assert answer["counterfactual"] is None and answer["text"] is None
+        same = [{**part, "values": None} for part in answer["changed"]]
+        assert long["changed"] == same
+
+
+def test_constraints_hold(client: TestClient, fit: Fit) -> None:
+    rules = {"immutable": ["idle"], "frozen": [[0, 3]], "ranges": {"left": [None, 1.0]}, "max_features": 2}
+    answer = explain(client, fit.X[:1], target={"not": "calm"}, constraints=rules)[0]
+    delta = np.array(answer["counterfactual"]) - fit.X[0]
+    assert not delta[:, 3].any() and not delta[:3].any()
+    limits = sp.Constraints(**{**rules, "frozen": [(0, 3)], "ranges": {"left": (-np.inf, 1.0)}})  # type: ignore[arg-type]
+    e = fit.explainer.explain(fit.X[:1], sp.Not("calm"), constraints=limits, progress=False)
+    np.testing.assert_allclose(delta, e.delta[0], atol=1e-6)
+
+
+def test_several_lengths_of_one_request_do_not_disturb_each_other(client: TestClient, fit: Fit) -> None:
+    problem = error(client.post("/explain", json={"series": [fit.X[0].tolist(), fit.X[1, :7].tolist()]}), 422)
+    assert problem["message"].startswith("series 1: ") and "7" in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ({"target": "wilt"}, 422, "Did you mean 'wild'?"),
+        ({"target": {"at_least": 3}}, 422, "predicts"),
+        ({"series": []}, 422, "at least 1 item"),
+        ({"series": [[]]}, 422, "must be a list of steps"),
+        ({"series": [[[1.0, 2.0], [1.0]]]}, 422, "must be a list of steps"),
+        ({"series": [[[1.0, 2.0]]]}, 422, "fitted on 4 features"),
+        ({"series": [[["x"]]]}, 422, "valid number"),
+        ({"targets": "wild"}, 422, "Extra inputs"),
+        ({"sparsity": 2}, 422, "less than or equal to 1"),
+        ({"n": 99}, 422, "at most 5 answers"),
+        ({"ids": ["a", "b"]}, 422, "2 entries for 1 series"),
+        ({"constraints": {"immutable": ["lefd"]}}, 422, "Did you mean 'left'?"),
+        ({"side": {"age": [3]}}, 422, "side"),
+    ],
+)
+def test_bad_requests_are_told_what_is_wrong(
+    client: TestClient, fit: Fit, change: dict[str, Any], status: int, said: str
+) -> None:
+    message = error(client.post("/explain", json={"series": [fit.X[0].tolist()], **change}), status)["message"]
+    assert said in message, message
+
+
+def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:
+    client = start(body_bytes=3000, series=2)
+    json_type = {"Content-Type": "application/json"}
+    assert error(client.post("/explain", content=b'{"series": [', headers=json_type), 422)["code"] == "invalid_request"
+    assert error(client.post("/explain", content=b"series=1"), 415)["code"] == "not_json"
+    problem = error(client.post("/explain", json={"series": fit.X[:2].tolist() * 3}), 413)
+    assert problem["code"] == "too_large"
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(5):
+            yield b" " * 1000
+
+    assert error(client.post("/explain", content=pieces(), headers=json_type), 413)["code"] == "too_large"
+    assert error(client.post("/explain", json={"series": [[[0]]] * 3}), 413)["code"] == "too_many"
+
+
+def test_the_token_is_asked_for_except_by_probes(start: Start) -> None:
+    stranger = start(headers={})
+    for method, path in (("GET", "/model"), ("GET", "/metrics"), ("POST", "/explain"), ("GET", "/openapi.json")):
+        assert error(stranger.request(method, path), 401)["code"] == "token_needed"
+        wrong = stranger.request(method, path, headers={"Authorization": "Bearer guess-guess"})
+        assert error(wrong, 401)["code"] == "wrong_token"
+    assert stranger.get("/health").json() == {"status": "ok"}
+    assert stranger.get("/ready").json() == {"workers": 1}
+    assert error(start().get("/nothing"), 404)["message"].endswith("/openapi.json.")
+
+
+def test_the_model_is_described(client: TestClient) -> None:
+    told = client.get("/model").json()
+    assert (told["method"], told["n_steps"], told["lengths"]) == ("nearest", 10, "equal")
+    assert told["features"] == NAMES and told["classes"] == ["brisk", "calm", "wild"] and told["outputs"] == []
+
+
+def test_metrics_can_be_parsed(start: Start, fit: Fit) -> None:
+    client = start()
+    explain(client, fit.X[:3], text=False)
+    error(client.post("/explain", json={}), 422)
+    error(client.get("/nothing/at/all"), 404)
+    families = {family.name: family for family in text_string_to_metric_families(client.get("/metrics").text)}
+    requests = {tuple(s.labels.values()): s.value for s in families["sparcets_requests"].samples if "_total" in s.name}
+    assert requests == {("/explain", "200"): 1, ("/explain", "422"): 1, ("other", "404"): 1}
+    sizes = {s.name: s.value for s in families["sparcets_batch_series"].samples if not s.labels}
+    assert sizes["sparcets_batch_series_count"] == 1 and sizes["sparcets_batch_series_sum"] == 3
+    for name in ("sparcets_queued_series", "sparcets_ready_workers", "process_resident_memory_bytes"):
+        assert name in families
+    assert any(s.name.endswith("_bucket") for s in families["sparcets_request_seconds"].samples)
+
+
+def test_a_model_of_numbers(start: Start) -> None:
+    X, _ = make_series(30, n_steps=6)
+    model = sp.wrap(lambda x: x[:, :, :1].mean(1), task="regression")
+    explainer = sp.Nearest(model, sp.NearestConfig.tiny()).fit(X, X[:, :, 0].mean(1))
+    client = start(explainer)
+    told = client.get("/model").json()
+    assert told["classes"] == [] and len(told["outputs"]) == 1
+    answer = explain(client, X[:1], target={"change": 0.1}, text=False)[0]
+    (before,), (after,) = answer["predicted"].values(), answer["prediction"].values()
+    assert answer["probability"] is None and answer["valid"] == (after - before >= 0.1)
+    assert "at_least" in error(client.post("/explain", json={"series": X[:1].tolist()}), 422)["message"]
+
+
+def test_missing_values_are_null(start: Start) -> None:
+    X, y = make_series(30, n_steps=6)
+    model = sp.wrap(lambda x: np.nan_to_num(x).mean(1)[:, :3], output="logits", missing="forward")
+    query = X[:1].astype(np.float64)
+    query[0, 2, 3] = np.nan
+    explainer = sp.Nearest(model, sp.NearestConfig.tiny()).fit(X, y)
+    series = [[[None if v != v else v for v in step] for step in query[0].tolist()]]
+    response = start(explainer).post("/explain", json={"series": series, "target": 2, "text": False})
+    assert response.status_code == 200, response.text
+    answer = response.json()["answers"][0]
+    assert answer["counterfactual"][2][3] is None and answer["status"] in ("neighbour", "not_found", "unchanged")
+
+
+def test_a_fit_of_an_onnx_file_is_served(tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparcets.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+    X, y = make_series(60, n_steps=8)
+    np.savez("own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    onnx_model(tmp_path / "model.onnx")
+    options = ("--output", "logits", "--method", "nearest", "--preset", "tiny", "--out", "fitted", "--device", "cpu")
+    assert main(["fit", "-d", "own.npz", "--model", "model.onnx", *options]) == 0
+    (tmp_path / "model.onnx").unlink()  # the fit has a copy
+    explainer = load(Path("fitted"), "cpu")
+    answers = explain(start(explainer), X[:4].astype(np.float64), target="wild", text=False)
+    assert [answer["prediction"] for answer in answers] == ["wild"] * 4
