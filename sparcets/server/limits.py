@@ -20,5 +20,5 @@ class ServerLimits(WebLimits):
     # Programs keep their connections, and open one for each request that waits.
     connections: int = 1024
     header_seconds: float = 60.0
-    silent_seconds: float = 5.0
+    silent_seconds: float = 15.0
     busy_status: int = 429
