@@ -71,6 +71,15 @@ class Server:
         status = [Path(f"/proc/{pid}/status").read_text() for pid in (self.process.pid, *self.workers())]
         return round(sum(int(text.split("VmRSS:")[1].split()[0]) for text in status) / 1024, 1)
 
+    def cpu(self) -> tuple[float, float]:
+        """Return the seconds of computing by the process that accepts requests, and by the workers."""
+        first, *rest = (
+            sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+            / os.sysconf("SC_CLK_TCK")
+            for pid in (self.process.pid, *self.workers())
+        )
+        return first, sum(rest)
+
     def stop(self) -> float:
         """Stop it as an orchestrator does; return how long it took."""
         began = time.monotonic()
@@ -218,8 +227,15 @@ class Bench:
         """Measure the latency at a rate."""
         server = Server(self.fit, self.workers)
         self.run(server, rate, 2.0)  # warm
+        before = server.cpu()
         self.run(server, rate, seconds)
-        return self.row("load", rate, seconds, stop_s=server.stop())
+        front, workers = (now - then for now, then in zip(server.cpu(), before, strict=True))
+        row = self.row("load", rate, seconds, stop_s=server.stop())
+        own = {
+            "request_ms": round(1e3 * front / row["sent"], 2),
+            "answer_ms": round(1e3 * workers / row["answered"], 2),
+        }
+        return {**row, **own}
 
     def soak(self, rate: float, seconds: float) -> dict[str, Any]:
         """Measure the memory before and after a long time."""

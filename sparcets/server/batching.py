@@ -8,6 +8,7 @@ server with too much to do refuses soon what it could not answer in time.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ from typing import Any
 from sparcets.server.answers import Failure, Outcome, Query
 from sparcets.server.limits import ServerLimits
 from sparcets.server.metrics import Metrics
-from sparcets.server.pool import Worker, WorkerDiedError
+from sparcets.server.pool import Worker
 from sparcets.web.errors import ApiError
 
+log = logging.getLogger(__name__)
 SMOOTHING = 0.2  # weight of the last batch in the mean time per series
 LONGEST_RETRY = 60  # seconds, of the header Retry-After
 Key = tuple[Any, ...]
@@ -174,8 +176,7 @@ class Batcher:
                 self._settle(one, outcome)
             self._free.append(worker)
         else:
-            if not isinstance(error, WorkerDiedError):
-                raise error
+            log.warning("a worker is replaced: %s", error)
             self._retry(worker, question, batch)
         self._pump()
 

@@ -69,6 +69,8 @@ class Worker:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _start(self) -> dict[str, Any]:
+        if self._process is not None:
+            self._process.kill()  # one that failed, but has not ended
         context = multiprocessing.get_context("spawn")
         resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
         _block_interrupts()
