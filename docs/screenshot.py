@@ -73,7 +73,7 @@ def take(address: str, workspace: Workspace) -> None:
         page.locator(".figure").scroll_into_view_if_needed()
         page.evaluate("() => document.querySelector('.figure').scrollIntoView()")
         save(page, "studio-by-hand.png")
-        page = open_page(1400, 1180, {**state, "view": "group", "source": "Ataxia"})
+        page = open_page(1400, 1180, {**state, "view": "group", "source": "Ataxia", "likeReal": True})
         page.locator("#group-go").click()
         page.wait_for_selector("body[data-group]")
         save(page, "studio-group.png", full_page=True)

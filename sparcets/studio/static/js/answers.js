@@ -49,7 +49,9 @@ function conclusion(answer, method, kind) {
       badge(verdict),
       el("span", { class: "facts" }, facts(answer)),
       el("span", { class: "facts method" }, byHand(method))),
-    parts.length > 1 ? el("ul", {}, ...parts.map((part) => el("li", {}, part))) : el("p", {}, `${capital(parts[0] ?? "")}.`));
+    parts.length > 1 ? el("ul", {}, ...parts.map((part) => el("li", {}, part))) : el("p", {}, `${capital(parts[0] ?? "")}.`),
+    verdict.word === "doubtful" && !state.likeReal && !isDrawn()
+      ? el("button", { type: "button", class: "plain", onclick: () => $("#like-real").click() }, "Look for an answer like real recordings") : null);
 }
 
 function words(answer, method, kind) {
