@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import sparcets
 from sparcets import errors
 from sparcets.explanation.layout import STATUSES
 from sparcets.testing import data, mocks
+from tests.axe import serious_findings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -37,25 +39,42 @@ def test_the_navigation_holds_every_page_once() -> None:
     assert set(listed) == found | FROM_ROOT, "add the page to the navigation in mkdocs.yml"
 
 
-@pytest.mark.skipif(find_spec("mkdocstrings") is None, reason="needs sparcets[docs]; `make site` builds it as well")
-def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, as `make site` does."""
+    if find_spec("mkdocstrings") is None:
+        pytest.skip("needs sparcets[docs]; `make site` builds it as well")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    for page in tmp_path.rglob("*.html"):
+    return folder
+
+
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
         loaded = re.findall(
             r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:[^\"\s>]+)", page.read_text("utf-8")
         )
         assert not loaded, f"{page.name} loads {loaded}"
-    inventory = (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
+    inventory = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     assert len(json.loads(inventory)["docs"]) > 300
     entries = {
         name
-        for page in (tmp_path / "reference").glob("*.html")
+        for page in (site / "reference").glob("*.html")
         for name in re.findall(r'id="?(sparcets[\w.]+)', page.read_text("utf-8"))
     }
     public = set(sparcets.__all__) - {"__version__", "SparcetsError"} | {"errors.SparcetsError"}
     assert {f"sparcets.{name}" for name in public} <= entries
+
+
+@pytest.mark.browser
+def test_axe_finds_nothing_serious(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    for name in ("start.html", "reference/targets.html"):
+        page.goto((site / name).as_uri())
+        assert serious_findings(page, "light") == serious_findings(page, "dark") == [], name
+    page.close()
 
 
 def test_every_public_name_has_an_entry_and_an_example() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from sparcets.explanation.result import Explanation, join
 from sparcets.report.html import write_report
+from tests.axe import serious_findings
 
 pytestmark = pytest.mark.browser
 
@@ -130,3 +131,14 @@ def test_it_fits_a_phone(opened: Any) -> None:
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 .main-svg")
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_axe_finds_nothing_serious(browser: Any, explanation: Explanation, tmp_path: Path) -> None:
+    path = write_report(explanation, tmp_path / "report.html")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("#set .main-svg")
+    assert serious_findings(page, "light") == serious_findings(page, "dark") == []
+    page.evaluate("document.body.append(document.createElement('button'))")  # without a name: it is found
+    assert [line.partition(":")[0] for line in serious_findings(page, "light")] == ["button-name"]
+    page.close()

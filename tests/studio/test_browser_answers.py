@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparcets.explanation.verdict import VERDICTS
+from tests.axe import serious_findings
 
 from .conftest import API, NAMES, Sample
 from .visit import Visit
@@ -369,3 +370,9 @@ def test_the_wrist_and_the_hip_are_not_green(visit: Visit, shared: Sample) -> No
         if answer["verdict"]["word"] in ("doubtful", "trick"):
             assert doubt in page.locator("#verdict").inner_text()
         assert json.dumps(visit.state()["strokes"]) == json.dumps([stroke])
+
+
+def test_axe_finds_nothing_serious(visit: Visit, shared: Sample) -> None:
+    page = open_curve(visit, shared)
+    assert serious_findings(page, "light") == serious_findings(page, "dark") == []
+    assert serious_findings(visit.open(), "light") == []  # the first page, with the steps of a start
