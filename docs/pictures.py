@@ -1,8 +1,12 @@
 """Draw the README's pictures from what ``make demo`` left behind: ``python docs/pictures.py [demo]``.
 
+``python docs/pictures.py --start`` draws the picture of the page ``start.md`` instead, by running its code.
+
 The page is photographed in a browser: ``pip install playwright``, and Chromium. Judges are trained the first time.
 """
 
+import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -39,7 +43,22 @@ def photograph(e: sp.Explanation) -> None:
         browser.close()
 
 
+def draw_start() -> None:
+    """Run the page for a start, and keep its picture."""
+    page = (IMAGES.parent / "start.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for block in re.findall(r"```python\n(.*?)```", page, flags=re.S):
+            exec(block.replace('savefig("answer.png")', 'savefig("answer.png", dpi=100)'), names)
+        shutil.copy("answer.png", IMAGES / "start.png")
+        os.chdir(IMAGES)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--start"]:
+        draw_start()
+        sys.exit(0)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo")
     if not (folder / "explanation.npz").is_file():
         sys.exit(f"{folder} holds no explanation.npz: run make demo first.")
