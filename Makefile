@@ -33,13 +33,13 @@ docs: $(READY)  ## write the generated pages and pictures
 	$(BIN)/python docs/generate.py
 
 site: .venv/.docs  ## build the documentation as a site, into site/; a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html; with search: python3 -m http.server -d site"
 
 release: .venv/.release  ## build the wheel and the source archive into dist/, and check both
 	rm -rf dist
 	$(BIN)/python -m build --quiet
-	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m twine check --strict dist/*
 
 try-release: release  ## install the wheel into an empty environment, and run the README's example there
 	$(BIN)/python scripts/try_release.py
