@@ -45,6 +45,7 @@ _WHERE = {
     "TorchClassifier": "sparcets.classifiers.torch_classifier",
     "compare": "sparcets.evaluation.statistics",
     "evaluate": "sparcets.evaluation.evaluate",
+    "explain_parquet": "sparcets.engines.parquet",
     "find_judges": "sparcets.evaluation.judges",
     "like_real": "sparcets.constraints.realistic",
     "load": "sparcets.explainers.files",
@@ -86,6 +87,7 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "explain_parquet",
     "find_judges",
     "like_real",
     "load",
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
     from sparcets.datasets.load import load_dataset
     from sparcets.datasets.scaling import Scaler
+    from sparcets.engines.parquet import explain_parquet
     from sparcets.errors import SparcetsError
     from sparcets.evaluation.evaluate import evaluate
     from sparcets.evaluation.judges import find_judges

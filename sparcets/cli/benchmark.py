@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
+from sparcets.cli.options import (
+    Address,
+    DataOptions,
+    Device,
+    Engine,
+    Json,
+    Seed,
+    Workers,
+    parse_options,
+    print_json,
+    print_table,
+)
 from sparcets.errors import ConfigError, FileFormatError
 
 app = typer.Typer(help="Run methods on data sets; resumable at any point.", no_args_is_help=True)
@@ -67,7 +78,9 @@ def run(
         bool,
         typer.Option("--stability", help="Measure the stability under noise, other seeds and retrained classifiers."),
     ] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -97,7 +110,7 @@ def run(
         methods, targets = method or ["sparcets"], target or (None,)
         chosen = Plan.grid(dataset, classifier or ["bilstm"], methods, seeds, targets, **common)
     else:
-        others = _given(context, but=("out", "plan", "workers", "device", "json"))
+        others = _given(context, but=("out", "plan", "workers", "engine", "address", "device", "json"))
         if others:
             raise ConfigError(f"--plan cannot be combined with {', '.join(others)}.")
         chosen = Plan.load(plan)
@@ -111,6 +124,8 @@ def run(
         out,
         workers=workers,
         device=device,
+        engine=engine,
+        address=address,
         on_row=lambda row: typer.echo(format_row(row), err=True),
     )
     if json:

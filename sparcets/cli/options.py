@@ -13,6 +13,19 @@ from sparcets.errors import ConfigError
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda, cuda:1 or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Engine = Annotated[
+    str, typer.Option("--engine", help="Where the work is done: local (processes on this machine), or ray (a cluster).")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="Address of the Ray cluster, host:port; default: that of this machine, or a new one on it."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Number of processes; default: 1, or with Ray one per GPU or core of the cluster.", min=1),
+]
 Data = Annotated[
     str, typer.Option("--dataset", "-d", help="Name of a data set, or path to a .npz, .csv, .parquet or .ts file.")
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.options import Device, Json, Seed, print_json, print_table
+from sparcets.cli.options import Address, Device, Engine, Json, Seed, print_json, print_table
 from sparcets.errors import ConfigError
 
 
@@ -46,7 +46,12 @@ def reproduce(
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the results; stored runs are not computed again.")
     ] = Path("reproduction"),
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of processes; default: 2, or with Ray one per GPU or core of the cluster."),
+    ] = None,
+    engine: Engine = "local",
+    address: Address = None,
     source: Annotated[
         list[str] | None,
         typer.Option("--source", help="File or folder to load a data set from, as name=path; may be repeated."),
@@ -67,8 +72,10 @@ def reproduce(
         scale=scale.value,
         repetitions=repetitions,
         out=out,
-        workers=workers,
+        workers=2 if workers is None and engine == "local" else workers,
         device=device,
+        engine=engine,
+        address=address,
         sources=_sources(source),
         seed=seed,
         on_note=lambda line: typer.echo(line, err=True),

@@ -13,11 +13,36 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
+from sparcets.engines.base import Engine
 from sparcets.errors import CapabilityError, ConfigError
 
 T = TypeVar("T")
 R = TypeVar("R")
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREADS = ("OMP_NUMTHREADS", "MKL_NUMTHREADS", "OPENBLAS_NUMTHREADS")
+
+
+class LocalEngine(Engine):
+    """Processes on this machine."""
+
+    def __init__(self, *, address: str | None = None, device: str = "auto") -> None:
+        if address is not None:
+            raise ConfigError(f"the engine local has no address, got {address!r}. Choose the engine ray.")
+        super().__init__(device=device)
+
+    def n_workers(self, workers: int | None) -> int:
+        """Return the number of processes: one, this one, if no number is asked for."""
+        return 1 if workers is None else workers
+
+    def map_unordered(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        workers: int | None = None,
+        on_start: Callable[[T], None] | None = None,
+    ) -> Iterator[tuple[T, R | Exception]]:
+        """Apply a function to items; see :func:`map_unordered`."""
+        return map_unordered(function, items, workers=self.n_workers(workers), on_start=on_start)
 
 
 def map_unordered(
@@ -99,9 +124,9 @@ def map_unordered(
 
 
 def threads_per_worker(workers: int) -> int:
-    """Return the number of threads per worker: its share of the available cores, at most OMP_NUM_THREADS."""
+    """Return the number of threads per worker: its share of the available cores, at most OMP_NUMTHREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    variable = os.environ.get("OMP_NUM_THREADS", "")
+    variable = os.environ.get("OMP_NUMTHREADS", "")
     limit = int(variable) if variable.isdigit() and int(variable) > 0 else cores
     return max(1, min(cores // workers, limit))
 
@@ -117,7 +142,7 @@ class _Worker:
         self.connection, child_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
         resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
-        with _interrupts_blocked(), _environment(dict.fromkeys(_THREADS, str(threads))):  # read on import
+        with _interrupts_blocked(), _environment(dict.fromkeys(THREADS, str(threads))):  # read on import
             self.process.start()
         child_end.close()  # so that recv raises EOFError when the process dies
         self.ready = self.busy = False

@@ -214,7 +214,7 @@ def _write_shards(
 ) -> ExplanationFolder:
     info = explainer._fitted()
     asked = "runner-up" if stream.target is None else "given"
-    writer = ShardWriter(out, {**_identity(explainer, options), "target": asked})
+    writer = ShardWriter(out, {**identity_of(explainer, options), "target": asked})
     finished = writer.first_readable()
     if finished is not None:
         _check_same_classifier(explainer, finished)
@@ -246,7 +246,7 @@ def _answer(
     return answers if stream.names is None else stream.names.attach(answers)
 
 
-def _identity(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
+def identity_of(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
     """Return all that determines the answers besides queries and targets, as plain values."""
     digest = hashlib.sha256()
     for name, array in sorted(explainer._state().items()):

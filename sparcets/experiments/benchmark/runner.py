@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sparcets.engines.local import map_unordered
+from sparcets.engines import make_engine
 from sparcets.errors import BusyError
 from sparcets.experiments.benchmark.cell import RunContext, cell_fields, cuda_works, failure, prepare, run_cell
 from sparcets.experiments.benchmark.plan import Cell, Plan, file_digest
@@ -31,8 +31,10 @@ def run_plan(
     plan: Plan,
     folder: str | os.PathLike[str],
     *,
-    workers: int = 1,
+    workers: int | None = None,
     device: str = "auto",
+    engine: str = "local",
+    address: str | None = None,
     code: str | None = None,
     progress: bool | None = None,
     on_row: Callable[[Row], None] | None = None,
@@ -51,9 +53,13 @@ def run_plan(
         Folder of the results: ``results.jsonl``, one row per cell, appended when the cell is finished; saved answers in
         ``explanations``, trained networks in ``classifiers``. Of the judges, the network is stored in the user's cache.
     workers
-        Number of processes; 1 runs in this one. More need an importable main module (``if __name__ == "__main__"``).
+        Number of processes. None is 1, this one, or with Ray one per GPU or core of the cluster. Several processes need
+        an importable main module (``if __name__ == "__main__"``).
     device
         Device of the networks: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    engine, address
+        Where the cells run: ``"local"``, or ``"ray"`` with the address of the cluster, whose nodes must reach the
+        folder and the data by the same paths; see :func:`sparcets.engines.make_engine`.
     code
         Digest of the code that decides the results, which is stored in the rows; cells whose row names another one are
         run again. None neither stores nor compares one.
@@ -72,7 +78,7 @@ def run_plan(
         remove_leftovers(folder, lock_files)
     store = ResultStore(folder / RESULTS)
     pending = pending_cells(plan, folder, code=code)
-    if pending:
+    if pending and engine == "local":
         resolve_device(device)  # else a wrong device would be an error of every cell
     before = {row["key"]: row["started"] for row in store.rows() if "started" in row}
     done = store.done()
@@ -81,7 +87,11 @@ def run_plan(
         log.warning("%s has changed since its results were stored; its cells are run again", changed)
     groups = _by_data(pending)
     started: dict[str, float] = {}  # time at which the preparation of a group began, by the key of its first cell
-    with progress_bar("benchmark", len(groups) + len(pending), show=progress) as bar:
+    if not pending:  # no engine is started for nothing
+        return collect(plan, folder)
+    bar_of_cells = progress_bar("benchmark", len(groups) + len(pending), show=progress)
+    with make_engine(engine, address=address, device=device) as place, bar_of_cells as bar:
+        number = place.n_workers(workers)
 
         def finish(row: Row) -> None:
             if on_row is not None:
@@ -94,17 +104,17 @@ def run_plan(
                 log.info("%s: preparing classifier and judges", item[0].dataset)
 
         def fail(cell: Cell, error: Exception) -> None:
-            finish(_append(store, {**cell_fields(cell, code), **failure(error)}, workers))
+            finish(_append(store, {**cell_fields(cell, code), **failure(error)}, number))
 
         # The cells of a group join the queue, in the order of the plan, once their classifiers and judges are trained.
         # A cell that another run is computing joins the second queue, where this run waits for it.
         queue: deque[Cell | list[Cell]] = deque(groups)
         computed_elsewhere: deque[Cell | list[Cell]] = deque()
         position = {cell.key: i for i, cell in enumerate(pending)}
-        work = partial(_work, RunContext(folder, device, code), before, workers)
+        work = partial(_work, RunContext(folder, device, code), before, number)
         for item, result in chain(
-            map_unordered(partial(work, False), queue, workers=workers, on_start=begin),
-            map_unordered(partial(work, True), computed_elsewhere, workers=workers),
+            place.map_unordered(partial(work, False), queue, workers=number, on_start=begin),
+            place.map_unordered(partial(work, True), computed_elsewhere, workers=number),
         ):
             if isinstance(item, Cell):
                 if isinstance(result, Exception):

@@ -63,8 +63,10 @@ def reproduce(
     scale: str = "small",
     repetitions: int | None = None,
     out: str | os.PathLike[str] = "reproduction",
-    workers: int = 1,
+    workers: int | None = None,
     device: str = "auto",
+    engine: str = "local",
+    address: str | None = None,
     sources: Mapping[str, str] | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -88,9 +90,11 @@ def reproduce(
     out
         Folder of the results.
     workers
-        Number of processes.
+        Number of processes; None is 1, or with Ray one per GPU or core of the cluster.
     device
         Device of the networks.
+    engine, address
+        Where the runs are computed: ``"local"``, or ``"ray"`` with the address of the cluster.
     sources
         What to load data sets from, by name of the data set: a file, or a folder or zip archive of recordings in the
         layout of their authors.
@@ -118,7 +122,8 @@ def reproduce(
 
     code = code_digest()
     pending = pending_cells(planned, folder, code=code)
-    run_plan(planned, folder, workers=workers, device=device, code=code, progress=progress, on_row=on_row)
+    place: dict[str, Any] = {"workers": workers, "device": device, "engine": engine, "address": address}
+    run_plan(planned, folder, **place, code=code, progress=progress, on_row=on_row)
     # The page covers all parts in the folder, including those of earlier calls with the same code.
     rows = [row for row in collect(plan("all", scale, run["repetitions"], **chosen), folder) if row.get("code") == code]
 
