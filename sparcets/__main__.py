@@ -77,7 +77,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _stopped(arguments: Sequence[str]) -> str:
     command = next((a for a in arguments if not a.startswith("-")), "")
-    kept = "; finished runs are kept, run the same command again to continue" if command in RESUMABLE else ""
+    finished = "runs" if command in RESUMABLE else "shards" if command == "explain" and "--queries" in arguments else ""
+    kept = f"; finished {finished} are kept, run the same command again to continue" if finished else ""
     return f"stopped{kept}"
 
 

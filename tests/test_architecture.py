@@ -48,6 +48,7 @@ NEVER_AT_MODULE_LEVEL = {
     "plotly",
     "aeon",
     "pyarrow",
+    "ray",
     "rich",
     "sklearn",
     "requests",
@@ -93,6 +94,11 @@ def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
         assert "torch" not in top
     if part(path) not in {"datasets"} or path.name not in {"sheets.py", "tables.py", "motionsense.py"}:
         assert "pandas" not in top
+
+
+def test_only_engines_know_of_ray() -> None:
+    importing = {part(path) for path in MODULES if "ray" in imports(ast.parse(path.read_text(encoding="utf-8")))}
+    assert importing == {"engines"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -87,6 +87,15 @@ def test_messages_of_the_questions_are_those_of_the_code(tmp_path: Path, monkeyp
         assert f"{raised.typename}: {raised.value}\n" == message, code
 
 
+def test_the_example_of_parquet_files_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("duckdb", "polars", "pyarrow"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    for block in blocks("docs/parquet.md"):
+        exec(compile(block, "parquet.md", "exec"), {})
+    assert sorted(path.name for path in (tmp_path / "answers").iterdir() if path.is_dir()) == ["ward=0", "ward=1"]
+
+
 def test_code_of_the_peers_compiles() -> None:
     for block in blocks("docs/peers.md"):  # needs an extra, so it is not run
         compile(block, "peers.md", "exec")

@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparcets.cli.constraint_options import Many, parse_constraints
+from sparcets.cli.explain_files import check_together, explain_files
 from sparcets.cli.fit_folder import data_of, load_fit
-from sparcets.cli.options import DataOptions, Device, Json, parse_options, print_json, print_table
+from sparcets.cli.options import (
+    Address,
+    DataOptions,
+    Device,
+    Engine,
+    Json,
+    Workers,
+    parse_options,
+    print_json,
+    print_table,
+)
 from sparcets.cli.target_options import AtLeast, AtMost, Between, Change, Confidence, Excluded, Of, Target, parse_target
 from sparcets.errors import ConfigError, FeatureMismatchError
 
 if TYPE_CHECKING:
     from sparcets.explanation.result import Explanation
 
+ROWS = "0:10"  # test series that are explained unless others are named
 N_TEXTS = 3  # answers described in words on the terminal
 
 
@@ -32,12 +44,29 @@ def explain(
     between: Between = None,
     change: Change = None,
     of: Of = None,
-    rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = "0:10",
+    rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = ROWS,
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Data set or file; default: the one it was fitted on.")
     ] = None,
     option: DataOptions = None,
-    out: Annotated[Path | None, typer.Option("--out", help="File for the explanation (.npz).")] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries",
+            help="Parquet or Arrow file, or folder of them: explain all series in it, into the folder --out.",
+        ),
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="With --queries: column with the name of each series; default: id.")
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="With --queries: column with the time of each row; default: time, if there is one."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File for the explanation (.npz); with --queries, folder of Parquet files."),
+    ] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a figure of each answer.")] = None,
     sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
@@ -73,11 +102,17 @@ def explain(
         bool,
         typer.Option("--like-real", help="Keep values, steps and lengths of limbs as they are in the training series."),
     ] = False,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: the one it was fitted with.")] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Explain test series: what would have to change for the model to predict another class, or another number?"""
+    """Explain series: what would have to change for the model to predict another class, or another number?
+
+    Test series of a data set; or with --queries all series of Parquet or Arrow files, also by a cluster.
+    """
     import numpy as np
 
     from sparcets.constraints.realistic import like_real
@@ -99,7 +134,17 @@ def explain(
         monotone=monotone,
         fixed_sum=fixed_sum,
     )
-    run, explainer = load_fit(model, device=device)
+    refused = {"--rows": rows != ROWS, "--dataset": dataset is not None, "--plots": plots is not None, "--curve": curve}
+    beside = {
+        "--id-column": id_column is not None,
+        "--time-column": time_column is not None,
+        "--workers": workers is not None,
+        "--engine": engine != "local",
+        "--address": address is not None,
+    }
+    check_together(queries, out, refused=refused, beside=beside)
+    # The machine that only hands out work may have no GPU.
+    run, explainer = load_fit(model, device=device if engine == "local" else "auto")
     info = explainer.info_
     assert info is not None  # of every explainer that was loaded
     if realistic:
@@ -115,6 +160,26 @@ def explain(
         class_names=info.class_names,
         outcome=info.outcome,
     )
+    if queries is not None:
+        explain_files(
+            model,
+            queries,
+            out,
+            target=requested,
+            constraints=constraints,
+            sparsity=sparsity,
+            n=n,
+            confidence=confidence,
+            id_column=id_column,
+            time_column=time_column,
+            seed=seed,
+            device=device,
+            engine=engine,
+            workers=workers,
+            address=address,
+            json=json,
+        )
+        return
     name, options = data_of(run, dataset, seed=0)
     if seed is not None:
         explainer.config = explainer.config.override(f"seed={seed}")

@@ -11,8 +11,19 @@ import typer
 
 from sparcets.cli.fit_folder import new_folder, write_fit
 from sparcets.cli.model_options import Classes, Layout, Model, Output, own_model
-from sparcets.cli.options import Data, DataOptions, Device, Json, Seed, parse_options, print_json
-from sparcets.errors import ConfigError
+from sparcets.cli.options import (
+    Address,
+    Data,
+    DataOptions,
+    Device,
+    Engine,
+    Json,
+    Seed,
+    Workers,
+    parse_options,
+    print_json,
+)
+from sparcets.errors import ConfigError, SparcetsError
 
 if TYPE_CHECKING:
     from sparcets.datasets.base import Dataset
@@ -62,11 +73,116 @@ def fit(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     option: DataOptions = None,
+    seed_count: Annotated[
+        int, typer.Option(help="Number of fits with consecutive seeds, into subfolders seed-0, seed-1, …", min=1)
+    ] = 1,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Train a classifier, or take your own model, fit an explainer to it, and save both."""
+    """Train a classifier, or take your own model, fit an explainer to it, and save both.
+
+    Several fits, by --seed-count, run in several processes or on a cluster.
+    """
+    asked: dict[str, Any] = {
+        "dataset": dataset,
+        "method": method,
+        "classifier": classifier,
+        "model": model,
+        "output": output,
+        "layout": layout,
+        "classes": classes,
+        "task": task,
+        "preset": preset,
+        "target": target,
+        "setting": setting,
+        "classifier_setting": classifier_setting,
+        "missing": missing,
+        "force": force,
+        "option": option,
+        "device": device,
+    }
+    if seed_count == 1:
+        if workers is not None or engine != "local" or address is not None:
+            raise ConfigError("--workers, --engine and --address are for several fits: give --seed-count too.")
+        run, lines = fit_one(out=out, checkpoint=checkpoint, seed=seed, **asked)
+        if json:
+            print_json({**run, "folder": str(out)})
+            return
+        typer.echo("\n".join(lines))
+        return
+    _fit_seeds(range(seed, seed + seed_count), out, checkpoint, asked, engine, address, workers, json)
+
+
+def _fit_seeds(
+    seeds: range,
+    out: Path,
+    checkpoint: Path | None,
+    asked: dict[str, Any],
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    json: bool,
+) -> None:
+    """Fit once per seed, side by side, and print what became of each."""
+    from sparcets.engines import make_engine
+
+    runs: dict[int, dict[str, Any]] = {}
+    errors: dict[int, Exception] = {}
+    with make_engine(engine, address=address, device=asked["device"]) as place:
+        for seed, result in place.map_unordered(partial(_fit_seed, out, checkpoint, asked), seeds, workers=workers):
+            if isinstance(result, Exception):
+                errors[seed] = result
+                continue
+            run, lines = result
+            runs[seed] = {**run, "folder": str(_folder(out, seed))}
+            typer.echo(f"{_folder(out, seed)}: {lines[1]}", err=json)
+    if not runs and isinstance(first := next(iter(errors.values())), SparcetsError):
+        raise first
+    for seed, error in errors.items():
+        typer.echo(f"{_folder(out, seed)}: failed: {error}", err=True)
+    if json:
+        print_json([runs[seed] for seed in sorted(runs)])
+    if errors:
+        raise typer.Exit(1)
+
+
+def _folder(out: Path, seed: int) -> Path:
+    return out / f"seed-{seed}"
+
+
+def _fit_seed(out: Path, checkpoint: Path | None, asked: dict[str, Any], seed: int) -> Any:
+    """Fit with one of several seeds; called in a worker."""
+    place = None if checkpoint is None else _folder(checkpoint, seed)
+    return fit_one(out=_folder(out, seed), checkpoint=place, seed=seed, **asked)
+
+
+def fit_one(
+    *,
+    dataset: str,
+    out: Path,
+    method: str,
+    classifier: str,
+    model: str | None,
+    output: str | None,
+    layout: str | None,
+    classes: str | None,
+    task: str | None,
+    preset: str,
+    target: str | None,
+    checkpoint: Path | None,
+    setting: list[str] | None,
+    classifier_setting: list[str] | None,
+    missing: str | None,
+    force: bool,
+    option: list[str] | None,
+    seed: int,
+    device: str,
+) -> tuple[dict[str, Any], list[str]]:
+    """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
     from sparcets.config.presets import from_preset
     from sparcets.datasets.load import load_dataset
@@ -115,14 +231,10 @@ def fit(
             explained.save if own is None else partial(own.save, model=explained, X=data.X_train, side=data.side_train)
         )
         write_fit(folder, save, explainer, run)
-    if json:
-        print_json({**run, "folder": str(out)})
-        return
-    typer.echo(f"{data!r}, split: {data.split}")
     measure, value = next(iter(quality.items()))
-    typer.echo(f"{run['classifier']}: {measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}")
-    typer.echo(explainer.summary())
-    typer.echo(f"saved to {out}; next: sparcets explain {out} {_example(data, target)} --out run.npz")
+    quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
+    lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
+    return run, [*lines, f"saved to {out}; next: sparcets explain {out} {_example(data, target)} --out run.npz"]
 
 
 def _quality(model: Any, data: Dataset) -> dict[str, float | None]:

@@ -18,7 +18,7 @@ from sparcets.errors import CapabilityError, ConfigError
 
 T = TypeVar("T")
 R = TypeVar("R")
-THREADS = ("OMP_NUMTHREADS", "MKL_NUMTHREADS", "OPENBLAS_NUMTHREADS")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LocalEngine(Engine):
@@ -124,9 +124,9 @@ def map_unordered(
 
 
 def threads_per_worker(workers: int) -> int:
-    """Return the number of threads per worker: its share of the available cores, at most OMP_NUMTHREADS."""
+    """Return the number of threads per worker: its share of the available cores, at most OMP_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    variable = os.environ.get("OMP_NUMTHREADS", "")
+    variable = os.environ.get("OMP_NUM_THREADS", "")
     limit = int(variable) if variable.isdigit() and int(variable) > 0 else cores
     return max(1, min(cores // workers, limit))
 
