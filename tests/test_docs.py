@@ -60,8 +60,8 @@ def test_everything_that_is_registered_is_named() -> None:
             assert f"`{name}`" in read(f"docs/{page}.md"), f"docs/{page}.md does not mention {registry.kind} {name}"
 
 
-# Those of the first two raise errors or need another package; those of the last run against a server, in tests/server.
-RUN_ELSEWHERE = ("docs/faq.md", "docs/peers.md", "docs/serving.md")
+# Those of the first three raise errors or need other packages; those of the last run against a server, in tests/server.
+RUN_ELSEWHERE = ("docs/faq.md", "docs/parquet.md", "docs/peers.md", "docs/serving.md")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and page not in RUN_ELSEWHERE])

@@ -120,6 +120,20 @@ def explain_parquet(
         core of the cluster unless given, and its address. All nodes must reach the files by the same paths.
     progress
         Whether to draw a progress bar; None draws it on a terminal and in a notebook.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, sparcets as sp
+    >>> from tempfile import TemporaryDirectory
+    >>> X = np.random.default_rng(0).normal(size=(40, 10, 1))
+    >>> clf = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
+    >>> ex = sp.Nearest(clf).fit(X, clf.predict(X))
+    >>> with TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"id": range(40), "f0": list(X[:, :, 0])}).to_parquet(f"{folder}/queries.parquet")
+    ...     result = sp.explain_parquet(ex, f"{folder}/queries.parquet", f"{folder}/answers", target=1)
+    ...     answers = pd.read_parquet(f"{folder}/answers/queries-0000000000.parquet")
+    >>> result.answers, bool(answers["valid"].all())
+    (40, True)
     """
     began = time.perf_counter()
     folder, alone = Path(out), engine == "local" and (workers is None or workers == 1)

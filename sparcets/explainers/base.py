@@ -224,11 +224,6 @@ class BaseExplainer(Presentation, ABC, Generic[C]):
         started, info, owner = time.perf_counter(), self._fitted(), type(self).__name__
         self._check_classifier()
         self.classifier.check_compatible(info, f"this {owner}")
-        if isinstance(X, (str, os.PathLike)):
-            raise DataError(
-                f"X must be series, got the path {os.fspath(X)!r}. Files of a data set are read by sp.load_dataset, "
-                "Parquet files of series to explain by sp.explain_parquet."
-            )
         if isinstance(X, Dataset):
             X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side, known=info.side)
         names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)

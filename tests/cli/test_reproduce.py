@@ -57,7 +57,8 @@ def test_help_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
     sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
     options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
-    assert run(capsys, "ablation", *options, *sources, "--seed", "5")[0] == 0
+    where = ["--engine", "ray", "--address", "10.0.0.1:6379"]
+    assert run(capsys, "ablation", *options, *where, *sources, "--seed", "5")[0] == 0
     assert given == {
         "part": "ablation",
         "scale": "full",
@@ -65,6 +66,8 @@ def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, 
         "out": tmp_path,
         "workers": 4,
         "device": "cpu",
+        "engine": "ray",
+        "address": "10.0.0.1:6379",
         "sources": {"motionsense": "/data/ms.npz", "catching": "c.npz"},
         "seed": 5,
     }

@@ -59,13 +59,13 @@ class Nodes:
         """Return the processes that are working on something."""
         nodes = [self.cluster.head_node, *self.others]
         raylets = [process.process.pid for node in nodes for process in node.all_processes["raylet"]]
-        found = []
-        for raylet in raylets:
-            for task in Path(f"/proc/{raylet}/task").iterdir():
-                for pid in (task / "children").read_text().split():
-                    if b"_Actor.run" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        found.append(int(pid))
-        return found
+        children = [
+            int(pid)
+            for raylet in raylets
+            for task in Path(f"/proc/{raylet}/task").iterdir()
+            for pid in (task / "children").read_text().split()
+        ]
+        return [pid for pid in children if b"_Actor.run" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
     def kill_worker(self) -> None:
         wait_until(self.workers)

@@ -214,10 +214,3 @@ def test_read_only_queries_are_welcome_and_answers_are_copies():
     series.setflags(write=False)
     e = fitted().explain(series, target=1)
     assert not np.shares_memory(e.query, series) and not np.shares_memory(e.counterfactual, series)
-
-
-def test_a_path_is_no_series(tmp_path):
-    with pytest.raises(
-        DataError, match=r"got the path 'archive'\. .*Parquet files of series to explain by sp\.explain_pa"
-    ):
-        fitted().explain("archive", 1)
