@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,12 +121,10 @@ def workers() -> list[psutil.Process]:
     """Return the processes that explain: of the engine local, or of Ray."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        try:
+        with suppress(psutil.Error):  # it has ended
             words = " ".join(process.cmdline())
             if "ray::_Actor" in words or "spawn_main" in words:
                 found.append(process)
-        except psutil.Error:
-            pass
     return found
 
 
@@ -147,10 +145,8 @@ class Watch:
                 self.at.pop(number)()
             sizes = [0]
             for process in workers():
-                try:
+                with suppress(psutil.Error):  # it has ended
                     sizes.append(process.memory_info().rss)
-                except psutil.Error:
-                    pass
             self.samples.append((written, psutil.Process().memory_info().rss, max(sizes)))
 
     def __enter__(self) -> "Watch":
