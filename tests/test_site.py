@@ -1,5 +1,6 @@
 """The site of the documentation is whole: every page has its place, every public name its entry and its example."""
 
+import importlib
 import inspect
 import json
 import re
@@ -86,6 +87,12 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
         shown = r"sparcets\.errors" if name == "SparcetsError" else rf"sparcets\.{name}"
         assert re.search(rf"^::: {shown}$", text, flags=re.M), f"no page of the reference shows {name}"
         assert ">>> " in (inspect.getdoc(getattr(sparcets, name)) or ""), f"{name} has no example in its docstring"
+    for page in REFERENCE.values():  # also what is not in `sparcets.__all__`
+        for module, name in re.findall(r"^::: (\S+)\.(\w+)$", page, flags=re.M):
+            code = "".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
+            shown = name == "errors" or name in code  # errors are shown by the questions and their messages
+            thing = None if shown else getattr(importlib.import_module(module), name)
+            assert shown or ">>> " in (inspect.getdoc(thing) or ""), f"{module}.{name} has no example"
 
 
 def test_the_tree_of_errors_is_that_of_the_classes() -> None:

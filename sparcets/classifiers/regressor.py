@@ -17,7 +17,15 @@ from sparcets.side_inputs import SideInputs
 
 
 class Regressor(Model):
-    """A model that predicts one or several numbers of series (batch, time, features) in the data's own units."""
+    """A model that predicts one or several numbers of series (batch, time, features) in the data's own units.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> sp.wrap(lambda X: X[:, :, 0].mean(1), task="regression").predict(make_series(30)[0]).shape
+    (30, 1)
+    """
 
     _n_outputs: int | None = None
 

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """Base of all configurations: defaults are the best settings known, all problems are reported at once."""
+    """Base of all configurations: defaults are the best settings known, all problems are reported at once.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> config = sp.NearestConfig(candidates=10)
+    >>> config == sp.NearestConfig.from_dict(config.to_dict()), len(config.fingerprint)
+    (True, 12)
+    """
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))

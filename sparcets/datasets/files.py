@@ -171,6 +171,16 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
         Data set to write.
     path
         Output path; it must end in ``.npz``.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = save_dataset(sp.Dataset.from_arrays(*make_series(30)), f"{folder}/own.npz")
+    ...     sp.load_dataset(path).n_classes
+    3
     """
     file = Path(path)
     if file.suffix.lower() != ".npz":

@@ -49,6 +49,12 @@ class SeriesInfo:
         For a model that predicts numbers, what they are; None for classes.
     side
         The side inputs of the model, which are the last features here and never change; None if there are none.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> SeriesInfo.from_series(make_series(30)[0], ("calm", "brisk", "wild")).feature_names
+    ('f0', 'f1', 'f2', 'f3')
     """
 
     feature_names: tuple[str, ...]

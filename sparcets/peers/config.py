@@ -9,7 +9,13 @@ from sparcets.config.explainers import MethodConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerConfig(MethodConfig):
-    """Settings of every peer; arguments of the algorithm itself go to ``options``."""
+    """Settings of every peer; arguments of the algorithm itself go to ``options``.
+
+    Examples
+    --------
+    >>> PeerConfig(seconds_per_query=60.0, options={"num_distractors": 3}).options
+    {'num_distractors': 3}
+    """
 
     # A peer explains one query at a time; if all queries of a batch crash, an error is raised.
     batch_size: int = 10_000

@@ -123,6 +123,17 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     -------
     figure
         Two rows of axes. In the lower row, moved points are orange and the recording is repeated in grey.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> names = ["LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"]
+    >>> ds = sp.Dataset.from_arrays(X, y, feature_names=names)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(ds).explain(X[y == 0][:1], target="1")
+    >>> len(plot_body(e, moments=3).axes)
+    6
     """
     body = find_body(only_answer(answer))
     if body is None:

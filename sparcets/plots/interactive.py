@@ -86,6 +86,15 @@ def map_figure(answer: Explanation) -> PageFigure:
     """Return a heat map of the changes of one answer in standard deviations; exact zeros are white.
 
     For long series, each column shows the largest change of several steps.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)
+    >>> map_figure(e)["data"][0]["type"]
+    'heatmap'
     """
     only_answer(answer)
     n_steps, names = n_steps_of(answer), [_escape(name) for name in answer.feature_names]
@@ -162,7 +171,17 @@ def frequency_figure(answers: Explanation) -> PageFigure:
 
 
 def show(figure: PageFigure) -> Any:
-    """Return a figure of this module as a ``plotly.graph_objects.Figure``; needs ``sparcets[plots]``."""
+    """Return a figure of this module as a ``plotly.graph_objects.Figure``; needs ``sparcets[plots]``.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)
+    >>> type(show(map_figure(e))).__name__
+    'Figure'
+    """
     graph = require_extra("plotly.graph_objects", "plots", "plots")
     return graph.Figure(data=figure["data"], layout=figure["layout"], frames=figure.get("frames"))
 

@@ -40,6 +40,15 @@ def plot_answer(answer: Explanation) -> Figure:
     -------
     figure
         Its first axes are the curves, the last two the map and its colour bar.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)
+    >>> plot_answer(e).axes[0].get_ylabel().split()
+    ['f0', '(no', 'unit)']
     """
     shown, look = most_changed(only_answer(answer)), look_of(answer)
     with style.new_figure(11, 1.4 * max(len(shown), 3) + 1.6 + has_curve(answer)) as figure:

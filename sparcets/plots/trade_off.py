@@ -58,6 +58,14 @@ def plot_trade_off_curve(points: Sequence[TradeOffPoint]) -> Figure:
     -------
     figure
         Two axes, for the classifier itself and for a held-out one; one line per scale, over the sparsity weights.
+
+    Examples
+    --------
+    >>> from sparcets.explainers.sparcets.operating_point import OperatingPoint
+    >>> few = OperatingPoint(log_sparsity_weight=1.0, residual_scale=1.0, valid=0.9, transfer=0.7, changed=0.1)
+    >>> many = OperatingPoint(log_sparsity_weight=0.0, residual_scale=1.0, valid=1.0, transfer=0.9, changed=0.3)
+    >>> len(plot_trade_off_curve([few, many]).axes)
+    2
     """
     if not points:
         raise DataError("there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted sp.Explainer.")

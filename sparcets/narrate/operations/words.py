@@ -43,6 +43,15 @@ class Operation:
         Share of the whole change of the answer that lies there.
     text
         The operation in words.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)
+    >>> all(operation.explained >= 0.8 for operation in e.operations(0))
+    True
     """
 
     kind: Kind
