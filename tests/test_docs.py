@@ -141,9 +141,8 @@ def test_commands_in_the_docs_exist() -> None:
 
 def test_other_commands_in_the_docs_exist() -> None:
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), flags=re.M))
-    extras = set(
-        re.findall(r"^(\w+) = \[", read("pyproject.toml").partition("[project.optional-dependencies]")[2], re.M)
-    )
+    section = read("pyproject.toml").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = \[", section, flags=re.M))
     for page in PAGES:
         shell = [code for language, code in FENCED.findall(read(page)) if language in SHELL]
         for line in "".join(shell).splitlines() + re.findall(r"`([^`\n]+)`", read(page)):
@@ -153,6 +152,8 @@ def test_other_commands_in_the_docs_exist() -> None:
                 assert not extra or extra in extras, f"{page}: no extra {extra}"
             for file in re.findall(r"^(?:python|bash) ([\w/]+\.\w+)", line):
                 assert (ROOT / file).exists(), f"{page}: no file {file}"
+    for extra in extras - {"dev", "docs", "release", "browser"}:
+        assert f"`sparcets[{extra}]`" in read("docs/faq.md"), f"docs/faq.md does not say what the extra {extra} brings"
     languages = {language for page in PAGES for language, _ in FENCED.findall(read(page))}
     assert languages <= {*SHELL, "python", "text", "bibtex"}, (
         "blocks of these languages are run, or checked as commands"
