@@ -122,8 +122,13 @@ def test_connections_in_use_are_kept(connect: Connect) -> None:
     busy = [connect(REQUEST.replace("GET", "PUT")) for _ in range(4)]
     while len(in_work) < len(busy):
         time.sleep(0.01)
-    status, problem = refusal(answer(connect(REQUEST), "\0"))
+    refused, large = connect(REQUEST), connect("POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4194304\r\n\r\n")
+    status, problem = refusal(answer(refused, "\0"))
     assert status == "503" and problem["code"] == "busy" and "4 connections" in problem["message"]
+    # Also while the client still sends: its connection is not reset before it has read why.
+    large.sendall(b" " * 4194304)
+    text = answer(large, "\0")
+    assert refusal(text)[0] == "503" and "Retry-After: 1" in text
     assert all(answer(client).endswith("here") for client in busy)
 
 
