@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,19 @@ def create_app(
     metrics
         What ``/metrics`` says.
     """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        batcher.watch()
+        yield
+
     app = FastAPI(
         title="sparcets server",
         version=__version__,
         description="What would have to be different in a series for the model to say something else?",
         docs_url=None,  # FastAPI's documentation pages load scripts from the network
         redoc_url=None,
+        lifespan=lifespan,
     )
     app.state.batcher = batcher
     metrics.observe(queued=lambda: batcher.queued, ready=lambda: batcher.ready)

@@ -76,6 +76,11 @@ class Batcher:
         """Number of workers that can explain."""
         return len(self._workers) - self._dead
 
+    def watch(self) -> None:
+        """Replace from now on also workers that die while they have nothing to do."""
+        for worker in self._workers:
+            self._watch(worker)
+
     async def explain(self, question: str, queries: Sequence[Query]) -> list[Outcome]:
         """Return the answers to the series of one request; raise a 4xx or 5xx error if there is no room or no time.
 
@@ -194,7 +199,17 @@ class Batcher:
             elif one in self._open:
                 self._add((question, one), question, one)
 
+    def _watch(self, worker: Worker) -> None:
+        loop = asyncio.get_running_loop()
+        worker.watch(lambda: loop.call_soon_threadsafe(self._missed, worker))
+
+    def _missed(self, worker: Worker) -> None:
+        if worker in self._free:  # else who waits for its answer is told
+            self._free.remove(worker)
+            self._retry(worker, "", [])
+
     def _back(self, worker: Worker) -> None:
+        self._watch(worker)
         self._dead -= 1
         self._free.append(worker)
         self._pump()

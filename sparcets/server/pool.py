@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,17 @@ class Worker:
     def ask(self, question: str, queries: Sequence[Query]) -> Future[list[Outcome]]:
         """Explain a batch; raises :class:`WorkerDiedError` if the process ends meanwhile."""
         return self._thread.submit(self._ask, question, queries)
+
+    def watch(self, ended: Callable[[], object]) -> None:
+        """Call ``ended`` in another thread when the present process ends, also if nobody asks it anything."""
+        sentinel = self._process.sentinel
+
+        def wait_for_end() -> None:
+            wait([sentinel])
+            if not self._closed.is_set():
+                ended()
+
+        threading.Thread(target=wait_for_end, daemon=True).start()
 
     def close(self) -> None:
         """End the process at once."""

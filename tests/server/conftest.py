@@ -66,6 +66,9 @@ class Thread:
 
         return self._thread.submit(answer)
 
+    def watch(self, ended: Callable[[], object]) -> None:
+        pass
+
     def replace(self, started: Callable[[], object]) -> None:
         self._thread.submit(started)
 

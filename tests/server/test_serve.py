@@ -119,6 +119,12 @@ def test_nothing_is_lost_when_a_worker_is_killed_and_when_the_server_stops(serve
     thread.join(60)
     assert late == [expected] and server.workers() != [worker]
     (worker,) = server.workers()
+    os.kill(worker, signal.SIGKILL)  # while it has nothing to do
+    end = time.monotonic() + 30
+    while server.workers() in ([], [worker]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(server.workers()) == 1 and server.ask("/explain", body) == expected
+    (worker,) = server.workers()
     os.kill(worker, signal.SIGSTOP)
     thread = threading.Thread(target=lambda: late.append(server.ask("/explain", body)))
     thread.start()
