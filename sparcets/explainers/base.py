@@ -27,6 +27,7 @@ from sparcets.explainers.by_length import prolonged
 from sparcets.explainers.compatibility import agree_on_labels, check_model
 from sparcets.explainers.files import save_explainer
 from sparcets.explainers.numbers import answer_numbers
+from sparcets.explainers.parameters import Parameters
 from sparcets.explainers.presentation import Presentation
 from sparcets.explainers.query_names import QueryNames, split_test_part, split_training_part
 from sparcets.explainers.request import (
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(Presentation, ABC, Generic[C]):
+class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters

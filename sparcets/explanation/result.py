@@ -314,6 +314,14 @@ class Explanation:
 
         return narrate(self[i], short=short, measures=None if scores is None else measures_of(scores, self)[i])
 
+    def attribution(self) -> FloatArray:
+        """Return ``|delta|`` in standard deviations of each feature (answers, time, features): how much has to change.
+
+        Zero where nothing changes. Standard deviations are those of the training series, so that features of different
+        units compare. Where ``valid`` is False, it is the attribution of an attempt.
+        """
+        return np.asarray(np.abs(self.delta) / self.info.scaler.scale[: self.delta.shape[2]], dtype=self.delta.dtype)
+
     def operations(self, i: int = 0) -> list[Operation]:
         """Return what answer ``i`` does as people say it: earlier, larger, smoother, …; see ``docs/reading.md``."""
         from sparcets.narrate.operations.words import operations_of

@@ -1,0 +1,83 @@
+"""The examples run, in a small form; their notebooks and the pages of the gallery are what they gave."""
+
+import importlib.util
+import json
+import re
+import runpy
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
+MADE: dict[str, Any] = runpy.run_path(str(EXAMPLES / "make.py"))
+NAMES = MADE["NAMES"]
+NEEDS = {"phone_sensors": "aeon", "minirocket": "aeon", "onnx_model": "onnxruntime"}
+
+
+def source(name: str) -> str:
+    return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+
+
+def notebook(name: str) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    return stored
+
+
+def outputs(name: str) -> list[dict[str, Any]]:
+    return [output for cell in notebook(name)["cells"] for output in cell.get("outputs", [])]
+
+
+def test_every_script_is_in_the_gallery() -> None:
+    assert {file.stem for file in EXAMPLES.glob("*.py")} == {*NAMES, "make"}
+    assert {file.stem for file in (EXAMPLES / "notebooks").iterdir()} == set(NAMES)
+    assert {file.stem for file in GALLERY.glob("*.md")} == {*NAMES, "index"}
+    assert (GALLERY / "index.md").read_text(encoding="utf-8") == MADE["index"](), "run: python examples/make.py"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_runs_in_a_small_form(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))  # nothing but what everyone has
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    small = MADE["small"](source(name))
+    assert small != source(name) and "# in the tests:" not in small
+    exec(compile(small, f"{name}.py", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    assert re.search(r"\w+ \w+ \w+.*\.$", capsys.readouterr().out, flags=re.M)  # a sentence
+    if importlib.util.find_spec("matplotlib"):
+        from matplotlib import pyplot
+
+        pyplot.close("all")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebooks_are_those_of_the_scripts(name: str) -> None:
+    stored = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(name)["cells"]]
+    assert stored == [tuple(cell) for cell in MADE["cells"](source(name))], f"run: python examples/make.py {name}"
+    assert [output for output in outputs(name) if output["output_type"] == "error" or output.get("name") == "stderr"] == []
+    assert (EXAMPLES / "notebooks" / f"{name}.ipynb").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_are_those_of_the_notebooks(name: str) -> None:
+    page = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
+    assert page == MADE["page"](name, notebook(name)), f"run: python examples/make.py {name}"
+    (drawn,) = (output["data"]["image/png"] for output in outputs(name) if "image/png" in output.get("data", {}))
+    picture = GALLERY / "images" / f"{name}.png"
+    assert picture.read_bytes() == b64decode("".join(drawn)) and picture.stat().st_size < 100_000
+    assert (GALLERY / "images" / f"{name}-small.png").stat().st_size < 40_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_are_short_and_end_with_what_not_to_conclude(name: str) -> None:
+    first, *_, last = MADE["cells"](source(name))
+    assert 40 <= len(source(name).splitlines()) <= 85
+    assert first.source.startswith("# ") and "## What this shows, and what it does not" in last.source
+    assert "Do not conclude" in last.source
