@@ -31,7 +31,7 @@ print(f"{(predicted == ds.y_test).mean():.0%} of the test trials are recognised.
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",), max_series=100)
 ex = sp.Explainer(clf, settings).fit(ds)
 
-autism, control = ds.class_names.index("Autism"), ds.class_names.index("Control")
+autism = ds.class_names.index("Autism")
 trials = ds.X_test[(predicted == autism) & (ds.y_test == autism)][:6]
 e = ex.explain(trials, target="Control", constraints=sp.like_real(ex.info_))
 print(e)

@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 import sparcets as sp
 
 rng = np.random.default_rng(0)
-hours = np.arange(24 * 300)
+days = 300  # in the tests: 60
+hours = np.arange(24 * days)
 weather = np.convolve(rng.normal(0, 1, len(hours) + 47), np.ones(48) / 7, mode="valid")
 temperature = 5 + 4 * np.sin(2 * np.pi * (hours - 9) / 24) + 5 * weather
 felt = np.convolve(np.concatenate([temperature[:11], temperature]), np.ones(12) / 12, mode="valid")  # walls are slow

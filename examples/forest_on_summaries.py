@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 import sparcets as sp
 
 rng = np.random.default_rng(0)
-n, steps = 240, 50
+n, steps = 240, 50  # in the tests: 60, 50
 worn = np.arange(n) % 2
 wear = worn * rng.uniform(0.5, 1.5, n)  # some are worn more than others
 time = np.linspace(0, 1, steps)
@@ -69,7 +69,8 @@ figure
 # ## What this shows, and what it does not
 #
 # It shows *when* something has to be different, although the forest itself knows no time beyond the slope: the answer
-# is a whole series, and the forest was asked about its summaries.
+# is a whole series, and the forest was asked about its summaries. It also shows a weakness of the forest: a cool pump
+# is sound to it, however much it vibrates. No real pump is like that, so the answer is called doubtful.
 #
 # Do not conclude that the change is the only one. Many series have the same summaries, so the forest cannot tell them
 # apart, and `explain(…, n=3)` gives three different answers. And cooling a pump does not mend its bearing.

@@ -1,8 +1,8 @@
 """Run the examples: ``python examples/make.py [NAME ...]`` writes their notebooks, and the pages of the gallery.
 
-An example is a script of cells, ``# %%`` and ``# %% [markdown]``, as editors and jupytext read them. It is run once, as a
-notebook, and what it printed and drew is stored with it in ``examples/notebooks`` and shown in ``docs/gallery``. A line
-that ends with ``# in the tests: VALUE`` has this value in the tests, where all has to be quick.
+An example is a script of cells, ``# %%`` and ``# %% [markdown]``, as editors and jupytext read them. It is run once, as
+a notebook, and what it printed and drew is stored with it in ``examples/notebooks`` and shown in ``docs/gallery``. A
+line that ends with ``# in the tests: VALUE`` has this value in the tests, where all has to be quick.
 """
 
 import os
@@ -30,9 +30,9 @@ NAMES = (
     "onnx_model",
     "ten_thousand",
 )
-SMALLER = re.compile(r"^(\s*\w+ = ).*  # in the tests: (.*)$", flags=re.M)
+SMALLER = re.compile(r"^(\s*[\w, ]+ = ).*  # in the tests: (.*)$", flags=re.M)
 WIDTH = 1000  # of a picture, in pixels; 320 of the small ones
-COLOURS = 64
+COLOURS = 256
 
 
 class Cell(NamedTuple):
@@ -48,11 +48,7 @@ def small(source: str) -> str:
 
 
 def cells(source: str) -> list[Cell]:
-    """Return the cells of an example, without the notes on the tests.
-
-    >>> cells("# %% [markdown]\\n# # Title\\n\\n# %%\\nn = 9  # in the tests: 2\\n")
-    [Cell(kind='markdown', source='# Title'), Cell(kind='code', source='n = 9')]
-    """
+    """Return the cells of an example, without the notes on the tests."""
     source = re.sub(r"  # in the tests: .*$", "", source, flags=re.M)
     found = []
     for head, body in re.findall(r"^# %%([^\n]*)\n(.*?)(?=^# %%|\Z)", source, flags=re.M | re.S):
@@ -97,25 +93,24 @@ def reduced(picture: bytes, width: int) -> bytes:
 
 def page(name: str, notebook: Any) -> str:
     """Return an example as a page of the gallery: its texts and code, with what was printed and drawn."""
-    parts = []
+    parts, title = [], "".join(notebook["cells"][0]["source"]).partition("\n")[0].removeprefix("# ")
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        printed = "".join(
-            "".join(out["text"]) for out in cell.get("outputs", []) if out["output_type"] == "stream"
-        )
+        printed = "".join("".join(out["text"]) for out in cell.get("outputs", []) if out["output_type"] == "stream")
         if printed.strip():
             parts.append(f"```text\n{printed.rstrip()}\n```")
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                parts.append(f"![What the example draws](images/{name}.png)")
+        if pictures({"cells": [cell]}):
+            parts.append(f"![{title}: what the example draws](images/{name}.png)")
     script, stored = f"../../examples/{name}.py", f"../../examples/notebooks/{name}.ipynb"
     return "\n\n".join([*parts, f"This example as a [script]({script}) and as a [notebook]({stored})."]) + "\n"
 
 
 def pictures(notebook: Any) -> list[bytes]:
     """Return the pictures of a notebook."""
-    found = (output.get("data", {}).get("image/png") for cell in notebook["cells"] for output in cell.get("outputs", []))
+    found = (
+        output.get("data", {}).get("image/png") for cell in notebook["cells"] for output in cell.get("outputs", [])
+    )
     return [b64decode("".join(picture)) for picture in found if picture]
 
 
@@ -124,18 +119,17 @@ def index() -> str:
     rows = []
     for name in NAMES:
         title, about = cells((FOLDER / f"{name}.py").read_text(encoding="utf-8"))[0].source.split("\n\n", 1)
-        about = " ".join(about.split())
-        first = re.split(r"(?<=[.?]) ", about)[0]
-        rows.append(f"| [![{title[2:]}](images/{name}-small.png)]({name}.md) | **[{title[2:]}]({name}.md)**<br>{first} |")
-    return "\n".join([INDEX.strip(), "", "| | |", "|---|---|", *rows, ""])
+        title, about = title.removeprefix("# "), " ".join(about.split())
+        rows.append(f"| [![{title}](images/{name}-small.png)]({name}.md) | **[{title}]({name}.md)**<br>{about} |")
+    return "\n".join([INDEX.strip(), "", "| picture | example |", "|---|---|", *rows, ""])
 
 
 INDEX = """
 # Gallery
 
-Worked examples, from the data to a picture and a sentence. Each is a script of less than a hundred lines that needs no data from
-elsewhere; copy one and put your own data in. They are the files of `examples/`, and in `examples/notebooks/` the same as notebooks,
-with what they printed and drew. `python examples/make.py` runs them all and writes these pages.
+Worked examples, from the data to a picture and a sentence. Each is a script of less than a hundred lines that needs no
+data from elsewhere; copy one and put your own data in. They are the files of `examples/`, and in `examples/notebooks/`
+the same as notebooks, with what they printed and drew. `python examples/make.py` runs them all and writes these pages.
 """
 
 

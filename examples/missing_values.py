@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import sparcets as sp
 
 rng = np.random.default_rng(0)
-n, hours = 300, 24
+n, hours = 300, 24  # in the tests: 60, 24
 worse = np.arange(n) % 2
 course = np.outer(worse * rng.uniform(0.5, 1.5, n), np.linspace(0, 1, hours) ** 2)  # they get worse late in the day
 X = np.stack([80 + 35 * course, 120 - 30 * course, 1.2 + 3 * course], axis=2)
@@ -23,13 +23,14 @@ ds = sp.Dataset.from_arrays(
     X.astype("float32"),
     np.array(["stable", "worse"])[worse],
     feature_names=["pulse", "pressure", "lactate"],
-    units=["1/min", "mmHg", "mmol/L"],
+    units=["bpm", "mmHg", "mmol/L"],
 )
 print(f"{np.isnan(ds.X_train).mean():.0%} of the values are missing.")
 
 # %% [markdown]
 # `missing="keep"` says that the model is given the gaps as they are. A model that cannot take them gets the last value
-# before the gap with `missing="forward"`, the mean of the series with `missing="mean"`, or what your own function makes.
+# before the gap with `missing="forward"`, the mean of the series with `missing="mean"`, or what your own function
+# returns.
 
 # %%
 model = HistGradientBoostingClassifier(max_iter=30, random_state=0)

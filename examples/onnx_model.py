@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 import sparcets as sp
 
 rng = np.random.default_rng(0)
-n, steps = 240, 40
+n, steps = 240, 40  # in the tests: 60, 40
 fall = np.arange(n) % 2
 X = rng.normal(0, 0.15, (n, steps, 3)).astype("float32")
 X[:, :, 2] += 1  # gravity
@@ -70,13 +70,14 @@ figure.savefig("onnx_model.png")
 figure
 
 # %% [markdown]
-# The same on the command line: `sparcets fit --dataset my.csv --model fall.onnx --output sigmoid --out model`,
-# and `sparcets explain model --target other`.
+# The same on the command line, with the classes in the order of the model: `sparcets fit --dataset my.csv --model
+# fall.onnx --output sigmoid --classes other,fall --out model`, and `sparcets explain model --target other`.
 #
 # ## What this shows, and what it does not
 #
 # It shows what the file reacts to, without its source, its framework or its training data: any recordings of the same
 # kind will do for `fit`.
 #
-# Do not conclude that a fall is what the answer takes away. A network that decides on forty times three numbers has
-# ways of its own, and if models of other kinds do not agree, the answer is called a *trick* or *doubtful*.
+# Do not conclude that the answer is a recording without a fall. The hit is gone, but the stillness after it is not;
+# that was enough for the network and for models of other kinds. No real recording is like that, so the answer is called
+# doubtful.

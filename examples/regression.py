@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 import sparcets as sp
 
 rng = np.random.default_rng(0)
-n, steps = 300, 40
+n, steps = 300, 40  # in the tests: 80, 40
 phase = np.linspace(0, 2 * np.pi, steps)
 hip, knee, ankle = rng.uniform(15, 35, n), rng.uniform(30, 65, n), rng.uniform(10, 20, n)
 X = np.stack(

@@ -12,7 +12,7 @@ import numpy as np
 
 import sparcets as sp
 
-n = 10_000  # in the tests: 300
+n, training = 10_000, 600  # in the tests: 200, 60
 steps, names = 50, ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
 
 
@@ -26,9 +26,9 @@ def recordings(n, seed):
     return X, y
 
 
-ds = sp.Dataset.from_arrays(*recordings(600, seed=0), class_names=["quiet", "event"], feature_names=names)
-training = sp.ClassifierConfig(epochs=10)  # in the tests: sp.ClassifierConfig(epochs=2)
-clf = sp.TorchClassifier("fcn", training).fit(ds)
+ds = sp.Dataset.from_arrays(*recordings(training, seed=0), class_names=["quiet", "event"], feature_names=names)
+epochs = sp.ClassifierConfig(epochs=10)  # in the tests: sp.ClassifierConfig(epochs=20)
+clf = sp.TorchClassifier("fcn", epochs).fit(ds)
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(clf, settings).fit(ds)
 
@@ -59,7 +59,9 @@ print({str(word): int(count) for word, count in zip(*np.unique(words, return_cou
 # %%
 figure, axes = plt.subplots(figsize=(7, 2.6), layout="constrained")
 image = axes.imshow(100 * often.T / answered, aspect="auto", cmap="Oranges", vmin=0, vmax=100)
-axes.set(xlabel="step", yticks=range(len(names)), yticklabels=names, title="How often an entry has to change for an event")
+axes.set(
+    xlabel="step", yticks=range(len(names)), yticklabels=names, title="How often an entry has to change for an event"
+)
 figure.colorbar(image, label="% of answers")
 figure.savefig("ten_thousand.png", dpi=120)
 

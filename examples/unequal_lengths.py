@@ -10,8 +10,9 @@ import numpy as np
 import sparcets as sp
 
 rng = np.random.default_rng(0)
+n = 160  # in the tests: 60
 breaths, labels = [], []
-for i in range(160):
+for i in range(n):
     obstructed = i % 2 == 1
     steps = int(rng.integers(20, 50))  # 10 values per second
     inhaling = int(0.4 * steps)
@@ -37,13 +38,14 @@ predicted = clf.predict(ds.X_test, lengths=ds.lengths_test)
 print(f"{(predicted == ds.y_test).mean():.0%} of the test breaths are recognised.")
 
 # %% [markdown]
-# `explain(ds)` takes the test series of the data set, with their lengths. For arrays of your own:
-# `explain(list_of_series)`.
+# `explain(ds)` takes the test series of the data set, with their lengths; for series of your own,
+# `explain(list_of_series)`. The chest moves with the air, so the two may only change together.
 
 # %%
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(clf, settings).fit(ds)
-e = ex.explain(ds, target="free", constraints=sp.like_real(ex.info_))
+limits = sp.like_real(ex.info_, sp.Constraints(groups={"breath": ["flow", "chest"]}))
+e = ex.explain(ds, target="free", constraints=limits)
 print(e)
 
 # %%

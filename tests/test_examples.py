@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sparcets.explainers.sparcets import surrogate
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
 MADE: dict[str, Any] = runpy.run_path(str(EXAMPLES / "make.py"))
@@ -46,6 +48,8 @@ def test_an_example_runs_in_a_small_form(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))  # nothing but what everyone has
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    for distil in (surrogate.distill, surrogate.distill_numbers):  # of black boxes: less exact, and quick
+        monkeypatch.setitem(distil.__kwdefaults__, "steps", 40)
     small = MADE["small"](source(name))
     assert small != source(name) and "# in the tests:" not in small
     exec(compile(small, f"{name}.py", "exec"), {"__name__": "__main__"})
@@ -61,7 +65,9 @@ def test_an_example_runs_in_a_small_form(
 def test_notebooks_are_those_of_the_scripts(name: str) -> None:
     stored = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(name)["cells"]]
     assert stored == [tuple(cell) for cell in MADE["cells"](source(name))], f"run: python examples/make.py {name}"
-    assert [output for output in outputs(name) if output["output_type"] == "error" or output.get("name") == "stderr"] == []
+    assert [
+        output for output in outputs(name) if output["output_type"] == "error" or output.get("name") == "stderr"
+    ] == []
     assert (EXAMPLES / "notebooks" / f"{name}.ipynb").stat().st_size < 300_000
 
 

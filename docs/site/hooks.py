@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages that lie in the root of the repository, and files of results that pages link to.
+"""Hooks of MkDocs: pages that lie in the root of the repository, and results and examples that pages link to.
 
 The README is the first page, and the changelog, the notes for contributors and the security policy are pages too: each
 is written once. Links between them are rewritten to the places they have in the site.
@@ -19,6 +19,7 @@ PAGES = {
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
 }
 RESULTS = "results/reproduction"
+EXAMPLES = "examples"
 LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
 
 
@@ -27,16 +28,16 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, page in PAGES.items():
         text = LINK.sub(lambda link: link[1] + _from_root(link[2]), (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, page, content=text))
-    for file in sorted((ROOT / RESULTS).rglob("*")):
-        if file.suffix in (".png", ".csv", ".tex"):
-            name = file.relative_to(ROOT).as_posix()
-            files.append(File.generated(config, name, abs_src_path=str(file)))
+    results = (file for file in (ROOT / RESULTS).rglob("*") if file.suffix in (".png", ".csv", ".tex"))
+    examples = (*(ROOT / EXAMPLES).glob("*.py"), *(ROOT / EXAMPLES).glob("notebooks/*.ipynb"))
+    for file in sorted((*results, *examples)):
+        files.append(File.generated(config, file.relative_to(ROOT).as_posix(), abs_src_path=str(file)))
     return files
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Point links to stored results into the site."""
-    return markdown.replace(f"](../{RESULTS}/", f"]({RESULTS}/")
+    """Point links to stored results and to examples into the site."""
+    return markdown.replace(f"](../{RESULTS}/", f"]({RESULTS}/").replace(f"](../../{EXAMPLES}/", f"](../{EXAMPLES}/")
 
 
 def on_post_page(output: str, **given: Any) -> str:

@@ -52,7 +52,9 @@ class Parameters:
         for name in params:
             if name not in known:
                 hint = did_you_mean(name, known)
-                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}.{hint} get_params() lists them all.")
+                raise ConfigError(
+                    f"{type(self).__name__} has no parameter {name!r}.{hint} get_params() lists them all."
+                )
         given = {**own, **{name: value for name, value in params.items() if name in own}}
         if not isinstance(given["config"], type(self.config)):
             raise ConfigError(f"'config' must be of class {type(self.config).__name__}, got {given['config']!r}.")

@@ -48,7 +48,9 @@ def test_derived_values_by_hand() -> None:
     e = explanation()
     assert e.delta[0].tolist() == [[1, 0], [2, 3], [0, 3], [-4, 3]] and e.delta.dtype == np.float32
     assert e.changed[0].astype(int).tolist() == [[1, 0], [1, 1], [0, 1], [1, 1]] and not e.changed[1].any()
-    assert e.attribution()[0].tolist() == [[1, 0], [2, 0.75], [0, 0.75], [4, 0.75]] and e.attribution().dtype == np.float32
+    assert (
+        e.attribution()[0].tolist() == [[1, 0], [2, 0.75], [0, 0.75], [4, 0.75]] and e.attribution().dtype == np.float32
+    )
     assert e.valid.tolist() == [True, True, False], "the largest probability is on the target"
     assert e.probability.tolist() == [0.6, 0.8, 0.3]
     assert e.predicted.tolist() == [0, 0, 0]
