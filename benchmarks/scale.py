@@ -3,6 +3,7 @@
     python benchmarks/scale.py             # all parts with 200,000 series; a quarter of an hour on two idle cores
     python benchmarks/scale.py overhead    # one part
     python benchmarks/scale.py --trial     # all parts with 4,000 series, stored nowhere
+    python benchmarks/scale.py gpu --queries 100000    # on a machine with a GPU; not among "all"
 
 Series of 50 x 50, explained by ``sp.Sparce``: one pass of a generator each, no search. Generator and classifier, a
 bi-LSTM, are hardly trained, which makes no difference to the speed. Parts that are stored for the present commit are
@@ -164,23 +165,34 @@ class Watch:
 
 
 def one_core(bench: Bench) -> None:
-    """A tenth of the series in one process, and in two: the cost of a million, and what a second core gives."""
+    """A tenth of the series in this process: what a million costs, in time of a core, and bytes on disk."""
     some = bench.tenth()
-    for number in (1, 2):
-        result = bench.explain("one", source=some, workers=number)
-        size = sum(path.stat().st_size for path in (bench.folder / "one").rglob("*.parquet"))
-        source = sum(path.stat().st_size for path in some.rglob("*.parquet"))
-        bench.row(
-            f"local, {number} worker{'s' * (number > 1)}",
-            queries=result.queries,
-            workers=number,
-            seconds=round(result.seconds, 2),
-            explain_s=round(result.explain_s, 2),
-            rate=round(result.queries / result.seconds, 1),
-            bytes_in=round(source / result.queries),
-            bytes_out=round(size / result.queries),
-        )
+    began = time.process_time()
+    result = bench.explain("one", source=some)
+    seconds = time.process_time() - began
+    answers, source = (sum(p.stat().st_size for p in f.rglob("*.parquet")) for f in (bench.folder / "one", some))
     shutil.rmtree(bench.folder / "one")
+    bench.row(
+        "one core",
+        queries=result.queries,
+        core_s=round(seconds, 2),
+        seconds=round(result.seconds, 2),
+        explain_share=round(result.explain_s / result.seconds, 3),
+        rate=round(result.queries / seconds, 1),
+        bytes_in=round(source / result.queries),
+        bytes_out=round(answers / result.queries),
+    )
+
+
+def two_cores(bench: Bench) -> None:
+    """A tenth of the series by one process and by two, in turn, twice: what a second core gives."""
+    some, seconds = bench.tenth(), {1: 0.0, 2: 0.0}
+    for number in (1, 2, 1, 2):
+        seconds[number] += bench.explain("two", source=some, workers=number).seconds / 2
+    shutil.rmtree(bench.folder / "two")
+    bench.row(
+        "two cores", one_s=round(seconds[1], 2), two_s=round(seconds[2], 2), gain=round(seconds[1] / seconds[2], 3)
+    )
 
 
 def overhead(bench: Bench) -> None:
@@ -299,19 +311,40 @@ def driver(bench: Bench) -> None:
     bench.row("driver", items=n, per_second=round(n / (seconds - start), 1), start_s=round(start, 2))
 
 
+def gpu(bench: Bench) -> None:
+    """One, four and twelve processes that share one GPU."""
+    import torch
+
+    for number in (1, 4, 12):
+        result = bench.explain("gpu", workers=number, device="cuda")
+        bench.row(
+            f"gpu, {number} worker{'s' * (number > 1)}",
+            device=torch.cuda.get_device_name(),
+            queries=result.queries,
+            workers=number,
+            seconds=round(result.seconds, 2),
+            explain_s=round(result.explain_s, 2),
+            rate=round(result.queries / result.seconds, 1),
+        )
+
+
 PARTS: dict[str, Callable[[Bench], None]] = {
     "one_core": one_core,
+    "two_cores": two_cores,
     "overhead": overhead,
     "killed_node": killed_node,
     "benchmark": benchmark,
     "driver": driver,
+    "gpu": gpu,
 }
 ROWS = {
-    "one_core": "local, 2 workers",
+    "one_core": "one core",
+    "two_cores": "two cores",
     "overhead": "overhead",
     "killed_node": "three nodes, one killed",
     "benchmark": "benchmark",
     "driver": "driver",
+    "gpu": "gpu, 12 workers",
 }
 
 
@@ -326,7 +359,7 @@ def main() -> None:
     bench = Bench(asked.folder, 4000 if asked.trial else asked.queries, stores=not asked.trial)
     bench.prepare()
     done = {row["part"] for row in read(FILE) if row["commit"] == COMMIT} if bench.stores and not asked.again else set()
-    for name in asked.parts or PARTS:
+    for name in asked.parts or [name for name in PARTS if name != "gpu"]:
         if ROWS[name] in done:
             print(f"{name}: stored already", flush=True)
             continue
