@@ -174,6 +174,7 @@ def test_other_commands_in_the_docs_exist() -> None:
         ("serving.md", "serve", "serve_table"),
         ("studio.md", "studio", "studio_table"),
         ("peers.md", "peers", "peer_table"),
+        ("scale.md", "scale", "scale_tables"),
     ],
 )
 def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) -> None:

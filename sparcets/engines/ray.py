@@ -99,6 +99,7 @@ class RayEngine(Engine):
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # its warnings are no part of a command's output
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or a warning about it
         address = self.address or os.environ.get("RAY_ADDRESS") or None
         if address is not None:
@@ -285,7 +286,8 @@ class _Pool:
             return
         self._retire(worker)
         self.failed_starts += 1
-        if self.failed_starts >= ATTEMPTS or (not self.any_ready and not isinstance(value, ChildProcessError)):
+        hopeless = self.failed_starts >= ATTEMPTS and not self.workers
+        if hopeless or (not self.any_ready and not isinstance(value, ChildProcessError)):
             raise CapabilityError(
                 f"no worker could be started on the Ray cluster: {_one_line(value)}. Every node needs the same version "
                 "of sparcets."
