@@ -36,6 +36,7 @@ from sparcets.engines import make_engine
 from sparcets.engines.parquet import explain_parquet
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_worker_niceness", "0")  # that of the other engine; by itself it is 15
 FILE = "scale.jsonl"
 STEPS = FEATURES = 50
 PER_FILE, PER_GROUP = 10_000, 1_000  # series of a file, and of a row group
