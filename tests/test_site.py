@@ -58,6 +58,9 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site
             r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:[^\"\s>]+)", page.read_text("utf-8")
         )
         assert not loaded, f"{page.name} loads {loaded}"
+    for page in (site / "gallery").glob("*.html"):  # MkDocs does not warn of links to files that it leaves out
+        for link in re.findall(r"(?:src|href)=\"?(\.\./examples/[^\"\s>]+|images/[^\"\s>]+)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
     inventory = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     assert len(json.loads(inventory)["docs"]) > 300
     entries = {
