@@ -13,6 +13,24 @@ Step = Annotated[int, Field(ge=0, le=1_000_000)]
 Window = tuple[Step | None, Step | None]
 Direction = Literal["up", "down"]
 EXAMPLE: dict[str, Any] = {"series": [[[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]], "target": "brisk", "sparsity": 0.2}
+ANSWER: dict[str, Any] = {
+    "series": 0,
+    "id": None,
+    "predicted": "calm",
+    "target": "brisk",
+    "status": "refined",
+    "reason": "",
+    "valid": True,
+    "probability": 0.93,
+    "prediction": "brisk",
+    "verdict": "believed",
+    "support": {"convolutions": 1.0, "quantiles": 0.75},
+    "share_changed": 1 / 6,
+    "changed": [{"feature": "left", "start": 1, "end": 2, "values": None}],
+    "counterfactual": [[0.1, 0.2], [1.4, 0.1], [0.2, 0.4]],
+    "text": "Believed: models of every kind agree. …",
+}
+ANSWERED: dict[str, Any] = {"method": "sparcets", "answers": [ANSWER]}
 
 
 class NotClass(RequestModel):
@@ -131,6 +149,8 @@ class Answer(BaseModel):
 
 class ExplainResponse(BaseModel):
     """Answers in the order of the series, ``n`` for each, the best first."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [ANSWERED]})
 
     method: str
     answers: list[Answer]

@@ -49,6 +49,20 @@ def test_what_a_series_is_batched_with_does_not_change_its_answer(fit: Fit) -> N
             assert (answer["status"], answer["valid"]) == (alone.status[0], alone.valid[0])
 
 
+def test_several_workers_explain_at_the_same_time(fit: Fit) -> None:
+    both = threading.Barrier(2, timeout=30)  # neither goes on before the other has begun
+    workers = [Thread(fit.explainer, lambda _: both.wait()) for _ in range(2)]
+
+    async def ask_all() -> list[list[Outcome]]:
+        batcher = make_batcher(workers, batch_series=1)
+        return await asyncio.gather(*(batcher.explain("{}", queries(fit.X[k : k + 1])) for k in range(6)))
+
+    assert len(answers([outcome for (outcome,) in asyncio.run(ask_all())])) == 6
+    for worker in workers:
+        worker.close()
+    assert [worker.batches for worker in workers] == [[1, 1, 1]] * 2
+
+
 def test_one_bad_series_fails_alone(fit: Fit) -> None:
     worker = Thread(fit.explainer)
     bad = fit.X[1].copy()

@@ -15,6 +15,8 @@ from hypothesis.errors import Unsatisfiable  # noqa: E402
 from schemathesis import GenerationMode  # noqa: E402
 from schemathesis.checks import CHECKS  # noqa: E402
 
+from sparcets.server.models import ANSWERED, ExplainResponse  # noqa: E402
+
 from .conftest import BEARER, Fit  # noqa: E402
 
 # The description does not contain which features and classes there are: valid requests may get a 422 response.
@@ -28,6 +30,8 @@ def test_the_api_is_documented(client: TestClient, fit: Fit) -> None:
     assert set(operations) == {"/explain", "/model", "/metrics", "/health", "/ready"}
     assert all(o["description"] and o["tags"] for o in operations.values())
     assert operations["/explain"]["security"] and "security" not in operations["/health"]
+    assert document["components"]["schemas"]["ExplainResponse"]["examples"]  # FastAPI leaves out what is null
+    ExplainResponse.model_validate(ANSWERED, strict=True)
     example = document["components"]["schemas"]["ExplainRequest"]["examples"][0]
     example["series"] = [[step * 2 for step in example["series"][0]]]  # of as many features as this model has
     assert "10 steps" in client.post("/explain", json=example).text
