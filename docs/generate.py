@@ -227,12 +227,14 @@ def serve_table() -> str:
             *(names[row["part"]], row["method"], f"{row['rate']:g}", f"{row['seconds']:g}"),
             *(f"{row[name]:,}" for name in ("sent", "answered", "refused", "lost", "wrong")),
             *(f"{row['p50_ms']:.0f}", f"{row['p99_ms']:.0f}"),
+            f"{row['request_ms']:.1f} + {row['answer_ms']:.1f}" if "request_ms" in row else "",
             f"{row['begin_mib']:.0f} → {row['end_mib']:.0f}" if "begin_mib" in row else "",
             *(f"{row['stop_s']:.1f}", str(row["workers"]), f"{row['load']:.1f}"),
         )
         for row in rows
     ]
-    return of_commits((*columns, "memory, MiB", "stop, s", "workers", "load before"), cells, rows)
+    columns += ("computing, ms", "memory, MiB", "stop, s", "workers", "load before")
+    return of_commits(columns, cells, rows)
 
 
 def report_line() -> str:
