@@ -66,10 +66,10 @@ class Server:
         pids = [int(pid) for file in children for pid in file.read_text().split()]
         return [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
-    def memory(self) -> float:
-        """Return the memory of all its processes, in MiB."""
+    def memory(self) -> list[float]:
+        """Return the memory of the process that accepts requests and of its workers, in MiB."""
         status = [Path(f"/proc/{pid}/status").read_text() for pid in (self.process.pid, *self.workers())]
-        return round(sum(int(text.split("VmRSS:")[1].split()[0]) for text in status) / 1024, 1)
+        return [round(int(text.split("VmRSS:")[1].split()[0]) / 1024, 1) for text in status]
 
     def cpu(self) -> tuple[float, float]:
         """Return the seconds of computing by the process that accepts requests, and by the workers."""
@@ -97,6 +97,7 @@ class Client:
         self.latency: list[float] = []
         self.statuses: Counter[int] = Counter()  # 0: no answer
         self.answers: Counter[tuple[int, bytes]] = Counter()  # different answers to each series
+        self.problems: Counter[str] = Counter()  # why there was no answer
         self.retries = 0
 
     async def run(self, rate: float, seconds: float) -> None:
@@ -122,19 +123,27 @@ class Client:
             self.latency.append(time.perf_counter() - planned)
             self.answers[which, body] += 1
 
+    async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return a connection that was kept and is still open, or a new one."""
+        while self.idle:
+            reader, writer = self.idle.pop()
+            if not reader.at_eof():  # the server closes what was not used for a minute
+                return reader, writer
+            writer.close()
+        return await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
+
     async def send(self, which: int) -> tuple[int, bytes]:
         """Return status and body of a response; status 0 if there was none."""
         body = self.bodies[which]
         head = f"POST /explain HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         try:
-            reader, writer = (
-                self.idle.pop() if self.idle else await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
-            )
+            reader, writer = await self.connection()
             writer.write(head.encode() + body)
             said = (await reader.readuntil(b"\r\n\r\n")).lower()
             content = await reader.readexactly(int(said.split(b"content-length:")[1].split(b"\r\n")[0]))
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError) as error:
+            self.problems[repr(error)] += 1
             return 0, b""
         if b"connection: close" in said:
             writer.close()
@@ -153,6 +162,7 @@ def client(port: int, folder: Path, rate: float, seconds: float, *, retry: bool)
         "latency": own.latency,
         "statuses": dict(own.statuses),
         "retries": own.retries,
+        "problems": dict(own.problems),
         "answers": [(which, body.decode(), n) for (which, body), n in own.answers.items()],
     }
     (folder / "seen.json").write_text(json.dumps(seen))
@@ -216,6 +226,7 @@ class Bench:
             "refused": statuses.pop(429, 0),
             "lost": sum(statuses.values()),  # no answer, or another than 200 and 429
             "statuses": statuses,
+            "problems": seen["problems"],
             "wrong": sum(n for *_, n in seen["answers"]) - right,
             "p50_ms": p50,
             "p99_ms": p99,
@@ -241,9 +252,12 @@ class Bench:
         """Measure the memory before and after a long time."""
         server = Server(self.fit, self.workers)
         self.run(server, rate, seconds / 20)
-        begin = server.memory()
-        self.run(server, rate, seconds)
-        return self.row("soak", rate, seconds, begin_mib=begin, end_mib=server.memory(), stop_s=server.stop())
+        memory, sending = [server.memory()], self.start_client(server.port, rate, seconds)
+        while sending.poll() is None:
+            time.sleep(seconds / 10)
+            memory.append(server.memory())
+        first, last = (round(sum(memory[part]), 1) for part in (0, -1))
+        return self.row("soak", rate, seconds, begin_mib=first, end_mib=last, memory_mib=memory, stop_s=server.stop())
 
     def kills(self, rate: float, seconds: float) -> dict[str, Any]:
         """Kill a worker, then the whole server, and start it again, behind a client that retries."""
