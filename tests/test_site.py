@@ -75,7 +75,7 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site
 @pytest.mark.browser
 def test_axe_finds_nothing_serious(site: Path, browser: Any) -> None:
     page = browser.new_page()
-    for name in ("start.html", "reference/targets.html"):
+    for name in ("start.html", "reference/targets.html", "gallery/index.html", "gallery/regression.html"):
         page.goto((site / name).as_uri())
         assert serious_findings(page, "light") == serious_findings(page, "dark") == [], name
     page.close()
