@@ -99,7 +99,6 @@ class RayEngine(Engine):
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # its warnings are no part of a command's output
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or a warning about it
         address = self.address or os.environ.get("RAY_ADDRESS") or None
         if address is not None:
