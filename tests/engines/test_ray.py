@@ -156,7 +156,14 @@ def test_a_task_is_given_to_another_worker_if_its_own_died(
     assert isinstance(results[always], ChildProcessError) and "workers of the Ray cluster died" in str(results[always])
 
 
-def test_a_node_with_a_full_disk_gets_no_further_work(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_node_with_a_full_disk_gets_no_further_work(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    avoided: list[set[str]] = []
+    new_actor = engine_of_ray._Pool._new_actor
+    monkeypatch.setattr(
+        engine_of_ray._Pool, "_new_actor", lambda pool: (avoided.append({*pool.avoided}), new_actor(pool))[1]
+    )
     disk = f"__import__('pathlib').Path({str(tmp_path / 'full')!r})"  # names the node on which the first item ran
     full = "(_ for _ in ()).throw(OSError(28, 'No space left on device'))"
     item = (
@@ -172,6 +179,7 @@ def test_a_node_with_a_full_disk_gets_no_further_work(nodes: Nodes, tmp_path: Pa
             else:
                 done.append(result)
     assert sorted(done) == list(range(5)) and failures == 1
+    assert avoided == [set(), {(tmp_path / "full").read_text()}]
 
 
 def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(
