@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from sparcets.errors import ConfigError
@@ -78,7 +79,7 @@ def _interval(text: str) -> tuple[float, float]:
     low, colon, high = text.partition(":")
     if not colon:
         raise ValueError(f"--range {text!r} is not LOW:HIGH")
-    return float(low), float(high)
+    return float(low) if low else -math.inf, float(high) if high else math.inf
 
 
 def _feature(text: str) -> int | str:

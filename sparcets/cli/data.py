@@ -25,7 +25,7 @@ def info(
 
     dataset = load_dataset(name, **{"seed": seed, **parse_options(option)})
     facts = _facts(dataset)
-    if name in DATASETS:
+    if name in DATASETS or Path(name).is_file():
         facts["options"] = loader_options(name)
     if json:
         print_json(facts)

@@ -24,11 +24,15 @@ from sparcets.cli.options import (
 )
 from sparcets.cli.target_options import AtLeast, AtMost, Between, Change, Confidence, Excluded, Of, Target, parse_target
 from sparcets.errors import ConfigError, FeatureMismatchError
+from sparcets.registry import unknown_name
 
 if TYPE_CHECKING:
+    from sparcets.datasets.base import Dataset
+    from sparcets.explainers.base import BaseExplainer
     from sparcets.explanation.result import Explanation
 
-ROWS = "0:10"  # test series that are explained unless others are named
+N_ROWS = 10  # test series that are explained unless others are named
+ROWS = f"0:{N_ROWS}"
 N_TEXTS = 3  # answers described in words on the terminal
 
 
@@ -45,6 +49,9 @@ def explain(
     change: Change = None,
     of: Of = None,
     rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = ROWS,
+    predicted: Annotated[
+        str | None, typer.Option(help="Only test series that the model predicts as this class; the first ten of them.")
+    ] = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Data set or file; default: the one it was fitted on.")
     ] = None,
@@ -79,7 +86,10 @@ def explain(
         typer.Option(help="Steps that may not change, as START:STOP, or FEATURE=START:STOP for one; may be repeated."),
     ] = None,
     value_range: Annotated[
-        Many, typer.Option("--range", help="Bounds of a feature, as FEATURE=LOW:HIGH; may be repeated.")
+        Many,
+        typer.Option(
+            "--range", help="Bounds of a feature, as FEATURE=LOW:HIGH, FEATURE=LOW: or FEATURE=:HIGH; may be repeated."
+        ),
     ] = None,
     max_step: Annotated[
         Many, typer.Option(help="Largest change of a feature per step, as FEATURE=VALUE; may be repeated.")
@@ -134,7 +144,13 @@ def explain(
         monotone=monotone,
         fixed_sum=fixed_sum,
     )
-    refused = {"--rows": rows != ROWS, "--dataset": dataset is not None, "--plots": plots is not None, "--curve": curve}
+    refused = {
+        "--rows": rows != ROWS,
+        "--predicted": predicted is not None,
+        "--dataset": dataset is not None,
+        "--plots": plots is not None,
+        "--curve": curve,
+    }
     beside = {
         "--id-column": id_column is not None,
         "--time-column": time_column is not None,
@@ -185,7 +201,13 @@ def explain(
         explainer.config = explainer.config.override(f"seed={seed}")
     data = load_dataset(name or run["dataset"], **{**options, **parse_options(option)})
     columns = _columns(data.feature_names, explainer.feature_names)
-    chosen = _rows(rows, len(data.X_test))
+    if predicted is None:
+        chosen = _rows(rows, len(data.X_test))
+    else:
+        chosen = _predicted(explainer, data, columns, predicted)
+        chosen = chosen[:N_ROWS] if rows == ROWS else [row for row in _rows(rows, len(data.X_test)) if row in chosen]
+    if not chosen:
+        raise ConfigError(f"the model predicts {predicted!r} for none of these test series. Choose other --rows.")
     lengths = None if data.lengths_test is None else data.lengths_test[chosen]
     if lengths is None and info.unequal:  # these are all equally long
         lengths = np.full(len(chosen), data.n_steps)
@@ -287,6 +309,20 @@ def _reached(answer: Explanation, i: int) -> dict[str, Any]:
         return {"probability": float(answer.probability[i])}
     tables = {"prediction_before": answer.prediction_before[i], "prediction": answer.prediction[i]}
     return {key: dict(zip(outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
+
+
+def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name: str) -> list[int]:
+    """Return the test series that the model predicts as a class."""
+    info = explainer.info_
+    assert info is not None
+    if info.outcome is not None:
+        raise ConfigError("--predicted names a class, and this model predicts numbers. Choose --rows instead.")
+    if name not in info.class_names:
+        raise unknown_name("class", name, info.class_names)
+    lengths = [data.n_steps] * len(data.X_test) if data.lengths_test is None and info.unequal else data.lengths_test
+    side = None if info.side is None else data.side_test
+    said = explainer.classifier.predict(data.X_test[:, :, columns], lengths, side=side)
+    return [row for row, k in enumerate(said.tolist()) if info.class_names[k] == name]
 
 
 def _rows(text: str, n: int) -> list[int]:

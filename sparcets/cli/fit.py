@@ -32,6 +32,7 @@ MODEL_OF_NUMBERS = (
     "A model that predicts numbers is your own: give --model model.onnx, or --model FILE.py:FUNCTION for a function "
     "that returns it."
 )
+MIN_LIKELY = 0.7  # accuracy with the classes in another order, for that order to be suggested
 
 
 def fit(
@@ -208,6 +209,10 @@ def fit_one(
         build = _classifier_builder(classifier, settings, preset, seed, device)
     place = new_folder(out, force=force)
     data = load_dataset(dataset, **options)
+    order = None if own is None or data.task == "regression" else own.class_names
+    if order is not None and order != data.class_names and Path(dataset).is_file():
+        data = load_dataset(dataset, **(options | {"class_names": list(order)}))  # labels follow the model's outputs
+        options["class_names"] = list(order)
     if own is not None:
         own = replace(own, task=data.task)
     elif data.task == "regression":
@@ -234,6 +239,10 @@ def fit_one(
     measure, value = next(iter(quality.items()))
     quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
     lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
+    if own is not None and own.class_names is None and (likely := _likely_order(explained, data)):
+        lines.insert(
+            2, f"It is worse than chance. In the order {likely} of its classes it would not be: see --classes."
+        )
     return run, [*lines, f"saved to {out}; next: sparcets explain {out} {_example(data, target)} --out run.npz"]
 
 
@@ -251,10 +260,27 @@ def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
     return {"explained_test_variance": share_explained(numbers, labels_of(data.y_test))}
 
 
+def _likely_order(model: Any, data: Dataset) -> str:
+    """Return the order of classes that a model of accuracy below chance seems to have; empty if there is none."""
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    if data.task != "classification":
+        return ""
+    said = model.predict(data.X_train, data.lengths_train, side=data.side_train)
+    counts = np.zeros((data.n_classes, data.n_classes))  # outputs by labels
+    np.add.at(counts, (said, data.y_train), 1)
+    outputs, labels = linear_sum_assignment(-counts)
+    likely = counts[outputs, labels].sum() / counts.sum()
+    if np.trace(counts) >= counts.sum() / data.n_classes or likely < MIN_LIKELY:
+        return ""
+    return ", ".join(data.class_names[k] for k in labels)
+
+
 def _example(data: Dataset, target: str | None) -> str:
     """Return a question to ask next, as options."""
     if data.task == "classification":
-        return f"--target {target if target is not None else data.class_names[0]!r}"
+        return f"--target {(target if target is not None else data.class_names[0])!r} --plots pictures"
     y = data.y_train.reshape(len(data.y_train), -1)
     of = f" --of {(data.output_names or ['0'])[0]!r}" if y.shape[1] > 1 else ""
     ranked = sorted(y[:, 0].tolist())

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from sparcets.constraints.limbs import keep_limbs
-from sparcets.constraints.spec import Constraints
+from sparcets.constraints.spec import Constraints, open_ends
 from sparcets.errors import DataError, NotFittedError
 from sparcets.explanation.series_info import SeriesInfo
 from sparcets.skeletons import find_skeleton
@@ -50,10 +50,12 @@ def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -
         )
     given = constraints or Constraints()
     moving = [f for f in range(info.n_features) if info.high[f] > info.low[f] and info.max_step[f] > 0]
-    ranges: dict[int | str, tuple[float, float]] = {f: (float(info.low[f]), float(info.high[f])) for f in moving}
-    for feature, (low, high) in given.ranges.items():
-        f = info.feature_index(feature)
-        least, most = ranges.get(f, (-math.inf, math.inf))
+    ranges: dict[int | str, tuple[float | None, float | None]] = {
+        f: (float(info.low[f]), float(info.high[f])) for f in moving
+    }
+    for feature, ends in given.ranges.items():
+        f, (low, high) = info.feature_index(feature), open_ends(*ends)
+        least, most = open_ends(*ranges.get(f, (None, None)))
         # A range that real series never reach is the user's decision.
         ranges[f] = (low, high) if low > most or high < least else (max(low, least), min(high, most))
     max_step: dict[int | str, float] = {f: float(info.max_step[f]) for f in moving}

@@ -37,7 +37,7 @@ class Constraints:
         Half-open windows of time steps ``(start, stop)`` in which nothing may change; None is an open end. A mapping
         of features to such windows freezes those features only.
     ranges
-        Feature to ``(lowest, highest)`` value that a changed entry may take.
+        Feature to ``(lowest, highest)`` value that a changed entry may take; None is an open end, as in ``(50, None)``.
     max_step
         Feature to the largest difference between consecutive steps of the counterfactual; where the query's own
         difference is larger, that one is the limit.
@@ -68,7 +68,7 @@ class Constraints:
 
     immutable: Sequence[Feature] = ()
     frozen: Sequence[Window] | Mapping[Feature, Sequence[Window]] = ()
-    ranges: Mapping[Feature, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[Feature, tuple[float | None, float | None]] = field(default_factory=dict)
     max_step: Mapping[Feature, float] = field(default_factory=dict)
     direction: Mapping[Feature, str] = field(default_factory=dict)
     groups: Mapping[str, Sequence[Feature]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Constraints:
         return {
             "immutable": [_plain(f) for f in self.immutable],
             **_plain_frozen(self.frozen),
-            "ranges": [[_plain(f), [_finite(v) for v in ends]] for f, ends in self.ranges.items()],
+            "ranges": [[_plain(f), [_finite(v) for v in open_ends(*ends)]] for f, ends in self.ranges.items()],
             "max_step": [[_plain(f), float(limit)] for f, limit in self.max_step.items()],
             "direction": [[_plain(f), direction] for f, direction in self.direction.items()],
             "groups": {name: [_plain(f) for f in members] for name, members in self.groups.items()},
@@ -115,10 +115,7 @@ class Constraints:
         return cls(
             immutable=list(data["immutable"]),
             frozen=by_feature or [tuple(window) for window in data["frozen"]],
-            ranges={
-                f: (-np.inf if low is None else low, np.inf if high is None else high)
-                for f, (low, high) in data["ranges"]
-            },
+            ranges={f: open_ends(*ends) for f, ends in data["ranges"]},
             max_step=dict(data["max_step"]),
             direction=dict(data["direction"]),
             groups={name: list(members) for name, members in data["groups"].items()},
@@ -127,6 +124,15 @@ class Constraints:
             monotone=dict(data.get("monotone", [])),
             fixed_sum=[tuple(members) for members in data.get("fixed_sum", [])],
         )
+
+
+def open_ends(low: float | None, high: float | None) -> tuple[float, float]:
+    """Return a range with infinite ends where they are open.
+
+    >>> open_ends(50, None)
+    (50.0, inf)
+    """
+    return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
 def _plain(feature: int | str) -> int | str:
@@ -314,13 +320,15 @@ class _Binder:
 
     def _range(self, feature: int, value: Any) -> tuple[float, float] | None:
         ends = value.tolist() if isinstance(value, np.ndarray) else value
-        if not isinstance(ends, Sequence) or len(ends) != 2 or not all(is_number(v) for v in ends):
-            self.problems.append(f"ranges of {self._name(feature)} must be (lowest, highest), got {value!r}")
+        if not isinstance(ends, Sequence) or len(ends) != 2 or not all(v is None or is_number(v) for v in ends):
+            problem = "must be (lowest, highest), None for an open end"
+            self.problems.append(f"ranges of {self._name(feature)} {problem}, got {value!r}")
             return None
-        if ends[0] > ends[1]:
+        low, high = open_ends(*ends)
+        if low > high:
             self.problems.append(f"ranges of {self._name(feature)} must have lowest <= highest: {ends[0]} > {ends[1]}")
             return None
-        return float(ends[0]), float(ends[1])
+        return low, high
 
     def _groups(self) -> list[np.ndarray[Any, Any]]:
         groups: Any = self.constraints.groups

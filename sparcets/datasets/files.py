@@ -64,6 +64,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,8 @@ def load_file(
     subject: str | None = None,
     split: str | None = None,
     side: str | Sequence[str] | None = None,
+    units: str | Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
     task: Task | None = None,
     output_names: str | Sequence[str] | None = None,
     output_units: str | Sequence[str] | None = None,
@@ -120,6 +123,10 @@ def load_file(
     side
         Columns of a .csv or .parquet file that are side inputs of the model, one value per series; else they are
         features.
+    units
+        Units of the features of a .csv or .parquet file: one for all, or one per feature.
+    class_names
+        The classes in another order than sorted, such as that of a model's outputs.
     task
         ``"regression"`` if the labels are numbers to predict, ``"classification"`` if they are classes; None is what a
         .npz or .ts file says itself, otherwise classification.
@@ -140,7 +147,7 @@ def load_file(
     suffix = file.suffix.lower()
     roles = {"series": series, "time": time, "subject": subject, "split": split, "label": label, "side": side}
     columns = {role: name for role, name in roles.items() if name is not None}
-    outputs = {"output_names": output_names, "output_units": output_units}
+    outputs = {"output_names": output_names, "output_units": output_units, "units": units}
     known = {name: value for name, value in outputs.items() if value is not None}
     if task is not None:
         check_task(task)
@@ -150,14 +157,29 @@ def load_file(
         raise DataNotFoundError(f"no file {file}. Give the path of a {', '.join(sorted(SUFFIXES))} file.")
     if columns and suffix not in TABLES:
         raise ConfigError(f"{', '.join(columns)}: names of columns are for {' and '.join(TABLES)} files, got {file}.")
+    if units is not None and suffix not in TABLES:
+        raise ConfigError(
+            f"units are an option of {' and '.join(TABLES)} files; a .npz file holds its own. Got {file}."
+        )
     try:
         with naming(file):
             load = _load_npz if suffix == ".npz" else load_ts
             if suffix in TABLES:
                 load = partial(_load_table, columns=columns)
-            return load(file, test_size=test_size, seed=seed, task=task, **known)
+            data = load(file, test_size=test_size, seed=seed, task=task, **known)
+            return data if class_names is None else _in_order(data, class_names)
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _in_order(data: Dataset, class_names: Sequence[str]) -> Dataset:
+    """Return a data set whose classes have another order."""
+    names = [class_names] if isinstance(class_names, str) else [str(name) for name in class_names]
+    if data.task != "classification" or sorted(names) != sorted(data.class_names):
+        there = "numbers" if data.task != "classification" else f"the classes {', '.join(data.class_names)}"
+        raise ConfigError(f"class_names names the classes of the file in another order; it has {there}, got {names}.")
+    new = np.array([names.index(name) for name in data.class_names])
+    return replace(data, y_train=new[data.y_train], y_test=new[data.y_test], class_names=tuple(names))
 
 
 def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:

@@ -72,9 +72,12 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
 
 
 def loader_options(name: str) -> dict[str, Any]:
-    """Return the options of a registered data set with their defaults."""
-    parameters = inspect.signature(DATASETS.load(name)).parameters.values()
-    return {p.name: None if p.default is p.empty else p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
+    """Return the options of a registered data set, or of a file, with their defaults."""
+    from sparcets.datasets.files import load_file
+
+    parameters = inspect.signature(DATASETS.load(name) if name in DATASETS else load_file).parameters.values()
+    options = [p for p in parameters if p.kind is not p.VAR_KEYWORD and (name in DATASETS or p.name != "path")]
+    return {p.name: None if p.default is p.empty else p.default for p in options}
 
 
 def _call(name: str, loader: Any, options: dict[str, Any]) -> Dataset:

@@ -23,6 +23,7 @@ FORMS = (
     "Known forms: long (series, time, label, one column per feature), tidy (series, time, feature, value, label) and "
     "wide (label, columns <feature>_<step>), each optionally with subject and split."
 )
+OTHER_NAMES = "Columns of other names are named by options, as series='id'; on the command line -o series=id."
 LABEL, SIDE = "label", "side"
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.datasets.precision import LARGEST, as_stored, as_written
-from sparcets.datasets.sheets import FORMS, LABEL, Sheet
+from sparcets.datasets.sheets import FORMS, LABEL, OTHER_NAMES, Sheet
 from sparcets.errors import FileFormatError
 from sparcets.padding import blank
 from sparcets.registry import did_you_mean
@@ -47,11 +47,17 @@ def to_table(sheet: Sheet, *, number_labels: bool = False, labelled: bool = True
     if "feature" in sheet.frame:
         _check_columns(sheet, "tidy", ("series", "time", "feature", "value", *label))
         return _long(sheet, tidy=True, number_labels=number_labels)
-    if "time" in sheet.frame:
+    if "time" in sheet.frame or _is_like_long(sheet):
         _check_columns(sheet, "long", ("series", "time", *label))
         return _long(sheet, tidy=False, number_labels=number_labels)
     _check_columns(sheet, "wide", label)
     return _wide(sheet, number_labels=number_labels)
+
+
+def _is_like_long(sheet: Sheet) -> bool:
+    """Return whether a table without a column ``time`` looks like a long one whose columns have other names."""
+    names = [str(name) for name in sheet.frame.columns]
+    return LABEL not in names and len(names) > 2 and not any(STEP_COLUMN.fullmatch(name) for name in names)
 
 
 def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
@@ -62,8 +68,10 @@ def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
     if missing:
         one = len(names) == 1 and sheet.is_text
         hint = " Separate the columns by commas." if one else did_you_mean(missing[0], others)
+        column = "column" if len(missing) == 1 else "columns"
         raise FileFormatError(
-            f"{sheet.source}: no column {missing[0]!r}, which the {form} form needs; there are: {shown}.{hint} {FORMS}"
+            f"{sheet.source}: no {column} {', '.join(map(repr, missing))}, which the {form} form needs; there are: "
+            f"{shown}.{hint} {OTHER_NAMES} {FORMS}"
         )
     if others and form == "tidy":
         raise FileFormatError(f"{sheet.source}: the tidy form has no column {others[0]!r}. Drop it. {FORMS}")

@@ -125,7 +125,18 @@ def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> Non
 
 def test_constraints_reach_the_answer(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:
     saved = str(tmp_path / "run.npz")
-    limits = ["--immutable", "idle", "--frozen", "0:5", "--range", "right=-1:1.5", "--direction", "right=up"]
+    limits = [
+        "--immutable",
+        "idle",
+        "--frozen",
+        "0:5",
+        "--range",
+        "right=-1:1.5",
+        "--range",
+        "left=-9:",
+        "--direction",
+        "right=up",
+    ]
     more = ["--max-step", "top=0.5", "--group", "pair=left,top", "--sparsity", "0.6", "-n", "2", "--seed", "3"]
     assert run(capsys, "explain", model, "-t", "brisk", "--out", saved, *limits, *more)[0] == 0
     e = sp.load_explanation(saved)

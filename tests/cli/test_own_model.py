@@ -13,6 +13,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.__main__ import main
+from sparcets.cli.fit import _likely_order
+from sparcets.cli.model_options import own_model
 from sparcets.testing.data import make_series
 
 MODEL = """
@@ -167,6 +169,27 @@ def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFi
     assert "where no Python file is run" in user_error(capsys, *FIT, "--model", "fitted/my_model.py:load", "--force")
 
 
+def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(place / "weight.npy", np.eye(4)[:, [0, 2, 1]])  # calm, wild, brisk
+    data = sp.load_dataset("own.npz")
+    assert _likely_order(own_model(PYTHON[1], PYTHON[3], None, None).load(), data) == "calm, wild, brisk"  # type: ignore[union-attr]
+    assert "Check that model and labels use the same classes" in user_error(capsys, *FIT, *PYTHON)
+    named = run(capsys, *FIT, *PYTHON, "--classes", "calm,wild,brisk", "--force")
+    assert "test accuracy 0.9" in named or "test accuracy 1.0" in named
+    assert (
+        _likely_order(
+            own_model(PYTHON[1], PYTHON[3], None, None).load(),
+            sp.load_dataset("own.npz", class_names=["calm", "wild", "brisk"]),
+        )
+        == ""
+    )
+    run(capsys, "explain", "fitted", "--target", "calm", "--predicted", "wild", "--out", "run.npz")
+    e = sp.load_explanation("run.npz")
+    assert e.class_names == ("calm", "wild", "brisk") and len(e) and (e.proba_before.argmax(1) == 1).all()
+    assert e.valid.all() and (e.proba_after.argmax(1) == 0).all()
+    assert "no class 'wide'" in user_error(capsys, "explain", "fitted", "--predicted", "wide")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -179,7 +202,10 @@ def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFi
         (("--model", "my_model.py:load", "--output", "logit"), "my_model.py:load: no output 'logit'. Did you mean"),
         (("--model", "my_model.py:load", "--layout", "tbf"), "no layout 'tbf'. Did you mean 'btf'?"),
         (("--model", "my_model.py:load"), "returned a dict of state, scores. Say which part"),
-        ((*PYTHON, "--classes", "calm,brisk,wild"), "must be the same, in the same order"),
+        (
+            (*PYTHON, "--classes", "calm,brisk,wide"),
+            "it has the classes brisk, calm, wild, got ['calm', 'brisk', 'wide']",
+        ),
         ((*PYTHON, "--classifier", "fcn"), "give --model for your own model, or --classifier"),
         (("--output", "logits"), "--output is for a model of your own: give --model too"),
         (("--model", "m.joblib"), "m.joblib holds pickled Python objects"),

@@ -65,6 +65,10 @@ def test_ranges_bound_changed_entries_only() -> None:
 def test_ranges_may_be_open_at_one_end() -> None:
     assert enforce({"ranges": {"f0": (-np.inf, 2)}}, [-50, 3, 2, 0, 1, 9])[0] == [-50, 2, 2, 0, 1, 2]
     assert enforce({"ranges": {"f0": np.array([2, np.inf])}}, [-50, 3, 2, 0, 1, 9])[0] == [2, 3, 2, 0, 2, 9]
+    assert enforce({"ranges": {"f0": (2, None)}}, [-50, 3, 2, 0, 1, 9])[0] == [2, 3, 2, 0, 2, 9]
+    given = Constraints(ranges={"f0": (None, 2)})
+    assert given.to_dict()["ranges"] == [["f0", [None, 2.0]]]
+    assert Constraints.from_dict(given.to_dict()).ranges == {"f0": (-np.inf, 2.0)}
 
 
 def test_direction() -> None:
@@ -146,7 +150,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"frozen": (0, 2)}, "frozen must be a list of windows [(start, stop), …], got (0, 2)"),
     ({"frozen": 3}, "got 3"),
     ({"ranges": {"f0": (2, 1)}}, "ranges of 'f0' must have lowest <= highest: 2 > 1"),
-    ({"ranges": {"f0": (2,)}}, "ranges of 'f0' must be (lowest, highest), got (2,)"),
+    ({"ranges": {"f0": (2,)}}, "ranges of 'f0' must be (lowest, highest), None for an open end, got (2,)"),
     ({"ranges": {"f0": (0, np.nan)}}, "got (0, nan)"),
     ({"ranges": {"f0": ("0", "1")}}, "got ('0', '1')"),
     ({"ranges": {"f0": 3.0}}, "got 3.0"),

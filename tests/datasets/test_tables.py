@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.files import load_file
-from sparcets.errors import FileFormatError, LabelError
+from sparcets.errors import ConfigError, FileFormatError, LabelError
 
 Write = Callable[..., Path]
 
@@ -347,6 +347,10 @@ MALFORMED = {
         LONG.replace("series", "id"),
         "no column 'series', which the long form needs; there are: id, time, label",
     ),
+    "other names": (
+        LONG.replace("series,time,label", "trial,seconds,diagnosis"),
+        "no columns 'series', 'time', 'label', which the long form needs.*-o series=id",
+    ),
     "typo": (
         LONG.replace("label", "lable"),
         "no column 'label', which the long form.* Did you mean 'lable'.*Known forms",
@@ -407,3 +411,13 @@ def test_other_encodings(tmp_path: Path) -> None:
     path.write_bytes("label,größe_0\nu,1\n".encode("latin-1"))
     with pytest.raises(FileFormatError, match=r"mine.csv is not comma-separated UTF-8 text"):
         load_file(path)
+
+
+def test_units_and_the_order_of_classes_are_options(write: Write) -> None:
+    path = write(LONG)
+    ds = load_file(path, units=["g", "°/s"], class_names=["walk", "sit"])
+    plain = load_file(path)
+    assert ds.units == ("g", "°/s") and ds.class_names == ("walk", "sit") and plain.class_names == ("sit", "walk")
+    assert [ds.class_names[k] for k in ds.y_train] == [plain.class_names[k] for k in plain.y_train]
+    with pytest.raises(ConfigError, match=r"it has the classes sit, walk, got \['walk'\]"):
+        load_file(path, class_names=["walk"])
