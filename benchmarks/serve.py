@@ -1,4 +1,4 @@
-"""Load on ``sparcets serve``: latency at fixed rates, a soak, and kills behind a client that retries.
+"""Load on ``sparcets serve``: latency at fixed rates; a soak and kills behind a client that retries.
 
     python benchmarks/serve.py [load] [soak] [kills] [--folder serve-benchmark] [--seconds 60] [--soak-seconds 600]
 
@@ -252,7 +252,8 @@ class Bench:
         """Measure the memory before and after a long time."""
         server = Server(self.fit, self.workers)
         self.run(server, rate, seconds / 20)
-        memory, sending = [server.memory()], self.start_client(server.port, rate, seconds)
+        memory = [server.memory()]
+        sending = self.start_client(server.port, rate, seconds, retry=True)
         while sending.poll() is None:
             time.sleep(seconds / 10)
             memory.append(server.memory())
