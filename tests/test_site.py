@@ -52,6 +52,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_links_lead_to_files_of_the_site(site: Path) -> None:
+    """MkDocs itself does not look at links by name, as the README has them."""
+    broken = [
+        f"{page.relative_to(site)}: {target}"
+        for page in site.rglob("*.html")
+        if page.name != "404.html"
+        for target in set(re.findall(r"<a\b[^>]*?\bhref=\"?([^\"#\s>:?]+)[\"#\s>?]", page.read_text("utf-8")))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(

@@ -20,7 +20,7 @@ PAGES = {
 }
 RESULTS = "results/reproduction"
 EXAMPLES = "examples"
-LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
+LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )(?!https?:|mailto:|#)([^)#\s]+)", re.MULTILINE)  # in the text, or by a name
 
 
 def on_files(files: Files, *, config: Any) -> Files:

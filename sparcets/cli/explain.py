@@ -239,8 +239,19 @@ def explain(
         typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
     if len(described) > N_TEXTS:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
+    if not realistic and _leave_the_real(answer):
+        typer.echo("\nsome are doubtful because values, steps or limbs are unlike real series; --like-real avoids that")
     if out is not None:
         typer.echo(f"\nsaved to {out}")
+
+
+def _leave_the_real(answer: Explanation) -> bool:
+    """Return whether a doubtful answer has values, steps or limbs that no real series has."""
+    from sparcets.explanation.evidence import MAX_STRETCH
+
+    looks = answer.plausibility
+    unlike = (looks["outside"] > 0) | (looks["jumps"] > 0) | (looks["stretch"] > MAX_STRETCH)
+    return bool((unlike & (answer.verdict == "doubtful")).any())
 
 
 def print_answers(answer: Explanation, series: Any) -> None:

@@ -237,8 +237,17 @@ def _unchanged(answer: Explanation) -> str:
         names += [(f, answer.feature_names[f]) for f in np.flatnonzero(chosen).tolist() if f not in grouped]
         if names:
             sentences.append(f"{words}: {listed_up_to_max([name for _, name in sorted(names)])}.")
-    sentences += _unchanged_margins(answer, changed.any(1))
+    sentences += [*_frozen(answer), *_unchanged_margins(answer, changed.any(1))]
     return " ".join(sentences)
+
+
+def _frozen(answer: Explanation) -> list[str]:
+    """Return a sentence on the times in which nothing may change, if there are any."""
+    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
+    windows = [window for given in answer.constraints.values() for window in given.get("frozen", ())]
+    ends = [(start or 0, n_steps if stop is None else min(stop, n_steps)) for start, stop in windows]
+    when = [when_phrase(start, stop, answer.info.sampling_rate) for start, stop in sorted(set(ends)) if start < stop]
+    return [f"Nothing may change {listed(when)}."] if when else []
 
 
 def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[str]:

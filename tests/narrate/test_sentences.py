@@ -221,3 +221,10 @@ def test_only_heights_of_a_body_are_raised(answer: Make) -> None:
         answer(both_ways, names=deep)
     )
     assert "lower gravity_y by" in narrate(answer(down, names=tuple(name.replace("wrist", "gravity") for name in deep)))
+
+
+def test_times_that_were_not_allowed_to_change(answer: Make) -> None:
+    rules = {"fit": {"frozen": [[0, 2]]}, "explain": {"frozen": [[7, None], [0, 2]], "groups": {}}}
+    text = narrate(answer({(4, 0): 1.0, (5, 0): 1.0}, constraints=rules))
+    assert "Nothing may change in steps 0 to 1 and in steps 7 to 9." in text
+    assert "Nothing may change" not in narrate(answer({(4, 0): 1.0}))

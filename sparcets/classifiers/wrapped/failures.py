@@ -70,5 +70,7 @@ def no_distribution(proba: Any, *, may_be_logits: bool = True) -> str:
             "Explain one label at a time: output=('sigmoid', lambda p: p[:, 0])."
         )
     return (
-        "If they are logits, wrap with output='logits'." if may_be_logits else "They must be at least 0 and sum to 1."
+        "If they are logits, wrap with output='logits' (--output logits)."
+        if may_be_logits
+        else "They must be at least 0 and sum to 1."
     )
