@@ -1,20 +1,26 @@
-"""The filters of Python's warnings, which are global: restored after a block, one block at a time."""
+"""The filters of Python's warnings, which are global: changed in one block at a time, and left as they were."""
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Of two blocks at once, the last to end would restore the filters that the other had set. Whoever needs
-# RANDOM_STATE_LOCK too takes that one first.
+# scikit-learn's forests replace the filters for every tree: of two at once, the last to end would restore what the
+# other had set. Whoever needs RANDOM_STATE_LOCK too takes that one first.
 _lock = threading.RLock()
+
+_OURS = "(?#sparcets)"  # a comment: it matches every message, and no filter of anybody else is equal to ours
 
 
 @contextmanager
 def filters_kept(*, ignore: type[Warning] | None = None) -> Iterator[None]:
-    """Restore the filters of warnings after a block, such as scikit-learn's forests, which set them for every tree.
+    """Run a block that changes the filters of warnings while no other such block runs.
+
+    A filter of ours is added to the present list and taken out of it again. ``warnings.catch_warnings`` would put
+    another list in its place: a thread of the user's, or of pandas, that saved that one would restore it later.
 
     Parameters
     ----------
@@ -26,7 +32,18 @@ def filters_kept(*, ignore: type[Warning] | None = None) -> Iterator[None]:
     >>> with filters_kept(ignore=UserWarning):
     ...     warnings.warn("not shown")
     """
-    with _lock, warnings.catch_warnings():
-        if ignore is not None:
-            warnings.simplefilter("ignore", ignore)
-        yield
+    with _lock:
+        if ignore is None:
+            yield
+            return
+        ours = ("ignore", re.compile(_OURS, re.IGNORECASE), ignore, None, 0)
+        nested = ours in warnings.filters
+        warnings.filterwarnings("ignore", _OURS, ignore)
+        changed = warnings.filters
+        try:
+            yield
+        finally:
+            if not nested:
+                for filters in (changed, warnings.filters):
+                    while ours in filters:
+                        filters.remove(ours)  # type: ignore[attr-defined]

@@ -26,8 +26,12 @@ def global_state(*modules: nn.Module) -> dict[str, Any]:
         "torch's random state": torch.get_rng_state().tolist(),
         "NumPy's random state": str(np.random.get_state(legacy=False)),  # noqa: NPY002
         "Python's random state": random.getstate(),
-        # Those of Python's own warnings in all modules; the first import of a package may add one of its own.
-        "filters of warnings": [f for f in warnings.filters if not (f[1] or f[3]) and f[2].__module__ == "builtins"],
+        # Python's own in all modules, and ours; the first import of a package may add one of its own.
+        "filters of warnings": [
+            f
+            for f in warnings.filters
+            if "sparcets" in str(f[1]) or (not (f[1] or f[3]) and f[2].__module__ == "builtins")
+        ],
         "output": (sys.stdout, sys.stderr),
     }
     for i, module in enumerate(modules):

@@ -134,17 +134,18 @@ def _fit_scores(real: FloatArray, seed: int) -> _Scores:
         from sklearn.neighbors import LocalOutlierFactor
         from sklearn.svm import OneClassSVM
 
-    lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
-    with filters_kept():
+    with filters_kept():  # all of scikit-learn's: validation of input sets filters too
+        lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
         forest = IsolationForest(random_state=seed).fit(real)
-    svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
-    svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
-    svm.fit(real)
+        svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
+        svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
+        svm.fit(real)
 
-    # The SVM's w = Σ αᵢ φ(xᵢ); w / Σα is its centre, and ‖w‖² = Σ αᵢ ⟨w, φ(xᵢ)⟩. Its score is ⟨w, φ(x)⟩, ‖φ(x)‖ is 1.
-    weights = svm.dual_coef_[0]
-    total = float(weights.sum())
-    centre = float(weights @ svm.score_samples(svm.support_vectors_)) / total**2
+        # The SVM's w = Σ αᵢ φ(xᵢ); w / Σα is its centre, and ‖w‖² = Σ αᵢ ⟨w, φ(xᵢ)⟩.
+        # Its score is ⟨w, φ(x)⟩, ‖φ(x)‖ is 1.
+        weights = svm.dual_coef_[0]
+        total = float(weights.sum())
+        centre = float(weights @ svm.score_samples(svm.support_vectors_)) / total**2
     return {
         "lof_ratio": lambda x: -lof.score_samples(x),
         "isolation_forest_ratio": lambda x: -forest.score_samples(x),
