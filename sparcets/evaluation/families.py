@@ -41,6 +41,7 @@ LARGE_SEEDS = (
     1,
     5,
 )  # aeon before this version, the last ones for Python 3.10, takes convolutions' seeds below 2³¹ only
+WINDOW = 0.1  # of the length: how far dynamic time warping may shift a series, for `distances`
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
 MIN_STEPS = 9  # the length of the convolutions; shorter series are continued by their last value
 
@@ -53,12 +54,11 @@ _ESTIMATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "distances": (
         "aeon.{task}.distance_based",
         "KNeighborsTimeSeries",
-        {"distance": "dtw", "distance_params": {"window": 0.1}},
+        {"distance": "dtw", "distance_params": {"window": WINDOW}, "n_neighbors": 1},
     ),
     "statistics": ("sklearn.ensemble", "ExtraTrees", {"n_estimators": 200, "random_state": SEED}),
 }
 ENDINGS: dict[Task, str] = {"classification": "Classifier", "regression": "Regressor"}
-NEIGHBOURS: dict[Task, int] = {"classification": 1, "regression": 3}  # a mean over few is a better number
 
 
 def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
@@ -239,8 +239,6 @@ def left_as_found() -> Iterator[None]:
 def make_estimator(family: str, task: Task) -> Any:
     """Return the estimator of a family, not fitted yet."""
     module, name, settings = _ESTIMATORS[family]
-    if family == "distances":
-        settings = {**settings, "n_neighbors": NEIGHBOURS[task]}
     if family == "convolutions" and tuple(map(int, version("aeon").split(".")[:2])) < LARGE_SEEDS:
         settings = {**settings, "random_state": SEED % 2**31}
     return getattr(importlib.import_module(module.format(task=task)), name + ENDINGS[task])(**settings)

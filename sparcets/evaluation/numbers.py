@@ -20,7 +20,14 @@ from sparcets.config.models import ClassifierConfig
 from sparcets.datasets.base import Dataset
 from sparcets.datasets.scaling import Scaler
 from sparcets.errors import DataError
-from sparcets.evaluation.families import MAX_REFERENCES, choose_rows, judge_inputs, left_as_found, make_estimator
+from sparcets.evaluation.families import (
+    MAX_REFERENCES,
+    WINDOW,
+    choose_rows,
+    judge_inputs,
+    left_as_found,
+    make_estimator,
+)
 from sparcets.explanation.numbers import is_within
 from sparcets.explanation.result import Explanation
 from sparcets.metrics.truth import Judge
@@ -29,6 +36,7 @@ from sparcets.progress import progress_bar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+NEIGHBOURS = 3  # that `distances` takes the mean of
 MOST_REFERENCES = 1000  # short series that `distances` compares with: there are more different numbers than classes
 DIRECTION = "direction"  # name of the measure
 MAX_TEST = 500  # series that the judges are measured on
@@ -74,11 +82,10 @@ class NumberJudge(Regressor):
             rows = choose_rows(np.zeros(len(y), dtype=np.int64), number_of_references(self.n_steps))
         lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
         inputs = judge_inputs(self.family, self._scaler, dataset.X_train[rows], lengths)
-        with left_as_found():
-            if self.family == "distances":
-                self._numbers = y[rows]
-                self._neighbours = make_estimator(self.family, "regression").fit(inputs, y[rows, 0])
-            else:
+        if self.family == "distances":
+            self._references, self._numbers = inputs, y[rows]
+        else:
+            with left_as_found():
                 self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y.T]
         return self
 
@@ -86,8 +93,25 @@ class NumberJudge(Regressor):
         inputs = judge_inputs(self.family, self._scaler, X, lengths)
         with left_as_found():
             if self.family == "distances":
-                return weighted_mean(self._numbers, *self._neighbours.kneighbors(inputs))
+                return weighted_mean(self._numbers, *nearest_series(inputs, self._references))
             return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
+
+
+def nearest_series(X: FloatArray, references: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return distances to the nearest references by dynamic time warping, and their rows, each (batch, neighbours).
+
+    The regressor of aeon 1.0 has no public way to ask for them.
+
+    Parameters
+    ----------
+    X, references
+        Series of one length (batch, features, time) and (references, features, time).
+    """
+    from aeon.distances import dtw_pairwise_distance
+
+    distance = np.asarray(dtw_pairwise_distance(X, references, window=WINDOW))
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
+    return np.take_along_axis(distance, nearest, axis=1), nearest
 
 
 def weighted_mean(numbers: FloatArray, distance: FloatArray, nearest: IntArray) -> FloatArray:
