@@ -239,7 +239,8 @@ def fit_one(
     measure, value = next(iter(quality.items()))
     quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
     lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
-    if own is not None and own.class_names is None and (likely := _likely_order(explained, data)):
+    worse = data.task == "classification" and value is not None and value < 1 / data.n_classes
+    if worse and own is not None and own.class_names is None and (likely := _likely_order(explained, data)):
         lines.insert(
             2, f"It is worse than chance. In the order {likely} of its classes it would not be: see --classes."
         )
@@ -261,18 +262,16 @@ def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
 
 
 def _likely_order(model: Any, data: Dataset) -> str:
-    """Return the order of classes that a model of accuracy below chance seems to have; empty if there is none."""
+    """Return the other order of classes that a model worse than chance seems to have; empty if there is none."""
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
-    if data.task != "classification":
-        return ""
     said = model.predict(data.X_train, data.lengths_train, side=data.side_train)
     counts = np.zeros((data.n_classes, data.n_classes))  # outputs by labels
     np.add.at(counts, (said, data.y_train), 1)
     outputs, labels = linear_sum_assignment(-counts)
     likely = counts[outputs, labels].sum() / counts.sum()
-    if np.trace(counts) >= counts.sum() / data.n_classes or likely < MIN_LIKELY:
+    if likely < MIN_LIKELY or np.array_equal(labels, outputs):
         return ""
     return ", ".join(data.class_names[k] for k in labels)
 

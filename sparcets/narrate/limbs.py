@@ -9,15 +9,15 @@ from sparcets.explanation.amounts import amount
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.changes import Change, Segment
 from sparcets.narrate.operations.find import MIN_TOGETHER
-from sparcets.narrate.operations.words import PEAK_RATIO, Described
-from sparcets.narrate.phrases import listed, unit_of, when_phrase
+from sparcets.narrate.operations.groups import ROOTS
+from sparcets.narrate.operations.words import Described
+from sparcets.narrate.phrases import at_most, listed, unit_of, when_phrase
 from sparcets.narrate.places import further
 from sparcets.skeletons import body_part, find_skeleton
 
 # Of stretches that are told together:
 MIN_SHARED = 0.5  # of the longer: what they share in time
 MIN_ALIKE = 0.2  # of the largest mean change: the smallest
-ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,11 @@ def limb_phrase(answer: Explanation, limb: LimbMove) -> str:
     means = [_mean(moves) for moves in of_feature.values()]
     low, high, unit = amount(min(means)), amount(max(means)), unit_of(answer, features[0])
     much = f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
-    peak = max(move.peak for move in limb.moves)
-    most = f" on average (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * max(means) else ""
+    most = at_most(max(move.peak for move in limb.moves), max(means), unit)
     shortest = min(sum(move.end - move.start for move in moves) for moves in of_feature.values())
     throughout = shortest >= MIN_TOGETHER * (limb.end - limb.start)
     when = when_phrase(limb.start, limb.end, answer.info.sampling_rate, throughout=throughout)
-    return f"{who} {verb} {much}{most} {further(answer, features[0], limb.moves[0].up)} {when}"
+    return f"{who} {verb} {much}{most and f' on average{most}'} {further(answer, features[0], limb.moves[0].up)} {when}"
 
 
 def _mean(moves: Sequence[Move]) -> float:

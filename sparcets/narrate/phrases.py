@@ -40,6 +40,18 @@ def when_phrase(start: int, end: int, rate: float | None, *, throughout: bool = 
     return f"in step {start}" if end - start == 1 else f"in steps {start} to {end - 1}"
 
 
+PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
+
+
+def at_most(peak: float, mean: float, unit: str) -> str:
+    """Return the largest change in brackets if it is much larger than the mean, else nothing.
+
+    >>> at_most(0.2, 0.1, " m"), at_most(0.12, 0.1, " m")
+    (' (at most 0.2 m)', '')
+    """
+    return f" (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * mean else ""
+
+
 def signed(value: float) -> str:
     """Format a number like :func:`amount`, with a true minus sign.
 

@@ -15,9 +15,9 @@ from sparcets.narrate.changes import Segment, find_changes, find_groups, short_n
 from sparcets.narrate.conclusion import Conclusion, conclude
 from sparcets.narrate.doubts import find_doubts, find_votes
 from sparcets.narrate.limbs import Item, LimbMove, join_limbs, limb_phrase
-from sparcets.narrate.operations.words import PEAK_RATIO, Described, describe_operations
+from sparcets.narrate.operations.words import Described, describe_operations
 from sparcets.narrate.people import advice_note
-from sparcets.narrate.phrases import count, listed, listed_up_to_max, unit_of, when_phrase
+from sparcets.narrate.phrases import at_most, count, listed, listed_up_to_max, unit_of, when_phrase
 from sparcets.narrate.places import further, place_of
 from sparcets.narrate.predictions import Predictions, predictions_of
 
@@ -180,9 +180,7 @@ def _move_of(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
 
 def _most(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
     """Return the largest change in brackets if it is much larger than the mean."""
-    if not peaks or segment.peak <= PEAK_RATIO * segment.mean:
-        return ""
-    return f" (at most {amount(segment.peak)}{unit_of(answer, segment.feature)})"
+    return at_most(segment.peak, segment.mean, unit_of(answer, segment.feature)) if peaks else ""
 
 
 def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:

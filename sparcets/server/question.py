@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
-
 from sparcets import targets
-from sparcets.constraints.spec import Constraints
+from sparcets.constraints.spec import Constraints, open_ends
 from sparcets.errors import TargetError
 from sparcets.explanation.series_info import SeriesInfo
 
@@ -54,10 +52,7 @@ def constraints_of(given: dict[str, Any]) -> Constraints:
     """Return the constraints of a request.
 
     >>> constraints_of({"ranges": {"pulse": [40, None]}}).ranges
-    {'pulse': (40, inf)}
+    {'pulse': (40.0, inf)}
     """
-    ranges = {
-        feature: (-np.inf if low is None else low, np.inf if high is None else high)
-        for feature, (low, high) in given.get("ranges", {}).items()
-    }
+    ranges = {feature: open_ends(*ends) for feature, ends in given.get("ranges", {}).items()}
     return Constraints(**{**given, "ranges": ranges})

@@ -247,12 +247,9 @@ def to_constraints(
     >>> to_constraints(rules, ["a", "b"]).frozen
     {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}
     """
-    from sparcets.constraints.spec import Constraints
+    from sparcets.constraints.spec import Constraints, open_ends
 
-    ranges = {
-        f: (-np.inf if low is None else low, np.inf if high is None else high)
-        for f, (low, high) in rules.ranges.items()
-    }
+    ranges = {f: open_ends(*ends) for f, ends in rules.ranges.items()}
     frozen: Any = rules.frozen
     if rules.frozen_features or drawn:
         frozen = {name: list(rules.frozen) for name in feature_names} if rules.frozen else {}

@@ -102,13 +102,3 @@ def start(fit: Fit) -> Iterator[Callable[..., TestClient]]:
 @pytest.fixture
 def client(start: Callable[..., TestClient]) -> TestClient:
     return start()
-
-
-def error(response: Any, status: int) -> dict[str, Any]:
-    """Check status and shape of an error response, and return its content."""
-    assert response.status_code == status, response.text
-    body = response.json()
-    assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "details"}
-    assert body["error"]["message"].strip() and "Traceback" not in response.text
-    content: dict[str, Any] = body["error"]
-    return content

@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 import sparcets as sp
 from sparcets.server.worker import load
 from sparcets.testing.data import make_series
+from tests.http_api import error
 
 from ..cli.test_own_model import onnx_model
-from .conftest import NAMES, Fit, error
+from .conftest import NAMES, Fit
 
 Start = Callable[..., TestClient]
 

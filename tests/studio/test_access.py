@@ -12,8 +12,9 @@ from fastapi.testclient import TestClient
 from sparcets.errors import ConfigError
 from sparcets.web.access import TOKEN_FILE, find_token, split_host
 from sparcets.web.errors import ApiError
+from tests.http_api import error
 
-from .conftest import API, TOKEN, Sample, error
+from .conftest import API, TOKEN, Sample
 
 Start = Callable[..., TestClient]
 STATUS = f"{API}/status"

@@ -12,8 +12,9 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.studio.limits import Limits
+from tests.http_api import error
 
-from .conftest import API, N_TEST, NAMES, Sample, error, make_outdated, npz_bytes
+from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
 
 
 def explain(client: TestClient, sample: Sample, **options: Any) -> Any:

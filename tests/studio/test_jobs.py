@@ -18,8 +18,9 @@ from sparcets.studio.models import Job, TrainClassifier
 from sparcets.studio.training_history import FILE
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
+from tests.http_api import error
 
-from .conftest import API, Sample, error
+from .conftest import API, Sample
 
 REQUEST = TrainClassifier(dataset="own", architecture="fcn")
 REPORT = "print(json.dumps(dict(stage='training fcn', done=2, total=5, note='loss 1')), flush=True)"

@@ -13,8 +13,9 @@ from sparcets.studio.limits import Limits
 from sparcets.web.access import Access
 from sparcets.web.errors import ApiError
 from sparcets.web.middleware import SecurityMiddleware
+from tests.http_api import error
 
-from .conftest import API, BEARER, HOST, TOKEN, error, npz_bytes
+from .conftest import API, BEARER, HOST, TOKEN, npz_bytes
 
 Start = Callable[..., TestClient]
 STATUS = f"{API}/status"

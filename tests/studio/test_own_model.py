@@ -21,8 +21,9 @@ from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace
+from tests.http_api import error
 
-from .conftest import API, Sample, error
+from .conftest import API, Sample
 
 MODEL = """
 from beside import ORDER

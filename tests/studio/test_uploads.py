@@ -19,8 +19,9 @@ from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 from sparcets.web.limits import MIB
+from tests.http_api import error
 
-from .conftest import API, Sample, error, npz_bytes
+from .conftest import API, Sample, npz_bytes
 from .test_reader import CSV, padded_bomb
 
 Start = Callable[..., TestClient]

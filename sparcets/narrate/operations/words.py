@@ -11,11 +11,10 @@ from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.result import Explanation
 from sparcets.narrate.operations.find import MIN_TOGETHER, Found, find_operations
 from sparcets.narrate.operations.fits import Kind
-from sparcets.narrate.phrases import unit_of, when_phrase
+from sparcets.narrate.phrases import at_most, unit_of, when_phrase
 from sparcets.narrate.places import further, place_of, towards
 from sparcets.skeletons import split_axis
 
-PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
 MIN_NET = 0.6  # of its range in a stretch: what goes that far up, rises
 
 
@@ -174,8 +173,9 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
         name = who if place_of(answer, feature) else _coordinate(answer, found)
         verb = "are" if plural and name == who else "is"
         peak = max(float(np.abs(found.pieces.delta).max()), size)
-        most = f" on average (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * size else ""
-        return f"{name} {verb} {amount(size)}{unit}{most} {further(answer, feature, fit.kind == 'higher')}"
+        most = at_most(peak, size, unit)
+        way = further(answer, feature, fit.kind == "higher")
+        return f"{name} {verb} {amount(size)}{unit}{most and f' on average{most}'} {way}"
     if fit.kind in ("smoother", "shakier"):
         if fit.kind == "smoother":
             much = f"{percent(fit.amount)} less"

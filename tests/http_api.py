@@ -1,0 +1,60 @@
+"""What the tests of studio and server share: the shape of errors, and requests made from a description of the API."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, assume, given, settings, strategies
+from hypothesis.errors import Unsatisfiable
+
+EXAMPLES = int(os.environ.get("SPARCETS_EXAMPLES", "12"))  # requests per operation
+
+
+def error(response: Any, status: int) -> dict[str, Any]:
+    """Check status and shape of an error response, and return its content."""
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "details"}
+    assert body["error"]["message"].strip() and "Traceback" not in response.text
+    content: dict[str, Any] = body["error"]
+    return content
+
+
+def call(operation: Any, mode: Any, checks: list[Any], headers: dict[str, str], use: Callable[[Any], None]) -> set[int]:
+    """Call one operation with generated requests, check every response, and return the status codes.
+
+    Parameters
+    ----------
+    operation, mode, checks
+        Those of schemathesis.
+    headers
+        Sent with every request.
+    use
+        Changes a request to name things that exist; called for about half of the valid ones.
+    """
+    from schemathesis import GenerationMode
+
+    seen: set[int] = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), existing=strategies.booleans())
+    def check(case: Any, existing: bool) -> None:
+        if existing and mode == GenerationMode.POSITIVE:
+            use(case)
+        # Parameters that the description does not contain are ignored, as is usual: such a request is not invalid.
+        assume(set(case.query or {}) <= {parameter.name for parameter in operation.query})
+        response = case.call(headers=headers)
+        seen.add(response.status_code)
+        case.validate_response(response, checks=checks)
+
+    with suppress(Unsatisfiable):  # an operation without parameters has no invalid requests
+        check()
+    return seen
