@@ -31,6 +31,7 @@ from sparcets.metrics.truth import Judge, oracle, transfer
 from sparcets.metrics.universality import universality
 from sparcets.progress import progress_bar
 from sparcets.skeletons import find_skeleton
+from sparcets.warning_filters import filters_kept
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,8 +169,9 @@ def evaluate(
         set_measures["universality"] = (universality(answers), int(answers.valid.sum()))
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
-        per_query = _frame(e, digests, None if dataset is None else rows, measured, columns)
-        summary = summarise(per_query, set_measures, seed=seed)
+        with filters_kept():  # pandas sets them where it compares types
+            per_query = _frame(e, digests, None if dataset is None else rows, measured, columns)
+            summary = summarise(per_query, set_measures, seed=seed)
         bar.advance()
     if "lof_ratio" in columns and np.isnan(columns["lof_ratio"]).any():
         notes.append("plausibility is NaN where the target class has fewer than 6 training series or no test series.")
