@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.explain import print_answers, save_pictures
+from sparcets.cli.explain import print_answers
 from sparcets.cli.options import Device, Json, Seed, print_json
 
 N_TRIALS = 4  # explained, half of them from each patient group
@@ -24,6 +24,7 @@ def demo(
     import numpy as np
 
     from sparcets.classifiers.torch_classifier import TorchClassifier
+    from sparcets.cli.pictures import save_pictures, with_numbers
     from sparcets.config.explainers import ExplainerConfig
     from sparcets.config.models import ClassifierConfig
     from sparcets.constraints.realistic import like_real
@@ -55,8 +56,9 @@ def demo(
     if not json:
         print_answers(answer, series)
 
+    pictures = save_pictures(answer, out, series)
+    answer = with_numbers(answer, series)
     answer.save(out / "explanation.npz")
-    pictures = save_pictures(answer, out)
     texts = "\n\n".join(f"series {series[i]}: {answer.text(i)}" for i in range(len(answer)))
     (out / "explanation.txt").write_text(texts + "\n", encoding="utf-8")
     scores = evaluate(answer, data, classifier=classifier, judges={}, device=device, seed=seed)  # judges take minutes

@@ -74,7 +74,9 @@ def explain(
         Path | None,
         typer.Option("--out", help="File for the explanation (.npz); with --queries, folder of Parquet files."),
     ] = None,
-    plots: Annotated[Path | None, typer.Option("--plots", help="Folder for a figure of each answer.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Folder for a figure of each answer that changes something.")
+    ] = None,
     sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
     curve: Annotated[
@@ -125,6 +127,7 @@ def explain(
     """
     import numpy as np
 
+    from sparcets.cli.pictures import save_pictures, with_numbers
     from sparcets.constraints.realistic import like_real
     from sparcets.datasets.load import load_dataset
     from sparcets.narrate.names import has_name, query_name
@@ -224,11 +227,11 @@ def explain(
         side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
         curve=curve,
     )
-    if out is not None:
-        answer.save(out)
-    if plots is not None:
-        save_pictures(answer, plots)
     series = np.asarray(chosen)[answer.query_index]
+    if out is not None:
+        with_numbers(answer, series).save(out)
+    if plots is not None:
+        save_pictures(answer, plots, series)
     if json:
         print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
@@ -243,6 +246,8 @@ def explain(
         typer.echo("\nsome are doubtful because values, steps or limbs are unlike real series; --like-real avoids that")
     if out is not None:
         typer.echo(f"\nsaved to {out}")
+    if plots is not None:
+        typer.echo(f"pictures in {plots}" if out is not None else f"\npictures in {plots}")
 
 
 def _leave_the_real(answer: Explanation) -> bool:
@@ -276,19 +281,6 @@ def print_answers(answer: Explanation, series: Any) -> None:
     ]
     reached = "p(target)" if answer.numbers is None else "reached"
     print_table(["series", *known, "verdict", "predicted", "target", "status", reached, "changed"], lines)
-
-
-def save_pictures(answer: Explanation, folder: Path) -> list[Path]:
-    """Save a figure of every answer to a folder; return the files."""
-    from sparcets.storage import atomic_path
-
-    files = []
-    for i in range(len(answer)):
-        file = folder / f"answer-{i:03d}.png"
-        with atomic_path(file) as temporary:
-            answer.plot(i).savefig(temporary)
-        files.append(file)
-    return files
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:

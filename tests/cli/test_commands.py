@@ -75,7 +75,7 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
         "explain",
         model,
         "-t",
-        "brisk",
+        "wild",
         "--rows",
         "0:6",
         "--out",
@@ -87,11 +87,14 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
     assert code == 0
     rows = json.loads(out)
     assert [r["series"] for r in rows] == [0, 1, 2, 3, 4, 5]
-    assert {r["target"] for r in rows} == {"brisk"} and all(r["valid"] for r in rows)
+    assert {r["target"] for r in rows} == {"wild"} and all(r["valid"] for r in rows)
     assert {r["verdict"] for r in rows} <= {"doubtful", "unchanged"} and not any(r["believed"] for r in rows)
     e = sp.load_explanation(saved)
     assert len(e) == 6 and e.feature_names == ("left", "right", "top", "idle")
-    assert len(list(tmp_path.glob("answer-*.png"))) == 6
+    assert e.ids is not None and e.ids.tolist() == [f"series {i}" for i in range(6)]
+    changed = [r["series"] for r in rows if r["verdict"] != "unchanged"]
+    assert 0 < len(changed) < 6
+    assert sorted(file.name for file in tmp_path.glob("*.png")) == [f"series-{i:03d}.png" for i in changed]
 
 
 def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str, own_data: str, tmp_path: Path) -> None:
@@ -101,6 +104,10 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
     named, saved = str(tmp_path / "named.npz"), str(tmp_path / "run.npz")
     ds = sp.load_dataset(named, seed=0)
     assert ds.ids_test is not None and ds.subjects_test is not None
+    pictures = tmp_path / "pictures"
+    run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--plots", str(pictures), "-n", "2")
+    files = {f"series-{k:03d}-{str(ds.ids_test[k]).replace(' ', '_')}{nth}.png" for k in (2, 5) for nth in ("", "_2")}
+    assert {file.name for file in pictures.iterdir()} == files
     code, out, _ = run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--out", saved)
     header, first = out.splitlines()[:2]
     assert code == 0 and header.split("\t")[:3] == ["series", "id", "subject"]

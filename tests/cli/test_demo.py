@@ -1,5 +1,6 @@
 """``sparcets demo`` from end to end, with few data and short training."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,14 @@ def test_it_writes_all_files_and_prints_the_path_of_the_report(
         made = getattr(module, name)
         monkeypatch.setattr(module, name, lambda what, _, made=made, config=config: made(what, config))
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    pictures = {f"answer-{i:03d}.png" for i in range(4)}
+    printed = capsys.readouterr().out
+    texts = (tmp_path / "demo" / "explanation.txt").read_text(encoding="utf-8")
+    numbers = re.findall(r"^series (\d+): ", texts, re.MULTILINE)
     files = {file.name for file in (tmp_path / "demo").iterdir()}
-    assert files == {"explanation.npz", "explanation.txt", "report.html", *pictures}
-    assert capsys.readouterr().out.splitlines()[-1] == f"report: {tmp_path / 'demo' / 'report.html'}"
+    pictures = {f"series-{int(number):03d}.png" for number in numbers}
+    assert len(numbers) == 4 and files == {"explanation.npz", "explanation.txt", "report.html", *pictures}
+    assert [line.split("\t")[0] for line in printed.splitlines() if line[0:1].isdigit() and "\t" in line] == numbers
+    assert printed.splitlines()[-1] == f"report: {tmp_path / 'demo' / 'report.html'}"
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert all(f"(series {number}, " in page for number in numbers)
     assert page.count("<article") == 4 and "<h1>What makes the model say Control</h1>" in page
