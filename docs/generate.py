@@ -271,8 +271,11 @@ def scale_tables() -> str:
         lines.append(
             f"- **Of the time of one core**, {percent(one['explain_share'])} is `explain`; the rest reads and writes."
         )
-    if two:
-        lines.append(f"- **Two processes** on two cores are {two['gain']:.2f} times as fast as one.")
+    if one and two:
+        lines.append(
+            f"- **Starting processes** counts where there are few series: for {one['queries']:,}, two processes take "
+            f"{two['two_s']:.0f} s and one takes {two['one_s']:.0f} s, {two['gain']:.2f} times as much."
+        )
     if one and (driver := rows.get("driver")):
         shard = 838 * one["core_s"] / one["queries"]
         lines += [
