@@ -12,6 +12,8 @@ disk.
 """
 
 import argparse
+import ctypes
+import gc
 import os
 import platform
 import shutil
@@ -262,6 +264,19 @@ def killed_node(bench: Bench) -> None:
     )
 
 
+def memory(bench: Bench) -> None:
+    """A tenth of the series ten times in one process: the memory in use, without what the allocator keeps for later."""
+    some, process, kept = bench.tenth(), psutil.Process(), []
+    for _ in range(10):
+        bench.explain("memory", source=some)
+        gc.collect()
+        pa.default_memory_pool().release_unused()
+        ctypes.CDLL(None).malloc_trim(0)  # of glibc
+        kept.append(round(process.memory_info().rss / MIB))
+    shutil.rmtree(bench.folder / "memory")
+    bench.row("memory", queries=bench.n, mib=kept)
+
+
 def benchmark(bench: Bench) -> None:
     """A benchmark of 24 cells on three nodes, two of whose workers are killed."""
     from sparcets.experiments.benchmark.plan import Cell, Plan
@@ -334,6 +349,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "two_cores": two_cores,
     "overhead": overhead,
     "killed_node": killed_node,
+    "memory": memory,
     "benchmark": benchmark,
     "driver": driver,
     "gpu": gpu,
@@ -343,6 +359,7 @@ ROWS = {
     "two_cores": "two cores",
     "overhead": "overhead",
     "killed_node": "three nodes, one killed",
+    "memory": "memory",
     "benchmark": "benchmark",
     "driver": "driver",
     "gpu": "gpu, 12 workers",
