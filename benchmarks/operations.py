@@ -6,13 +6,14 @@ Series of a body (two arms with elbow, wrist and hand, each x and y) and two oth
 of known kind and size: of one feature, a joint, an arm or both arms, over a random part of the series, faded in and
 out, with noise of up to a tenth of the change's energy. Named right is the largest operation that ``e.operations``
 returns if its kind and its name are the planted ones. Random changes, which are no operation, are planted in one to six
-features. Rows go to ``results/operations.jsonl``: one for each kind and size, and one for each kind of random change.
+features. Rows go to ``results/operations.jsonl``: one for each kind and size, and one for each kind of random change;
+then both again with a twentieth of the values missing.
 """
 
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ NAMES = (*(f"{point}_{axis}" for point in POINTS for axis in "xy"), "force", "pu
 LENGTHS = (60, 100, 200)
 NOISES = (0.0, 0.05, 0.1)  # of the change's energy
 REPEATS = 4  # of every size, noise and who
+MISSING = 0.05  # share of the values, in the second half of the rows
 N_RANDOM = 400  # answers with random changes
 # Who changes: its name, and its features.
 WHO: dict[str, tuple[str, ...]] = {
@@ -217,29 +219,54 @@ def who_of(what: str) -> tuple[str, ...]:
     return ("force",) if what.startswith("peak") else tuple(WHO)
 
 
-def measure(repeats: int, seed: int) -> Iterator[dict[str, Any]]:
+def with_gaps(answer: Explanation, rng: np.random.Generator, share: float) -> Explanation:
+    """Return the answer with a share of its values missing."""
+    missing = rng.random(answer.query.shape) < share
+    query, made = (np.where(missing, np.nan, x) for x in (answer.query, answer.counterfactual))
+    return replace(answer, query=query, counterfactual=made)
+
+
+def measure(repeats: int, seed: int, missing: float = 0.0) -> Iterator[dict[str, Any]]:
     """Yield a row of counts for every operation and size, then for every kind of random change."""
     rng = np.random.default_rng(seed)
+    head = {"missing": missing}
     for what, sizes in SIZES.items():
         for size in sizes:
             who = who_of(what)
             cases = [(w, noise) for w in who for noise in NOISES for _ in range(repeats * len(WHO) // len(who))]
-            seen = [judge(plant(rng, what, size, who, noise)) for who, noise in cases]
-            yield {"planted": what, "size": size, "n": len(seen), **{k: sum(s[k] for s in seen) for k in seen[0]}}
+            planted = [plant(rng, what, size, who, noise) for who, noise in cases]
+            if missing:
+                planted = [replace(one, answer=with_gaps(one.answer, rng, missing)) for one in planted]
+            seen = [judge(one) for one in planted]
+            yield {
+                **head,
+                "planted": what,
+                "size": size,
+                "n": len(seen),
+                **{k: sum(s[k] for s in seen) for k in seen[0]},
+            }
     for kind in RANDOM:
-        named = [bool(plant_random(rng, kind).operations(0)) for _ in range(max(1, N_RANDOM * repeats // REPEATS))]
-        yield {"planted": f"random: {kind}", "size": None, "n": len(named), "named": sum(named)}
+        answers = [plant_random(rng, kind) for _ in range(max(1, N_RANDOM * repeats // REPEATS))]
+        if missing:
+            answers = [with_gaps(answer, rng, missing) for answer in answers]
+        named = [bool(answer.operations(0)) for answer in answers]
+        yield {**head, "planted": f"random: {kind}", "size": None, "n": len(named), "named": sum(named)}
 
 
 def main() -> None:
-    rows = list(measure(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS, seed=2026))
-    planted = [row for row in rows if "right" in row]
-    for row in rows:
-        print(json.dumps(row))
-    n, right = (sum(row[k] for row in planted) for k in ("n", "right"))
-    print(f"{right} of {n} planted operations are named right ({100 * right / n:.1f} %)")
-    others = [row for row in rows if "right" not in row]
-    print(f"{sum(row['named'] for row in others)} of {sum(row['n'] for row in others)} random changes are named")
+    from stored import COMMIT
+
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
+    rows: list[dict[str, Any]] = []
+    for missing in (0.0, MISSING):
+        some = [{"commit": COMMIT, **row} for row in measure(repeats, 2026, missing)]
+        rows += some
+        for row in some:
+            print(json.dumps(row), flush=True)
+        planted, others = [r for r in some if "right" in r], [r for r in some if "right" not in r]
+        n, right = (sum(row[k] for row in planted) for k in ("n", "right"))
+        print(f"{missing:.0%} missing: {right} of {n} planted operations are named right ({100 * right / n:.1f} %)")
+        print(f"{sum(row['named'] for row in others)} of {sum(row['n'] for row in others)} random changes are named")
     RESULTS.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 

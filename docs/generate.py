@@ -1,10 +1,7 @@
 """Write the generated pages: ``cli.md`` from the commands, the others from stored results."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import typer
+from stored_rows import DOCS, RESULTS, commits, of_commits, percent, stored
 
 from sparcets.cli.main import app
 from sparcets.config.explainers import ExplainerConfig
@@ -15,8 +12,6 @@ from sparcets.experiments.reproduce.measured import number
 from sparcets.experiments.reproduce.page import RUN, folder_page, save_tables
 from sparcets.report.tables import Table
 
-DOCS = Path(__file__).parent
-RESULTS = DOCS.parent / "results"
 WALKTHROUGH = (  # what one does one after the other
     "sparcets fit --dataset catching --out model                # --method sparcets is the default",
     "sparcets explain model --target Control --rows 0:5 --immutable Head_x --out run.npz --plots pictures",
@@ -110,28 +105,6 @@ def gradient_table() -> str:
         for form, rows in gradient_rows().items()
     ]
     return Table("", ("form", "seeds", *names), tuple(rows)).to_markdown()
-
-
-def stored(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a file of results."""
-    return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
-
-
-def percent(share: float | None) -> str:
-    """Return a share as people write it, and nothing for None."""
-    return "" if share is None else f"{100 * share:.0f} %"
-
-
-def commits(rows: list[dict[str, Any]]) -> str:
-    """Return the commits of rows, in words."""
-    return ", ".join(sorted({row["commit"][:7] for row in rows}))
-
-
-def of_commits(
-    columns: tuple[str, ...], cells: list[tuple[str, ...]], rows: list[dict[str, Any]], note: str = ""
-) -> str:
-    """Return a table of measured rows, with the commits they name below it."""
-    return Table("", columns, tuple(cells), f"{note}Commits {commits(rows)}.").to_markdown()
 
 
 def regression_table() -> str:
@@ -245,89 +218,6 @@ def report_line() -> str:
     )
 
 
-def scale_tables() -> str:
-    """Return what is measured of many series: costs, facts, what an archive takes; what is not stored is left out."""
-    rows = {row["part"]: row for row in stored("scale.jsonl")}
-    gpu = {row["name"]: row["value"] for row in read_rows(RESULTS / "speed-cuda.jsonl")[1:]}
-    streamed = gpu["100,000 queries from a memory map to a folder: rate"]
-    one, two, both = (rows.get(name) for name in ("one core", "two cores", "overhead"))
-    rates = [("one core", one["rate"], 1)] if one else []
-    for engine, name in (("local", "two processes"), ("ray", "two workers of Ray")) if both else ():
-        rate = both["queries"] * len(both[f"{engine}_s"]) / sum(both[f"{engine}_s"])
-        rates.append((f"two cores, {name}", rate, 2))
-    shared = [row for part, row in rows.items() if part.startswith("gpu")]
-    number = {1: "one process", 4: "four processes", 12: "twelve processes"}
-    rates += [(f"one {row['device']}, {number[row['workers']]}", row["rate"], 0) for row in shared]
-    rates.append(("one H200, our own method's generator, from a memory map to a folder", streamed, 0))
-    rates.append(("the same, data on the GPU, nothing written", gpu["sparcets, data on the GPU"], 0))
-    cells = [
-        (what, f"{rate:,.0f}", f"{1e6 / rate:,.0f}", f"{1e6 / rate * cores / 3600:.2f}" if cores else "")
-        for what, rate, cores in rates
-    ]
-    columns = ("on", "series per second", "seconds per million", "core-hours per million")
-    lines = [of_commits(columns, cells, list(rows.values()), "The last two are from `speed-cuda.jsonl`. "), ""]
-    lines += [f"- {fact}" for part, row in rows.items() if (fact := scale_fact(part, row))]
-    if one:
-        lines.append(
-            f"- **Of the time of one core**, {percent(one['explain_share'])} is `explain`; the rest reads and writes."
-        )
-    if one and two:
-        lines.append(
-            f"- **Starting processes** counts where there are few series: for {one['queries']:,}, two processes take "
-            f"{two['two_s']:.0f} s and one takes {two['one_s']:.0f} s, {two['gain']:.2f} times as much."
-        )
-    if one and (driver := rows.get("driver")):
-        shard = 838 * one["core_s"] / one["queries"]
-        lines += [
-            f"- **One driver** hands out {driver['per_second']:,.0f} pieces of work per second on Ray. A shard takes a "
-            f"core {shard:.1f} s, so that one driver keeps about {driver['per_second'] * shard:,.0f} cores busy."
-        ]
-    if one:
-        lines += ["", archive_table(one, max(row["rate"] for row in shared))]
-    return "\n".join(lines)
-
-
-def archive_table(row: dict[str, Any], gpu_rate: float) -> str:
-    """Return what 10⁸ series take, on a core by a measured row, and on a GPU."""
-    hours = 1e8 / row["rate"] / 3600
-    cells = (
-        ("core-hours", f"{hours:,.0f}"),
-        ("minutes on 10 nodes of 16 cores, if it were linear so far", f"{60 * hours / 160:,.0f}"),
-        ("hours on one H200, from Parquet to Parquet", f"{1e8 / gpu_rate / 3600:,.1f}"),
-        ("series on disk", f"{row['bytes_in'] / 1e4:,.2f} TB"),
-        ("answers on disk", f"{row['bytes_out'] / 1e4:,.2f} TB"),
-        ("shards", f"{1e8 / 838:,.0f}"),
-    )
-    return Table("", ("10⁸ series of 50 × 50, one pass each", "take"), cells, "").to_markdown()
-
-
-def scale_fact(part: str, row: dict[str, Any]) -> str:
-    """Return a measured fact in words."""
-    if part == "overhead":
-        local, ray = (" and ".join(f"{s:.0f}" for s in row[f"{name}_s"]) for name in ("local", "ray"))
-        return (
-            f"**Ray against processes** on the same two cores, {row['queries']:,} series, in turn: {local} s by "
-            f"processes, {ray} s by Ray, {100 * (row['ratio'] - 1):+.0f} %; {same_bytes(row)} ({row['machine']})."
-        )
-    if part == "three nodes, one killed":
-        driver, worker = ("{} and {} MiB".format(*row[f"{name}_mib"]) for name in ("driver", "worker"))
-        return (
-            f"**Three nodes of Ray, one killed half-way**, {row['queries']:,} series: {row['lost']} lost, "
-            f"{row['twice']} twice, {row['errors']} errors; {same_bytes(row)}. Largest memory until a tenth was done, "
-            f"and until all were: driver {driver}, a worker {worker}."
-        )
-    if part == "benchmark":
-        return (
-            f"**A benchmark of {row['cells']} cells** on three nodes, {row['killed']} workers killed: {row['rows']} "
-            f"rows, {row['errors']} errors, {row['twice']} twice."
-        )
-    return ""
-
-
-def same_bytes(row: dict[str, Any]) -> str:
-    return f"the answers are {'' if row['same_bytes'] else 'not '}the same bytes as by processes"
-
-
 def gradient_rows() -> dict[str, list[dict]]:
     """Return the rows of every form."""
     forms: dict[str, list[dict]] = {}
@@ -404,6 +294,7 @@ if __name__ == "__main__":
     from comparison import ablation_table, comparison_tables
     from models_and_data import page as models_page
     from quoted import fill
+    from scale import scale_tables
 
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
     (DOCS / "models-and-data.md").write_text(models_page(), encoding="utf-8")

@@ -29,14 +29,24 @@ def test_planted_operations_are_named_right(what: str) -> None:
     assert sum(right) >= len(right) - 1
 
 
+def test_planted_operations_are_named_right_across_gaps() -> None:
+    rng = np.random.default_rng(0)
+    planted = [BENCHMARK["plant"](rng, what, sizes[1], "force", 0.05) for what, sizes in BENCHMARK["SIZES"].items()]
+    holes = [replace(one, answer=BENCHMARK["with_gaps"](one.answer, rng, 0.05)) for one in planted]
+    assert all(np.isnan(one.answer.query).any() for one in holes)
+    assert sum(BENCHMARK["judge"](one)["right"] for one in holes) >= len(holes) - 1
+
+
 @pytest.mark.parametrize("kind", BENCHMARK["RANDOM"])
 def test_random_changes_are_no_operation(kind: str) -> None:
     rng = np.random.default_rng(0)
     assert not any(BENCHMARK["plant_random"](rng, kind).operations(0) for _ in range(15))
 
 
-def test_the_whole_benchmark_as_it_was_run() -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_the_whole_benchmark_as_it_was_run(missing: float) -> None:
     rows = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row["missing"] == missing]
     planted = [row for row in rows if "right" in row]
     n, right = (sum(row[k] for row in planted) for k in ("n", "right"))
     assert n > 1000 and right >= 0.95 * n
@@ -162,10 +172,25 @@ def test_no_operations_where_there_is_no_answer() -> None:
     assert replace(e, status=np.array(["unchanged"])).operations(0) == []
 
 
+def test_a_fast_part_that_is_taken_away_is_no_shift() -> None:
+    """Half-way between two steps, interpolation takes a fast oscillation away, here one period of the slow one later."""
+    slow, fast = np.sin(2 * np.pi * T / 10), 0.9 * np.sin(2 * np.pi * 0.45 * T)
+    e = body({"force": slow + fast}, {"force": slow + 0.1 * fast})
+    assert [(o.kind, o.what) for o in e.operations(0)] == [("smoother", "force")]
+    half = np.interp(T + 10.5, T, slow + fast)
+    e = body({"force": slow + fast}, {"force": np.where(T < 48, half, slow + fast)})
+    assert not {"earlier", "later"} & {o.kind for o in e.operations(0)}
+
+
 def test_missing_values_padding_and_single_steps() -> None:
     e = body({"force": RISE, "pulse": WAVE}, {"force": RISE + 0.05, "pulse": WAVE + 0.1})
-    e.query[0, 7, 13] = e.counterfactual[0, 7, 13] = np.nan
-    assert [o.what for o in e.operations(0)] == ["force"], "not of features with gaps"
+    e.query[0, ::7, 13] = e.counterfactual[0, ::7, 13] = np.nan
+    assert [o.text for o in e.operations(0)] == [
+        "pulse is 0.1 m higher from 0.02 to 0.98 s",
+        "force is 0.05 m higher from 0.00 to 0.98 s",
+    ], "gaps are bridged"
+    e.query[0, ::4, 13] = e.counterfactual[0, ::4, 13] = np.nan
+    assert [o.what for o in e.operations(0)] == ["force"], "not where much is missing"
     padded = replace(e, lengths=np.array([40]))
     padded.counterfactual[0, 40:] = padded.query[0, 40:] = 0.0
     assert padded.operations(0)[0].end == 40

@@ -27,6 +27,7 @@ NOISE = 1.7  # squared steps of what is left, over its squares: 2 of white noise
 NEGLIGIBLE = 0.005  # of the slow part of the change
 MIN_FAST = 0.9  # of a change that is described as fast
 MAX_STRETCHES = 40  # the largest ones are looked at; fewer are ever described
+MAX_MISSING = 0.2  # of the entries of a stretch
 SLOW = 2.0  # standard deviation in steps of the filter that leaves the slow part
 PREFERENCE = {"faster": -0.005, "slower": -0.005} | dict.fromkeys(  # of kinds that explain about as much
     ("peak added", "peak removed", "dip added", "dip removed"), 0.01
@@ -66,8 +67,8 @@ def find_operations(answer: Explanation) -> list[Found]:
         An explanation of length 1.
     """
     n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
-    query = answer.query[0, :n_steps].astype(np.float64)
-    made = answer.counterfactual[0, :n_steps].astype(np.float64)
+    query = _across_gaps(answer.query[0, :n_steps].astype(np.float64))
+    made = _across_gaps(answer.counterfactual[0, :n_steps].astype(np.float64))
     stretches = _stretches(answer, n_steps)
     if not stretches:
         return []
@@ -86,8 +87,20 @@ def find_operations(answer: Explanation) -> list[Found]:
     return sorted(found, key=lambda f: -f.energy)
 
 
+def _across_gaps(x: FloatArray) -> FloatArray:
+    """Return a series (time, features) with lines across the gaps between measured values.
+
+    >>> _across_gaps(np.array([[1.0], [np.nan], [3.0]]))[:, 0].tolist()
+    [1.0, 2.0, 3.0]
+    """
+    steps, measured = np.arange(len(x)), ~np.isnan(x)
+    for f in np.flatnonzero(measured.any(0) & ~measured.all(0)):
+        x[:, f] = np.interp(steps, steps[measured[:, f]], x[measured[:, f], f])
+    return x
+
+
 def _stretches(answer: Explanation, n_steps: int) -> tuple[Stretch, ...]:
-    """Return the largest changed stretches of features without missing values; those few steps apart are one."""
+    """Return the largest changed stretches in which nearly all is measured; those few steps apart are one."""
     gap = max(2, n_steps // 15)
     runs = find_segments(answer.changed[:1, :n_steps])
     joined: list[Stretch] = []
@@ -97,9 +110,11 @@ def _stretches(answer: Explanation, n_steps: int) -> tuple[Stretch, ...]:
             joined[-1] = Stretch(feature, last.start, end)
         else:
             joined.append(Stretch(feature, start, end))
-    known = ~np.asarray(np.isnan(answer.query[0, :n_steps]).any(0))
+    gaps = np.isnan(answer.query[0, :n_steps])
     size = np.abs(answer.delta[0] / answer.info.scaler.scale)  # (time, features)
-    chosen = [s for s in joined if s.end - s.start >= MIN_STEPS and known[s.feature]]
+    chosen = [
+        s for s in joined if s.end - s.start >= MIN_STEPS and gaps[s.start : s.end, s.feature].mean() <= MAX_MISSING
+    ]
     chosen.sort(key=lambda s: -float(size[s.start : s.end, s.feature].sum()))
     return tuple(sorted(chosen[:MAX_STRETCHES], key=lambda s: (s.feature, s.start)))
 

@@ -31,6 +31,7 @@ Kind = Literal[
 
 MAX_SHIFT = 0.25  # of the series
 MIN_SHIFT, FINEST_SHIFT = 0.5, 0.1  # steps
+MIN_WHOLE = 0.5  # explained by a shift of whole steps
 MIN_FACTOR = 0.05  # relative change of size or tempo that can be noticed
 MIN_SPREAD = 0.1  # the same, of the spread that it makes
 MAX_FACTOR = 4.0  # largest factor of a size
@@ -95,6 +96,9 @@ def fit_shift(pieces: Pieces) -> Fit | None:
         shift, guess = _best(pieces, shift + gap * np.arange(-9, 10), course)
     if abs(shift) < MIN_SHIFT:
         return None
+    whole = _best(pieces, np.array([np.floor(shift), np.ceil(shift)]), course)[1]
+    if pieces.explained(whole) < MIN_WHOLE:
+        return None  # between steps, interpolation smooths: what it explains may be a fast part that is taken away
     return _following(pieces, _fit(pieces, "earlier" if shift > 0 else "later", abs(shift), guess))
 
 
