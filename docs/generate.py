@@ -1,6 +1,7 @@
 """Write the generated pages: ``cli.md`` from the commands, the others from stored results."""
 
 import typer
+from scale_page import scale_tables
 from stored_rows import DOCS, RESULTS, commits, of_commits, percent, stored
 
 from sparcets.cli.main import app
@@ -225,8 +226,8 @@ def operations_text() -> str:
             counts(missing, planted=False, of="named"),
         )
         said.append(
-            f"{right:,} of {n:,} get the right name ({100 * right / n:.1f} %), and {named} of {others:,} random changes "
-            "get one"
+            f"{right:,} of {n:,} get the right name ({100 * right / n:.1f} %), and {named} of {others:,} random "
+            "changes get one"
         )
     return (
         "`benchmarks/operations.py` plants operations of every kind and of three sizes, with noise of up to a tenth of "
@@ -320,7 +321,6 @@ if __name__ == "__main__":
     from comparison import ablation_table, comparison_tables
     from models_and_data import page as models_page
     from quoted import fill
-    from scale import scale_tables
 
     (DOCS / "data.md").write_text(data_page(), encoding="utf-8")
     (DOCS / "models-and-data.md").write_text(models_page(), encoding="utf-8")

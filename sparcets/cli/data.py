@@ -23,10 +23,11 @@ def info(
     from sparcets.datasets.card import label_table
     from sparcets.datasets.load import DATASETS, load_dataset, loader_options
 
-    dataset = load_dataset(name, **{"seed": seed, **parse_options(option)})
+    given = parse_options(option)
+    dataset = load_dataset(name, **{"seed": seed, **given})
     facts = _facts(dataset)
     if name in DATASETS or Path(name).is_file():
-        facts["options"] = loader_options(name)
+        facts["options"] = loader_options(name) | given
     if json:
         print_json(facts)
         return

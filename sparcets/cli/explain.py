@@ -48,7 +48,7 @@ def explain(
     between: Between = None,
     change: Change = None,
     of: Of = None,
-    rows: Annotated[str, typer.Option(help="Indices of the test series to explain: 7, 0:10 or 1,4,9.")] = ROWS,
+    rows: Annotated[str, typer.Option(help="Test series to explain, by index: 7, 0:10 or 1,4,9; or by id.")] = ROWS,
     predicted: Annotated[
         str | None, typer.Option(help="Only test series that the model predicts as this class; the first ten of them.")
     ] = None,
@@ -205,10 +205,10 @@ def explain(
     data = load_dataset(name or run["dataset"], **{**options, **parse_options(option)})
     columns = _columns(data.feature_names, explainer.feature_names)
     if predicted is None:
-        chosen = _rows(rows, len(data.X_test))
+        chosen = _rows(rows, data)
     else:
         chosen = _predicted(explainer, data, columns, predicted)
-        chosen = chosen[:N_ROWS] if rows == ROWS else [row for row in _rows(rows, len(data.X_test)) if row in chosen]
+        chosen = chosen[:N_ROWS] if rows == ROWS else [row for row in _rows(rows, data) if row in chosen]
     if not chosen:
         raise ConfigError(f"the model predicts {predicted!r} for none of these test series. Choose other --rows.")
     lengths = None if data.lengths_test is None else data.lengths_test[chosen]
@@ -243,7 +243,7 @@ def explain(
     if len(described) > N_TEXTS:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
     if not realistic and _leave_the_real(answer):
-        typer.echo("\nsome are doubtful because values, steps or limbs are unlike real series; --like-real avoids that")
+        typer.echo("\nsome are doubtful because values or steps are unlike real ones; --like-real avoids that")
     if out is not None:
         typer.echo(f"\nsaved to {out}")
     if plots is not None:
@@ -328,7 +328,9 @@ def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name:
     return [row for row, k in enumerate(said.tolist()) if info.class_names[k] == name]
 
 
-def _rows(text: str, n: int) -> list[int]:
+def _rows(text: str, data: Dataset) -> list[int]:
+    """Return the indices of test series that ``--rows`` names: by index, by range, or by id."""
+    n, ids = len(data.X_test), [] if data.ids_test is None else data.ids_test.tolist()
     try:
         if ":" in text:
             start, stop = (int(v) if v else None for v in text.split(":"))
@@ -336,7 +338,11 @@ def _rows(text: str, n: int) -> list[int]:
         else:
             rows = [int(v) for v in text.split(",")]
     except ValueError as error:
-        raise ConfigError(f"--rows must have the form 7, 0:10 or 1,4,9, got {text!r}.") from error
+        named = [name for name in (text, *text.split(",")) if name in ids]
+        if named and ",".join(named) == text:
+            return [ids.index(name) for name in named]
+        also = f", or ids of test series, such as {ids[0]}" if ids else ""
+        raise ConfigError(f"--rows must have the form 7, 0:10 or 1,4,9{also}, got {text!r}.") from error
     if not rows or min(rows) < 0 or max(rows) >= n:
         raise ConfigError(f"--rows must be within the {n} test series, 0 to {n - 1}, got {text}.")
     return rows

@@ -32,7 +32,7 @@ Data = Annotated[
 DataOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-o", help="Option of the data set, as key=value; may be repeated (see: sparcets data info)."
+        "--option", "-o", help="Option of the data set, as key=value; may be repeated; sparcets data info lists them."
     ),
 ]
 

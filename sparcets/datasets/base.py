@@ -170,8 +170,11 @@ class Dataset:
         what = f"{self.n_classes} classes"
         if self.task == "regression":
             what = f"numbers {', '.join(self.output_names)}" if self.output_names else "numbers"
+        people = ""
+        if self.subjects_train is not None and self.subjects_test is not None:
+            people = f" of {len(np.unique(self.subjects_train))} + {len(np.unique(self.subjects_test))} subjects"
         return (
-            f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series, "
+            f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series{people}, "
             f"{self.n_steps} steps, {self.n_features} features, {what}"
             f"{f', {missing} values missing' if missing else ''})"
         )

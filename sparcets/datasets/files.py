@@ -28,13 +28,13 @@ wide, a row per series and columns ``<feature>_<step>`` or ``<feature>.<step>``,
 
 Each may have the columns ``subject`` and ``split`` (``train`` or ``test``), the wide form also ``series``, and columns
 of side inputs of a model, such as an age, which are named by ``side=["age"]``. Columns of other names are named by
-``load_dataset("mine.csv", series="id", time="t", label="y")``, on the command line by ``-o series=id -o time=t -o
-label=y``; ``units=["°", "mm"]``, or one for all, are their units, and ``class_names=["ok", "fault"]`` is another order
-of the classes than the sorted one. Series are in order of first appearance, their steps are
-sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps give the sampling rate.
-Series of unequal length are padded with zeros at the end, and ``lengths`` is set; in the wide form a series ends where
-the cells of all features are empty from there on, as ``sit`` above after one step. Columns of a .csv file are separated
-by commas, or by semicolons or tabs; then numbers may have decimal commas.
+``load_dataset("mine.csv", series="id", time="t", label="y", subject="patient")``, on the command line by ``-o series=id
+-o time=t -o label=y -o subject=patient``; ``units=["°", "mm"]``, or one for all, are their units, and
+``class_names=["ok", "fault"]`` is another order of the classes than the sorted one. Series are in order of first
+appearance, their steps are sorted by ``time``: numbers, in seconds if they are not all whole, or ISO dates; equal steps
+give the sampling rate. Series of unequal length are padded with zeros at the end, and ``lengths`` is set; in the wide
+form a series ends where the cells of all features are empty from there on, as ``sit`` above after one step. Columns of
+a .csv file are separated by commas, or by semicolons or tabs; then numbers may have decimal commas.
 
 **.ts**, the format of the UEA/UCR archive. If ``NAME_TEST.ts`` is in the same folder as ``NAME_TRAIN.ts``, it is the
 test part, and the data set is called ``NAME``. Labels are in lower case.

@@ -117,6 +117,11 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
     assert sp.load_explanation(saved).ids.tolist() == ds.ids_test[[2, 5]].tolist()  # type: ignore[union-attr]
     rows = json.loads(run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--json")[1])
     assert [(r["id"], r["subject"]) for r in rows] == [(ds.ids_test[i], ds.subjects_test[i]) for i in (2, 5)]
+    ids = ",".join(ds.ids_test[[5, 2]].tolist())
+    rows = json.loads(run(capsys, "explain", model, "-d", named, "--rows", ids, "--json")[1])
+    assert [r["series"] for r in rows] == [5, 2]
+    code, _, err = run(capsys, "explain", model, "-d", named, "--rows", "trial x")
+    assert code == 2 and f"or ids of test series, such as {ds.ids_test[0]}, got 'trial x'" in err
     rows = json.loads(run(capsys, "explain", model, "--rows", "0", "--json")[1])
     assert rows[0]["id"] is None and rows[0]["subject"] is None
 

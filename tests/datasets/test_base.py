@@ -59,7 +59,7 @@ def test_metadata_is_split_with_its_rows() -> None:
     assert ds.mutable is not None and ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
     assert (ds.name, ds.description) == ("mine", "by hand")
     assert (ds.n_steps, ds.n_features, ds.n_classes) == (4, 3, 2)
-    assert repr(ds) == "Dataset('mine': 12 training + 8 test series, 4 steps, 3 features, 2 classes)"
+    assert repr(ds) == "Dataset('mine': 12 training + 8 test series of 3 + 2 subjects, 4 steps, 3 features, 2 classes)"
 
 
 def test_unknown_metadata_is_none() -> None:

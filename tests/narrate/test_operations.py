@@ -173,7 +173,7 @@ def test_no_operations_where_there_is_no_answer() -> None:
 
 
 def test_a_fast_part_that_is_taken_away_is_no_shift() -> None:
-    """Half-way between steps, interpolation takes a fast oscillation away; the slow one is the same one period later."""
+    """Between steps, interpolation takes a fast oscillation away; a period later the slow one is the same."""
     slow, fast = np.sin(2 * np.pi * T / 10), 0.9 * np.sin(2 * np.pi * 0.45 * T)
     e = body({"force": slow + fast}, {"force": slow + 0.1 * fast})
     assert [(o.kind, o.what) for o in e.operations(0)] == [("smoother", "force")]
