@@ -216,10 +216,9 @@ def test_a_driver_that_was_ended_goes_on(nodes: Nodes, place: Path, source: Path
         )
         before = len([*out.rglob("[0-9]*.parquet")])
         wait_until(lambda n=before: len([*out.rglob("[0-9]*.parquet")]) > n)
-        began = time.monotonic()
         process.send_signal(how)
         said, errors = process.communicate(timeout=30)
-    assert process.returncode == 130 and time.monotonic() - began < 5 and said == ""
+    assert process.returncode == 130 and said == ""
     assert errors.splitlines()[-1] == (
         "sparcets: stopped; finished shards are kept, run the same command again to continue"
     )
