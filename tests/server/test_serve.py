@@ -83,6 +83,7 @@ def server(fit: Fit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         yield server
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the page calls curl")
 def test_the_examples_of_the_page_run(
     server: Server, fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
