@@ -60,7 +60,7 @@ class Metrics:
     def count_request(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered or refused."""
         known = path if path in self._paths else OTHER
-        self._requests.labels(known, str(status)).inc()
+        self._requests.labels(known, str(int(status))).inc()  # Python 3.10 writes the name of an HTTPStatus
         self._seconds.labels(known).observe(seconds)
 
     def text(self) -> bytes:
