@@ -128,7 +128,7 @@ class PlausibilityReference:
               class that are closer to their own nearest ones; NaN if the class has fewer than two series
             - ``outside``: number of changed entries outside the range of their feature in the training series
             - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any
-              training series
+              training series, and of moves over two to six steps that are larger by a quarter
             - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
               features form no limb
         """

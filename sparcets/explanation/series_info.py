@@ -15,6 +15,7 @@ from sparcets.side_inputs import SideInputs
 from sparcets.validation import default_feature_names, feature_index
 
 RANGES = ("low", "high", "max_step")
+SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real series
 CHUNK = 1024  # series at a time, bounding memory
 
 
@@ -43,6 +44,9 @@ class SeriesInfo:
     low, high, max_step
         Smallest and largest training value, and largest change between two consecutive steps, per feature; None in
         files of earlier versions.
+    max_moves
+        Largest change over at most each number of steps in ``SPANS`` (spans, features); None in files of earlier
+        versions.
     unequal
         Whether the training series have unequal lengths.
     outcome
@@ -69,6 +73,7 @@ class SeriesInfo:
     low: FloatArray | None = None
     high: FloatArray | None = None
     max_step: FloatArray | None = None
+    max_moves: FloatArray | None = None
     unequal: bool = False
     outcome: Outcome | None = None
     side: SideInputs | None = None
@@ -95,6 +100,7 @@ class SeriesInfo:
             low=None if self.low is None else self.low[:n],
             high=None if self.high is None else self.high[:n],
             max_step=None if self.max_step is None else self.max_step[:n],
+            max_moves=None if self.max_moves is None else self.max_moves[:, :n],
             side=None,
         )
 
@@ -147,7 +153,7 @@ class SeriesInfo:
         beside = () if side is None else side.column_names
         n_features, units = X.shape[2] - len(beside), source.units if source is not None else None
         mutable = np.ones(n_features, dtype=bool) if mutable is None else mutable
-        low, high, max_step = _ranges(X, lengths)
+        low, high, moves = _ranges(X, lengths)
         return cls(
             feature_names=(*(names or default_feature_names(n_features)), *beside),
             class_names=class_names,
@@ -160,7 +166,8 @@ class SeriesInfo:
             binary=binary,
             low=low,
             high=high,
-            max_step=max_step,
+            max_step=moves[0],
+            max_moves=moves[1:],
             unequal=lengths is not None,
             outcome=outcome,
             side=side,
@@ -181,6 +188,7 @@ class SeriesInfo:
             "span": self.span.tolist(),
             "binary": self.binary.tolist(),
             **{name: values.tolist() for name, values in ranges.items()},
+            **({} if self.max_moves is None else {"max_moves": self.max_moves.tolist()}),
             **({"unequal": True} if self.unequal else {}),
             **numbers,
             **({} if self.side is None else {"side": self.side.to_dict()}),
@@ -200,6 +208,7 @@ class SeriesInfo:
             span=np.asarray(data["span"], dtype=np.float64),
             binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
             **{name: np.asarray(data[name], dtype=np.float64) for name in RANGES if name in data},
+            max_moves=np.asarray(data["max_moves"], dtype=np.float64) if "max_moves" in data else None,
             unequal=bool(data.get("unequal", False)),
             outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
             side=SideInputs.from_dict(data["side"]) if "side" in data else None,
@@ -217,6 +226,8 @@ class SeriesInfo:
             "n_steps": info.n_steps >= 1,
             "side": info.side is None or info.side.n_columns < F,
             "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
+            "moves": info.max_moves is None
+            or (info.max_moves.shape == (len(SPANS), F) and bool(np.isfinite(info.max_moves).all())),
             "ranges": len(ranges) in (0, len(RANGES)) and all(v.shape == (F,) and np.isfinite(v).all() for v in ranges),
         }
         wrong = [name for name, fine in checks.items() if not fine]
@@ -226,15 +237,28 @@ class SeriesInfo:
 
 
 def _ranges(X: FloatArray, lengths: IntArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return smallest and largest value and largest step of each feature (features,), without padding and gaps."""
+    """Return smallest and largest value of each feature (features,), and its largest moves (1 + spans, features).
+
+    The moves are those over one step, and over those of ``SPANS``. Padding and gaps do not count.
+    """
     low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
-    step = np.zeros(X.shape[2])
+    largest = np.zeros((1 + len(SPANS), X.shape[2]))
     for start in range(0, len(X), CHUNK):
         part = X[start : start + CHUNK]
         ends = None if lengths is None else lengths[start : start + CHUNK]
         inside = length_mask(ends, len(part), X.shape[1])
         # fmin and fmax ignore entries that are missing.
         low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
-        steps = np.abs(part[:, 1:].astype(np.float64) - part[:, :-1])  # float32 could overflow
-        step = np.fmax(step, np.fmax.reduce(steps[inside[:, 1:]], initial=0.0))
-    return low, high, step
+        for k, span in enumerate((1, *SPANS)):
+            moves = move_over(part, span)[inside[:, span:]]
+            largest[k] = np.fmax(largest[k], np.fmax.reduce(moves, initial=0.0))
+    return low, high, np.maximum.accumulate(largest)  # series too short for a span say nothing about it
+
+
+def move_over(X: FloatArray, span: int) -> FloatArray:
+    """Return how far series (batch, time, features) move over ``span`` steps (batch, time − span, features).
+
+    >>> move_over(np.array([[[1.0], [2.0], [4.0]]]), 2).tolist()
+    [[[3.0]]]
+    """
+    return np.abs(X[:, span:].astype(np.float64) - X[:, :-span])  # float32 could overflow

@@ -7,11 +7,12 @@ from typing import Protocol
 import numpy as np
 
 from sparcets.arrays import BoolArray, FloatArray, IntArray, differs, length_mask
-from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.series_info import SPANS, SeriesInfo, move_over
 from sparcets.skeletons import Limb, Skeleton, find_skeleton
 
 SHAPE = ("outside", "jumps", "stretch")
 TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
+MARGIN = 1.25  # of the largest real move over several steps: more is a jump
 CHUNK = 1024  # answers at a time, bounding memory
 
 
@@ -48,7 +49,8 @@ def shape_of(answers: Changed, info: SeriesInfo) -> dict[str, FloatArray]:
 
         - ``outside``: number of changed entries outside the range of their feature in the training series
         - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any training
-          series
+          series; and of moves over two to six steps that are larger by a quarter than any in the training series, and
+          larger than the query's
         - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
           features form no limb
     """
@@ -71,10 +73,39 @@ def _measure(
         steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
         measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
         measured["jumps"] = steep.sum((1, 2)).astype(np.float64)
+        if info.max_moves is not None:
+            measured["jumps"] += fast_moves(query, made, changed, inside, info).any(0).sum((1, 2))
     if skeleton is not None:
         stretch = [relative_change(*(limb_length(X, skeleton, limb) for X in (query, made))) for limb in skeleton.limbs]
         measured["stretch"] = np.where(inside, np.maximum.reduce(stretch), 0.0).max(1)
     return measured
+
+
+def fast_moves(
+    query: FloatArray, made: FloatArray, changed: BoolArray, inside: BoolArray, info: SeriesInfo
+) -> BoolArray:
+    """Return where a move over several steps is larger than in real series (spans, answers, time, features).
+
+    A limit on single steps alone allows several large ones in a row, as no real series has them.
+
+    Parameters
+    ----------
+    query, made, changed
+        Series, counterfactuals and where they differ (answers, time, features).
+    inside
+        False in padding (answers, time).
+    info
+        Of the training series, with ``max_moves``.
+    """
+    assert info.max_moves is not None
+    found = np.zeros((len(SPANS), *made.shape), dtype=bool)
+    for k, span in enumerate(SPANS):
+        if span >= made.shape[1]:
+            continue
+        limit = np.maximum(MARGIN * info.max_moves[k] + TOLERANCE * info.span, move_over(query, span))
+        either = changed[:, span:] | changed[:, :-span]
+        found[k, :, span:] = (move_over(made, span) > limit) & either & inside[:, span:, None]
+    return found
 
 
 def limb_length(X: FloatArray, skeleton: Skeleton, limb: Limb) -> FloatArray:

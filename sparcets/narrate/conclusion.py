@@ -9,10 +9,13 @@ import numpy as np
 from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.evidence import MAJORITY, MAX_DISTANCE, MAX_STRETCH
 from sparcets.explanation.result import Explanation
-from sparcets.explanation.shape import limb_length, relative_change
+from sparcets.explanation.series_info import SPANS, move_over
+from sparcets.explanation.shape import fast_moves, limb_length, relative_change
 from sparcets.explanation.verdict import VERDICTS, Verdict
 from sparcets.narrate.phrases import count, listed_up_to_max, signed, unit_of
 from sparcets.skeletons import find_skeleton
+
+TINY = 1e-300  # instead of a limit of 0
 
 
 @dataclass(frozen=True)
@@ -123,20 +126,36 @@ def _stretched(answer: Explanation) -> str:
 
 
 def _jumps(answer: Explanation, n: int) -> str:
-    """Name the step that is largest compared with the largest of its feature in any training series."""
-    limit = answer.info.max_step
-    if limit is None:
+    """Name the move over one step, or over few, that is largest compared with those of its feature in real series."""
+    info, made, changed = answer.info, answer.counterfactual[:1], answer.changed[:1]
+    if info.max_step is None:
         return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
-    made, changed = answer.counterfactual[0], answer.changed[0]
-    steps = np.where(changed[1:] | changed[:-1], np.abs(np.diff(made, axis=0)), 0.0)  # (time - 1, features)
-    excess = (steps - limit) / answer.info.scaler.scale
-    feature = int(np.unravel_index(np.nanargmax(excess), excess.shape)[1])
-    largest, unit = float(np.nanmax(steps[:, feature])), unit_of(answer, feature)
-    rate = answer.info.sampling_rate
-    within = f"within one step ({amount(1 / rate)} s)" if rate else "within one step"
+    steps = np.where(changed[:, 1:] | changed[:, :-1], move_over(made, 1), 0.0)  # (1, time - 1, features)
+    excess = np.nanmax((steps - info.max_step) / info.scaler.scale, axis=(0, 1))  # (features,)
+    feature = int(np.nanargmax(excess))
+    if excess[feature] > 0 or info.max_moves is None:
+        return _too_far(answer, feature, 1, float(np.nanmax(steps[..., feature])), float(info.max_step[feature]))
+    inside = np.arange(made.shape[1])[None] < (made.shape[1] if answer.lengths is None else answer.lengths[0])
+    ratios = []
+    for k, fast in enumerate(fast_moves(answer.query[:1], made, changed, inside, info)):
+        moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1))
+        limits = np.maximum(info.max_moves[k], TINY)
+        ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
+    if not ratios:
+        return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
+    _, k, f, largest = max(ratios)  # of equal ones, over the fewest steps
+    return _too_far(answer, int(f), SPANS[-k], largest, float(info.max_moves[-k, f]))
+
+
+def _too_far(answer: Explanation, feature: int, span: int, largest: float, limit: float) -> str:
+    """Say how far a feature moves over some steps, and how far real series do at most."""
+    unit, rate = unit_of(answer, feature), answer.info.sampling_rate
+    within = "one step" if span == 1 else f"{span} steps"
+    within = f"{within} ({amount(span / rate)} s)" if rate else within
+    verb = "jumps by" if span == 1 else "moves by"
     return (
-        f"{answer.feature_names[feature]} jumps by {amount(largest)}{unit} {within}; in real series by at most "
-        f"{amount(float(limit[feature]))}{unit}"
+        f"{answer.feature_names[feature]} {verb} {amount(largest)}{unit} within {within}; in real series by at most "
+        f"{amount(limit)}{unit}"
     )
 
 

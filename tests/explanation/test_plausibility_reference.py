@@ -89,6 +89,7 @@ def test_outside_counts_changed_entries_beyond_the_range_of_their_feature() -> N
 
 def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training() -> None:
     reference = fit([[[0], [2], [3], [5], [4]]], [0])  # at most 2
+    reference = replace(reference, info=replace(reference.info, max_moves=None))  # single steps alone
     query = np.array([[[0.0], [9.0], [0.0], [0.0], [0.0]]])  # its own jumps are at steps 0-1 and 1-2
     assert reference.measure(answers(query, query, reference.info))["jumps"].tolist() == [0]
     made = query.copy()
@@ -98,6 +99,31 @@ def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training
     e = answers(query, made, reference.info)
     assert reference.measure(e)["jumps"].tolist() == [2]
     assert reference.measure(replace(e, lengths=np.array([3])))["jumps"].tolist() == [1], "padding does not count"
+
+
+def test_several_large_steps_in_a_row_are_a_jump() -> None:
+    t = np.arange(20.0)
+    real = (t % 2)[None, :, None] * [[[1.0]], [[-1.0]]]  # to and fro by 1, never further
+    reference = fit(real, [0, 0])
+    assert reference.info.max_step is not None and reference.info.max_moves is not None
+    assert reference.info.max_step.tolist() == [1] and reference.info.max_moves.tolist() == [[1.0]] * 4
+    query = np.zeros((1, 20, 1))
+    made = query.copy()
+    made[0, 5:, 0] = 1.0
+    measure = reference.measure
+    assert measure(answers(query, made, reference.info))["jumps"].tolist() == [0], "as large as real ones"
+    made[0, 4, 0] = -0.3  # from -0.3 to 1 within one step, and within the next two
+    low = answers(query, np.clip(made, -0.2, 1.0), reference.info)
+    assert measure(low)["jumps"].tolist() == [1], "the step alone: a quarter more is allowed over several"
+    made[0, 4:, 0] = [0.5, *[-0.49] * 15]
+    made[0, 3, 0] = 1.0  # 1, 0.5, -0.49: no step is larger than 1
+    assert measure(answers(query, made, reference.info))["jumps"].tolist() == [4], "within 2, 3, 4 and 6 steps"
+    assert measure(answers(made, made, reference.info))["jumps"].tolist() == [0], "nothing has changed"
+    same = made.copy()
+    same[0, 4] = 0.6
+    assert measure(answers(made, same, reference.info))["jumps"].tolist() == [1], (
+        "no further than the query, but a step"
+    )
 
 
 NAMES = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")

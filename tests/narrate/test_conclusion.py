@@ -16,6 +16,7 @@ from sparcets.explanation.evidence import Evidence
 from sparcets.explanation.plausibility import PlausibilityReference
 from sparcets.explanation.result import Explanation
 from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.shape import shape_of
 from sparcets.explanation.verdict import VERDICTS
 from sparcets.narrate.conclusion import conclude
 from sparcets.narrate.people import NO_ADVICE
@@ -84,6 +85,22 @@ def test_files_of_earlier_versions_have_counts_only(answer: Make) -> None:
     assert conclude(old).doubts == (
         "1 step between two values is larger than any real one",
         "2 values lie outside the range of real series",
+    )
+
+
+def test_a_fall_over_several_steps_is_named() -> None:
+    """Found by a reader: pressure that falls by 0.9 in three steps, each of which is as large as a real one."""
+    rng = np.random.default_rng(0)
+    X = 5 + 0.1 * rng.uniform(-1, 1, size=(40, 30, 1))
+    info = replace(SeriesInfo.from_series(X, ("leak", "healthy")), sampling_rate=20.0, feature_names=("pressure",))
+    assert info.max_step is not None and 0.19 < info.max_step[0] < 0.2
+    query = np.full((30, 1), 5.0)
+    made = query.copy()
+    made[10:, 0] -= np.minimum(0.15 * np.arange(1, 21), 0.45)
+    e = answer_of(info, query, made)
+    jumps = float(shape_of(e, info)["jumps"][0])
+    assert conclude(replace(e, evidence=known(1, 1, 1, jumps=jumps))).doubts == (
+        "pressure moves by 0.45 within 3 steps (0.15 s); in real series by at most 0.2",
     )
 
 
