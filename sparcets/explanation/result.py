@@ -225,8 +225,9 @@ class Explanation:
         """Four measures (answers,) of how real the counterfactuals look, NaN where unknown.
 
         ``distance``: percentile of the distance to real series of the target, 0 to 1; ``outside``: number of changed
-        entries outside the training range; ``jumps``: number of steps, and of moves over few steps, larger than any in training; ``stretch``: largest
-        relative change of a limb's length. The last three are known for every method, by the ranges of ``info``.
+        entries outside the training range; ``jumps``: number of steps, and of moves over few steps, larger than any in
+        training; ``stretch``: largest relative change of a limb's length. The last three are known for every method, by
+        the ranges of ``info``.
         """
         known = self.evidence.plausibility
         return known if self.families else {**known, **shape_of(self, self.info)}
