@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from sparcets.constraints.limbs import keep_limbs
 from sparcets.constraints.spec import Constraints, open_ends
 from sparcets.errors import DataError, NotFittedError
-from sparcets.explanation.series_info import SeriesInfo
+from sparcets.explanation.series_info import SPANS, SeriesInfo
+from sparcets.explanation.shape import MARGIN
 from sparcets.skeletons import find_skeleton
 
 
@@ -29,8 +32,8 @@ def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -
     Returns
     -------
     Constraints
-        ``ranges`` and ``max_step`` as in the training series, and :func:`~sparcets.constraints.limbs.keep_limbs` where
-        the features form a skeleton.
+        ``ranges`` and ``max_step`` as in the training series, so that several steps in a row are no larger move either;
+        and :func:`~sparcets.constraints.limbs.keep_limbs` where the features form a skeleton.
 
     Examples
     --------
@@ -58,7 +61,11 @@ def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -
         least, most = open_ends(*ranges.get(f, (None, None)))
         # A range that real series never reach is the user's decision.
         ranges[f] = (low, high) if low > most or high < least else (max(low, least), min(high, most))
-    max_step: dict[int | str, float] = {f: float(info.max_step[f]) for f in moving}
+    steps = info.max_step
+    if info.max_moves is not None:
+        # Several such steps in a row are then no larger move than real series make.
+        steps = np.minimum(steps, (MARGIN * info.max_moves / np.array(SPANS)[:, None]).min(0))
+    max_step: dict[int | str, float] = {f: float(steps[f]) for f in moving}
     for feature, limit in given.max_step.items():
         f = info.feature_index(feature)
         max_step[f] = min(limit, max_step.get(f, math.inf))

@@ -52,6 +52,16 @@ def test_a_limb_without_a_length_gets_the_direction_of_the_query() -> None:
     assert keep_limbs(ARM, tolerance=0.0)(made, query).tolist() == [[[0.0, 0.0, 1.0, 0.0, 2.0, 0.0]]]
 
 
+def test_several_steps_in_a_row_are_no_larger_than_in_real_series() -> None:
+    """To and fro by 1, real series move no further than that: two steps of 1 in a row would be twice as far."""
+    X = (np.arange(20.0) % 2)[None, :, None] * [[[1.0]], [[-1.0]]]
+    info = SeriesInfo.from_series(X, ("a", "b"))
+    assert like_real(info).max_step == {0: pytest.approx(1.25 / 6)}
+    smooth = SeriesInfo.from_series(np.arange(20.0)[None, :, None], ("a", "b"))
+    assert like_real(smooth).max_step == {0: 1.0}, "as far as single steps go"
+    assert like_real(replace(info, max_moves=None)).max_step == {0: 1.0}, "files of earlier versions"
+
+
 def test_changes_are_made_like_real_ones() -> None:
     """A stretch taken from another arm leaves limbs too long and jumps at its ends; not so with these constraints."""
     X = arms(60, np.random.default_rng(1))
