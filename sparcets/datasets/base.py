@@ -172,7 +172,8 @@ class Dataset:
             what = f"numbers {', '.join(self.output_names)}" if self.output_names else "numbers"
         people = ""
         if self.subjects_train is not None and self.subjects_test is not None:
-            people = f" of {len(np.unique(self.subjects_train))} + {len(np.unique(self.subjects_test))} subjects"
+            train, test = set(self.subjects_train.tolist()), set(self.subjects_test.tolist())
+            people = f" of {len(train | test)} subjects" if train & test else f" of {len(train)} + {len(test)} subjects"
         return (
             f"Dataset({self.name!r}: {len(self.X_train)} training + {len(self.X_test)} test series{people}, "
             f"{self.n_steps} steps, {self.n_features} features, {what}"
