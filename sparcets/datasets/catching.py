@@ -71,7 +71,7 @@ def load_catching(
     --------
     >>> ds = load_catching(seed=0)
     >>> ds
-    Dataset('catching (simulated)': 1580 training + 395 test series, 60 steps, 20 features, 3 classes)
+    Dataset('catching (simulated)': 1580 training + 395 test series of 60 subjects, 60 steps, 20 features, 3 classes)
     >>> ds.feature_names[:2], int(ds.mutable.sum()), ds.subjects_test.shape
     (('Head_x', 'Head_y'), 18, (395,))
     """

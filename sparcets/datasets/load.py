@@ -45,7 +45,7 @@ def load_dataset(name: str | os.PathLike[str], **options: Any) -> Dataset:
     Examples
     --------
     >>> load_dataset("catching", seed=0)
-    Dataset('catching (simulated)': 1580 training + 395 test series, 60 steps, 20 features, 3 classes)
+    Dataset('catching (simulated)': 1580 training + 395 test series of 60 subjects, 60 steps, 20 features, 3 classes)
     """
     from sparcets.datasets.files import SUFFIXES, load_file
     from sparcets.datasets.uea_names import UEA_NAMES

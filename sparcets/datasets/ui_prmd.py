@@ -61,7 +61,7 @@ def load_ui_prmd(*, path: str | os.PathLike[str] | None = None, test_size: float
     ...     np.savez(f"{folder}/UI-PRMD_arm_T100.npz", X=np.zeros((8, 100, 12)), y=["correct", "incorrect"] * 4,
     ...              subject=[1, 1, 2, 2, 3, 3, 4, 4], feature_names=FEATURES)
     ...     load_ui_prmd(path=folder, test_size=0.25)
-    Dataset('ui_prmd': 6 training + 2 test series, 100 steps, 12 features, 2 classes)
+    Dataset('ui_prmd': 6 training + 2 test series of 3 + 1 subjects, 100 steps, 12 features, 2 classes)
     """
     file = _find(data_folder() if path is None else Path(path).expanduser())
     arrays = _read(file)
