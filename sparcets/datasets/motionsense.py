@@ -95,7 +95,7 @@ def load_motionsense(
     Examples
     --------
     >>> load_motionsense(activities="all", split="subject")  # doctest: +SKIP
-    Dataset('motionsense': 11058 training + 2892 test series, 100 steps, 12 features, 6 classes)
+    Dataset('motionsense': 11058 training + 2892 test series of 19 + 5 subjects, 100 steps, 12 features, 6 classes)
     """
     codes = _activity_codes(activities)
     if split not in SPLITS:
