@@ -130,15 +130,16 @@ def _jumps(answer: Explanation, n: int) -> str:
     info, made, changed = answer.info, answer.counterfactual[:1], answer.changed[:1]
     if info.max_step is None:
         return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
-    steps = np.where(changed[:, 1:] | changed[:, :-1], move_over(made, 1), 0.0)  # (1, time - 1, features)
-    excess = np.nanmax((steps - info.max_step) / info.scaler.scale, axis=(0, 1))  # (features,)
-    feature = int(np.nanargmax(excess))
+    near = changed[:, 1:] | changed[:, :-1]
+    steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
+    excess = ((steps - info.max_step) / info.scaler.scale).max((0, 1))  # (features,)
+    feature = int(excess.argmax())
     if excess[feature] > 0 or info.max_moves is None:
-        return _too_far(answer, feature, 1, float(np.nanmax(steps[..., feature])), float(info.max_step[feature]))
+        return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
     inside = np.arange(made.shape[1])[None] < (made.shape[1] if answer.lengths is None else answer.lengths[0])
     ratios = []
     for k, fast in enumerate(fast_moves(answer.query[:1], made, changed, inside, info)):
-        moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1))
+        moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
     if not ratios:
