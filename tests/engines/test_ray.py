@@ -29,7 +29,7 @@ from .queries import content, fit, lists, parts, read, write
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc"),
-    # Of Ray's own cluster helper, which leaves files of its logs open.
+    # Of Ray's own cluster helper, which may leave files of its logs open.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 MEMORY = 2**27  # bytes of each node's object store, which is hardly used
