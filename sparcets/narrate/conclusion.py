@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparcets.arrays import length_mask
 from sparcets.explanation.amounts import amount, percent
 from sparcets.explanation.evidence import MAJORITY, MAX_DISTANCE, MAX_STRETCH
 from sparcets.explanation.result import Explanation
@@ -128,22 +129,23 @@ def _stretched(answer: Explanation) -> str:
 def _jumps(answer: Explanation, n: int) -> str:
     """Name the move over one step, or over few, that is largest compared with those of its feature in real series."""
     info, made, changed = answer.info, answer.counterfactual[:1], answer.changed[:1]
+    unnamed = f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
     if info.max_step is None:
-        return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
+        return unnamed
     near = changed[:, 1:] | changed[:, :-1]
     steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
     excess = ((steps - info.max_step) / info.scaler.scale).max((0, 1))  # (features,)
     feature = int(excess.argmax())
     if excess[feature] > 0 or info.max_moves is None:
         return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
-    inside = np.arange(made.shape[1])[None] < (made.shape[1] if answer.lengths is None else answer.lengths[0])
+    inside = length_mask(None if answer.lengths is None else answer.lengths[:1], 1, made.shape[1])
     ratios = []
     for k, fast in enumerate(fast_moves(answer.query[:1], made, changed, inside, info)):
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
     if not ratios:
-        return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
+        return unnamed
     _, k, f, largest = max(ratios)  # of equal ones, over the fewest steps
     return _too_far(answer, int(f), SPANS[-k], largest, float(info.max_moves[-k, f]))
 
