@@ -2,7 +2,9 @@
 #
 #     pip wheel --no-deps --wheel-dir dist .
 #     docker build -t sparcets .
-#     docker run -p 8766:8766 -v "$PWD/model:/model:ro" -e SPARCETS_SERVE_TOKEN=… sparcets
+#     docker run --user "$(id -u)" -p 8766:8766 -v "$PWD/model:/model:ro" -e SPARCETS_SERVE_TOKEN=… sparcets
+#
+# --user, because a fit can be read by its owner alone, unless it was made with sparcets fit --shared.
 #
 # With a secret as a file: -v "$PWD/token:/run/secrets/token:ro" and, after the image, the command of CMD with
 # --token-file /run/secrets/token. scripts/try_dockerfile.py carries out these commands without Docker.

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from sparcets.config.explainers import ExplainerConfig
-from sparcets.experiments.benchmark.cell import RunContext, run_cell
-from sparcets.experiments.benchmark.plan import Cell
-from sparcets.experiments.benchmark.store import ResultStore
-from sparcets.explainers.sparcets.explainer import Explainer
-from sparcets.explainers.sparcets.model import FittedModel
-from sparcets.explainers.sparcets.selector import Selector
+from sparcets.core.method_config import ExplainerConfig
+from sparcets.methods.own.explainer import Explainer
+from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.selector import Selector
+from sparcets_paper.benchmark.cell import RunContext, run_cell
+from sparcets_paper.benchmark.plan import Cell
+from sparcets_paper.benchmark.store import ResultStore
 
 RESULTS = Path(__file__).parents[1] / "results" / "flagship" / "ablation.jsonl"
 DATA = (("catching", "Control"), ("basic_motions", None))

@@ -13,7 +13,7 @@ import numpy as np
 from stored import COMMIT, store
 
 import sparcets as sp
-from sparcets.constraints.realistic import like_real
+from sparcets.motion.limbs import like_real
 
 QUERIES = 24
 TARGETS = {"catching": "Control", "ui_prmd": "correct"}

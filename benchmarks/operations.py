@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.explanation.result import Explanation
-from sparcets.explanation.series_info import SeriesInfo
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import SeriesInfo
 
 RESULTS = Path(__file__).parent.parent / "results" / "operations.jsonl"
 POINTS = tuple(f"{side}{point}" for side in ("Left", "Right") for point in ("Elbow", "Wrist", "Hand"))

@@ -12,9 +12,13 @@ from pathlib import Path
 import numpy as np
 
 import sparcets as sp
-from sparcets.experiments.reproduce.code import code_digest
-from sparcets.explanation.series_info import SeriesInfo
-from sparcets.metrics import proximity, saliency, smoothness, sparsity, universality
+from sparcets.core.info import SeriesInfo
+from sparcets.evaluation import measures as proximity
+from sparcets.evaluation import measures as smoothness
+from sparcets.evaluation import measures as sparsity
+from sparcets.evaluation import measures as universality
+from sparcets.evaluation import saliency
+from sparcets_paper.reproduce.code import code_digest
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "perfect_answer.jsonl"
 SHIFT = 2.0  # the classes add -1 and +1 to the box

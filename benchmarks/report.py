@@ -25,9 +25,9 @@ from playwright.sync_api import sync_playwright
 from stored import COMMIT, store
 
 import sparcets as sp
-from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation
-from sparcets.report.html import write_report
+from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation
+from sparcets.show.report import write_report
 
 N_ANSWERS = 200
 LEGEND = "recorded +(?:attempt|best attempt|counterfactual|unchanged)"  # one of every picture

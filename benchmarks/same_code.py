@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-import sparcets.experiments.reproduce.plans as plans
+import sparcets_paper.reproduce.plans as plans
 
 RESULTS = Path(__file__).parents[1] / "results" / "reproduction" / "same_code.json"
 COMPARED = ("measures", "intervals", "history", "figures", "curve", "course", "statuses", "accuracy", "judges", "error")
@@ -38,8 +38,8 @@ TINY = replace(
 
 def run(folder: Path, datasets: list[str]) -> None:
     """Run the cells of some data sets, and write their rows and answers."""
-    from sparcets.experiments.benchmark.cell import RunContext, run_cell
-    from sparcets.experiments.reproduce.code import code_digest
+    from sparcets_paper.benchmark.cell import RunContext, run_cell
+    from sparcets_paper.reproduce.code import code_digest
 
     folder.mkdir(parents=True, exist_ok=True)
     longer = f"epochs={plans.LONGER}"

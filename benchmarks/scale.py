@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 from stored import COMMIT, read, store
 
 import sparcets as sp
-from sparcets.engines import make_engine
-from sparcets.engines.parquet import explain_parquet
+from sparcets.io.engines import make_engine
+from sparcets.methods.archive import explain_parquet
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")  # that of the other engine; by itself it is 15
@@ -279,9 +279,9 @@ def memory(bench: Bench) -> None:
 
 def benchmark(bench: Bench) -> None:
     """A benchmark of 24 cells on three nodes, two of whose workers are killed."""
-    from sparcets.experiments.benchmark.plan import Cell, Plan
-    from sparcets.experiments.benchmark.runner import run_plan
     from sparcets.testing.data import make_series
+    from sparcets_paper.benchmark.plan import Cell, Plan
+    from sparcets_paper.benchmark.runner import run_plan
 
     X, y = make_series(45, n_steps=10)
     folder = bench.folder / "cells"

@@ -40,6 +40,7 @@ from sparcets.studio.models import FitExplainer, TrainClassifier
 from sparcets.studio.reader import read_dataset
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace, write_record
+from sparcets.web.access import TOKEN_FILE
 
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12
 # Each cap once: repeated requests are answered from memory.
@@ -76,20 +77,20 @@ def measure(workspace: Workspace, *, busy: bool) -> dict[str, float]:
         text=True,
     )
     try:
-        address = re.search(r"http://\S+", studio.stderr.readline())[0]  # with the token
-        urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address).read()
+        address = re.search(r"(http://\S+)/login", studio.stderr.readline())[1]
+        urllib.request.urlopen(address).read()
         start = time.perf_counter() - started
-        with kept_busy(address) if busy else nullcontext():
-            return {"start_s": round(start, 2), **drive(address)}
+        token = (workspace.folder / TOKEN_FILE).read_text().strip()
+        with kept_busy(address, token) if busy else nullcontext():
+            return {"start_s": round(start, 2), **drive(address, token)}
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()
 
 
 @contextmanager
-def kept_busy(address: str) -> Iterator[None]:
+def kept_busy(address: str, token: str) -> Iterator[None]:
     """Let the studio train and read a file all the time."""
-    base, _, token = address.partition("/?token=")
     over = threading.Event()
     rows = np.random.default_rng(0).normal(size=(2000, N_FEATURES))
     steps = [",".join(f"{value:.6f}" for value in row) for row in rows]
@@ -101,7 +102,7 @@ def kept_busy(address: str) -> Iterator[None]:
 
     def ask(path: str, body: bytes | None = None, method: str | None = None, kind: str = "application/json") -> Any:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
-        request = urllib.request.Request(f"{base}/api/v1{path}", body, headers, method=method)
+        request = urllib.request.Request(f"{address}/api/v1{path}", body, headers, method=method)
         with urllib.request.urlopen(request) as response:
             return json.loads(response.read() or b"null")
 
@@ -143,7 +144,7 @@ def slowdown() -> float:
     return (time.perf_counter() - wall) / SPIN
 
 
-def drive(address: str) -> dict[str, float]:
+def drive(address: str, token: str) -> dict[str, float]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -167,10 +168,14 @@ def drive(address: str) -> dict[str, float]:
             times[into] += page.evaluate(f"() => performance.getEntriesByName('{name}').map((e) => e.duration)")
             page.evaluate(f"() => performance.clearMeasures('{name}')")
 
+        page.goto(f"{address}/login")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_selector("body[data-ready]")
         for row in RECORDINGS:
             state = {"dataset": "bars", "classifier": "bilstm", "explainer": "sparcets", "row": row}
             page.goto("about:blank")
-            page.goto(f"{address}#{json.dumps(state)}")
+            page.goto(f"{address}/#{json.dumps(state)}")
             page.wait_for_selector("body[data-curve]")
             time.sleep(LOCK_PAUSE)
             page.evaluate("() => performance.clearMeasures()")

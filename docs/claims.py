@@ -5,11 +5,10 @@ from pathlib import Path
 
 from claims_list import VERDICTS, claims
 
-from sparcets.experiments.benchmark.published import ABLATION, DATASETS, METHODS, TABLE1, TARGETS
-from sparcets.experiments.reproduce.agreement import OUTCOMES, agreement
-from sparcets.experiments.reproduce.measured import DENSE, ROW_MEASURES, Runs, number, reported
-from sparcets.experiments.reproduce.page import folder_rows
-from sparcets.experiments.reproduce.plans import ABLATED
+from sparcets_paper.benchmark.published import ABLATION, DATASETS, METHODS, TABLE1, TARGETS
+from sparcets_paper.reproduce.measured import DENSE, OUTCOMES, ROW_MEASURES, Runs, agreement, number, reported
+from sparcets_paper.reproduce.page import folder_rows
+from sparcets_paper.reproduce.plans import ABLATED
 
 FOLDER = Path(__file__).parent.parent / "results" / "reproduction"
 INTRODUCTION = """\
@@ -18,7 +17,10 @@ INTRODUCTION = """\
 Every claim of Lang, Giese, Ilg and Otte (2022) in our words, where it is made, what we measured, and a verdict. Numbers
 are those of the stored rows behind [reproduction.md](reproduction.md) (mean ± std over repetitions), filled in by
 `make docs`; the verdicts are ours, and their reasons are given. *Cannot be tested* is what needs the paper's private
-recordings or what nobody ran. What differs from the paper by our choice is in [deviations.md](deviations.md)."""
+recordings or what nobody ran. What differs from the paper by our choice is in [deviations.md](deviations.md).
+
+Numbers of Moving Box on this page were measured with [earlier processes](datasets.md#moving-box) and will be measured
+again."""
 
 
 class Numbers:

@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from sparcets.evaluation.families import FAMILIES
-from sparcets.experiments.benchmark.store import ResultStore, by_families
+from sparcets_paper.benchmark.store import ResultStore, by_families
 
 RESULTS = Path(__file__).parent.parent / "results"
 SETS = {
@@ -156,7 +156,7 @@ def figure(dataset: str, of_set: dict[tuple[str, str], list[dict]]) -> str | Non
     """Draw the methods for the target that most of them have results for, and return it; None if there is only one."""
     from matplotlib import pyplot
 
-    from sparcets.plots.benchmark import plot_trade_off
+    from sparcets_paper.plots.benchmark import plot_trade_off
 
     targets = [target for target, _ in of_set]
     most = max(dict.fromkeys(targets), key=targets.count)

@@ -5,13 +5,12 @@ from scale_page import scale_tables
 from stored_rows import DOCS, RESULTS, commits, of_commits, percent, stored
 
 from sparcets.cli.main import app
-from sparcets.config.explainers import ExplainerConfig
-from sparcets.experiments.benchmark.speed import read_rows
-from sparcets.experiments.benchmark.speed_table import COLUMNS, cells
-from sparcets.experiments.benchmark.store import ResultStore, by_families
-from sparcets.experiments.reproduce.measured import number
-from sparcets.experiments.reproduce.page import RUN, folder_page, save_tables
-from sparcets.report.tables import Table
+from sparcets.core.method_config import ExplainerConfig
+from sparcets.show.tables import Table
+from sparcets_paper.benchmark.speed import COLUMNS, cells, read_rows
+from sparcets_paper.benchmark.store import ResultStore, by_families
+from sparcets_paper.reproduce.measured import number
+from sparcets_paper.reproduce.page import RUN, folder_page, save_tables
 
 WALKTHROUGH = (  # what one does one after the other
     "sparcets fit --dataset catching --out model                # --method sparcets is the default",
@@ -76,6 +75,9 @@ def classifier_page() -> str:
         "`results/classifiers.jsonl`; this page is generated from it by `make docs`. *Split*: with a random split,",
         "windows of one person are in both parts and the accuracy is too high; the split by subject shows the accuracy",
         "for people that the model has not seen.",
+        "",
+        "Numbers of Moving Box on this page were measured with [earlier processes](datasets.md#moving-box) and will be",
+        "measured again.",
         "",
         f"| data set | split | training + test | {' | '.join(kinds)} |",
         f"|---|---|---|{'---|' * len(kinds)}",
@@ -309,7 +311,7 @@ def between(page: str, name: str, text: str) -> str:
 
 def data_page() -> str:
     """Return the docstring of the module that reads files."""
-    from sparcets.datasets import files
+    from sparcets.data import files
 
     text = (files.__doc__ or "").replace("``", "`").replace(":class:`Dataset`", "`Dataset`").replace(":func:", "")
     text = text.replace("::\n", ":\n")

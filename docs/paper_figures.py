@@ -6,10 +6,9 @@ With a folder of explanations, as ``sparcets reproduce`` leaves it, their first 
 import sys
 from pathlib import Path
 
-from sparcets.experiments.reproduce.compact import FOLDER, save_compact
-from sparcets.experiments.reproduce.figures import draw_figures
-from sparcets.experiments.reproduce.page import folder_rows, read_run
-from sparcets.explanation.files import load_explanation
+from sparcets.io.explanations import load_explanation
+from sparcets_paper.reproduce.figures import FOLDER, draw_figures, save_compact
+from sparcets_paper.reproduce.page import folder_rows, read_run
 
 RESULTS = Path(__file__).parent.parent / "results" / "reproduction"
 STORED = 100  # answers of each run

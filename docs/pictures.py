@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 import sparcets as sp
-from sparcets.plots.body import plot_body
-from sparcets.report.html import write_report
+from sparcets.motion.stick_figure import plot_body
+from sparcets.show.report import write_report
 
 IMAGES = Path(__file__).parent / "images"
 SHOWN = 2  # of the demo's answers: a person with autism

@@ -4,8 +4,8 @@ from typing import Any
 
 from stored_rows import RESULTS, of_commits, percent, stored
 
-from sparcets.experiments.benchmark.speed import read_rows
-from sparcets.report.tables import Table
+from sparcets.show.tables import Table
+from sparcets_paper.benchmark.speed import read_rows
 
 
 def scale_tables() -> str:

@@ -20,6 +20,7 @@ from sparcets.studio.data import open_by_name
 from sparcets.studio.models import FitExplainer, TrainClassifier
 from sparcets.studio.worker import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace
+from sparcets.web.access import TOKEN_FILE
 
 IMAGES = Path(__file__).parent / "images"
 LOCKED = {"immutable": ["Head_x"], "frozenFeatures": {"LeftWrist_y": [[0, 15]]}}
@@ -35,6 +36,7 @@ def prepare(workspace: Workspace) -> None:
 
 
 def take(address: str, workspace: Workspace) -> None:
+    token = (workspace.folder / TOKEN_FILE).read_text().strip()
     state = {
         "dataset": workspace.classifier("bilstm").dataset,
         "classifier": "bilstm",
@@ -49,7 +51,9 @@ def take(address: str, workspace: Workspace) -> None:
             size = {"width": width, "height": height}
             page = browser.new_context(viewport=size, color_scheme=scheme, **options).new_page()
             page.set_default_timeout(WAIT)
-            page.goto(f"{address}#{json.dumps(state)}")
+            page.goto(f"{address}/login#{json.dumps(state)}")
+            page.get_by_label("Token").fill(token)
+            page.get_by_role("button", name="Log in").click()
             page.wait_for_selector("body[data-ready]")
             return page
 
@@ -90,7 +94,7 @@ def main() -> None:
         text=True,
     )
     try:
-        take(re.search(r"http://\S+", studio.stderr.readline())[0], workspace)
+        take(re.search(r"(http://\S+)/login", studio.stderr.readline())[1], workspace)
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()

@@ -7,7 +7,7 @@
 
 # %%
 import sparcets as sp
-from sparcets.plots.body import plot_body
+from sparcets.motion.stick_figure import plot_body
 
 ds = sp.load_dataset("catching", seed=0)
 print(ds)

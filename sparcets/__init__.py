@@ -15,44 +15,45 @@ __version__ = "0.2.0"
 
 # Name -> module that holds it. `__all__` and this table are compared by a test.
 _WHERE = {
-    "AtLeast": "sparcets.targets",
-    "AtMost": "sparcets.targets",
-    "BaseExplainer": "sparcets.explainers.base",
-    "Between": "sparcets.targets",
-    "Change": "sparcets.targets",
-    "ClassifierConfig": "sparcets.config.models",
-    "Constraints": "sparcets.constraints.spec",
-    "CounterGan": "sparcets.explainers.countergan",
-    "CounterGanConfig": "sparcets.config.explainers",
-    "Dataset": "sparcets.datasets.base",
-    "Explainer": "sparcets.explainers.sparcets.explainer",
-    "ExplainerConfig": "sparcets.config.explainers",
-    "Explanation": "sparcets.explanation.result",
-    "Gan": "sparcets.explainers.gan",
-    "GanConfig": "sparcets.config.explainers",
-    "Ics": "sparcets.explainers.ics",
-    "IcsConfig": "sparcets.config.explainers",
+    "AtLeast": "sparcets.core.target",
+    "AtMost": "sparcets.core.target",
+    "BaseExplainer": "sparcets.methods.base",
+    "Between": "sparcets.core.target",
+    "Change": "sparcets.core.target",
+    "ClassifierConfig": "sparcets.core.network_config",
+    "Constraints": "sparcets.core.constraints",
+    "CounterGan": "sparcets.methods.countergan",
+    "CounterGanConfig": "sparcets.core.method_config",
+    "Dataset": "sparcets.data.dataset",
+    "Explainer": "sparcets.methods.own.explainer",
+    "ExplainerConfig": "sparcets.core.method_config",
+    "Explanation": "sparcets.core.explanation",
+    "Gan": "sparcets.methods.gan",
+    "GanConfig": "sparcets.core.method_config",
+    "Ics": "sparcets.methods.ics",
+    "IcsConfig": "sparcets.core.method_config",
     "LossTerm": "sparcets.training.losses",
-    "LossWeights": "sparcets.config.explainers",
-    "Nearest": "sparcets.explainers.nearest",
-    "NearestConfig": "sparcets.config.explainers",
-    "Not": "sparcets.targets",
-    "Scaler": "sparcets.datasets.scaling",
+    "LossWeights": "sparcets.core.method_config",
+    "Nearest": "sparcets.methods.nearest",
+    "NearestConfig": "sparcets.core.method_config",
+    "Not": "sparcets.core.target",
+    "Scaler": "sparcets.core.info",
     "Scores": "sparcets.evaluation.scores",
-    "Sparce": "sparcets.explainers.sparce",
-    "SparceConfig": "sparcets.config.explainers",
-    "SparcetsError": "sparcets.errors",
-    "TorchClassifier": "sparcets.classifiers.torch_classifier",
+    "Sparce": "sparcets.methods.sparce",
+    "SparceConfig": "sparcets.core.method_config",
+    "ModelWarning": "sparcets.core.errors",
+    "SparcetsError": "sparcets.core.errors",
+    "TorchClassifier": "sparcets.models.network",
     "compare": "sparcets.evaluation.statistics",
     "evaluate": "sparcets.evaluation.evaluate",
-    "explain_parquet": "sparcets.engines.parquet",
+    "explain_parquet": "sparcets.methods.archive",
     "find_judges": "sparcets.evaluation.judges",
-    "like_real": "sparcets.constraints.realistic",
-    "load": "sparcets.explainers.files",
-    "load_classifier": "sparcets.classifiers.torch_classifier",
-    "load_dataset": "sparcets.datasets.load",
-    "load_explanation": "sparcets.explanation.files",
-    "wrap": "sparcets.classifiers.wrap",
+    "like_real": "sparcets.motion.limbs",
+    "load": "sparcets.methods.folder",
+    "load_classifier": "sparcets.models.network",
+    "load_dataset": "sparcets.data.load",
+    "load_explanation": "sparcets.io.explanations",
+    "wrap": "sparcets.models.wrap",
 }
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "IcsConfig",
     "LossTerm",
     "LossWeights",
+    "ModelWarning",
     "Nearest",
     "NearestConfig",
     "Not",
@@ -98,9 +100,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
-    from sparcets.classifiers.wrap import wrap
-    from sparcets.config.explainers import (
+    from sparcets.core.constraints import Constraints
+    from sparcets.core.errors import ModelWarning, SparcetsError
+    from sparcets.core.explanation import Explanation
+    from sparcets.core.info import Scaler
+    from sparcets.core.method_config import (
         CounterGanConfig,
         ExplainerConfig,
         GanConfig,
@@ -109,29 +113,27 @@ if TYPE_CHECKING:
         NearestConfig,
         SparceConfig,
     )
-    from sparcets.config.models import ClassifierConfig
-    from sparcets.constraints.realistic import like_real
-    from sparcets.constraints.spec import Constraints
-    from sparcets.datasets.base import Dataset
-    from sparcets.datasets.load import load_dataset
-    from sparcets.datasets.scaling import Scaler
-    from sparcets.engines.parquet import explain_parquet
-    from sparcets.errors import SparcetsError
+    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.target import AtLeast, AtMost, Between, Change, Not
+    from sparcets.data.dataset import Dataset
+    from sparcets.data.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate
     from sparcets.evaluation.judges import find_judges
     from sparcets.evaluation.scores import Scores
     from sparcets.evaluation.statistics import compare
-    from sparcets.explainers.base import BaseExplainer
-    from sparcets.explainers.countergan import CounterGan
-    from sparcets.explainers.files import load
-    from sparcets.explainers.gan import Gan
-    from sparcets.explainers.ics import Ics
-    from sparcets.explainers.nearest import Nearest
-    from sparcets.explainers.sparce import Sparce
-    from sparcets.explainers.sparcets.explainer import Explainer
-    from sparcets.explanation.files import load_explanation
-    from sparcets.explanation.result import Explanation
-    from sparcets.targets import AtLeast, AtMost, Between, Change, Not
+    from sparcets.io.explanations import load_explanation
+    from sparcets.methods.archive import explain_parquet
+    from sparcets.methods.base import BaseExplainer
+    from sparcets.methods.countergan import CounterGan
+    from sparcets.methods.folder import load
+    from sparcets.methods.gan import Gan
+    from sparcets.methods.ics import Ics
+    from sparcets.methods.nearest import Nearest
+    from sparcets.methods.own.explainer import Explainer
+    from sparcets.methods.sparce import Sparce
+    from sparcets.models.network import TorchClassifier, load_classifier
+    from sparcets.models.wrap import wrap
+    from sparcets.motion.limbs import like_real
     from sparcets.training.losses import LossTerm
 
 

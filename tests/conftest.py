@@ -30,7 +30,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
     """Return a context in which the training of a generator is interrupted before the given step."""
-    from sparcets.training.gan_step import GanStep
+    from sparcets.training.steps import GanStep
 
     @contextmanager
     def before_step(at: int) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Who may import whom: downwards only, and nothing heavy where it is not used; and the words of the names."""
+"""Who may import whom: downwards only, and nothing heavy where it is not used."""
 
 import ast
 import importlib
@@ -6,187 +6,181 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import sparcets
+import sparcets_paper
 
-PACKAGE = Path(sparcets.__file__).parent
-MODULES = sorted(PACKAGE.rglob("*.py"))
+PACKAGE, PAPER = Path(sparcets.__file__).parent, Path(sparcets_paper.__file__).parent
+SOURCES = {
+    ".".join([root.name, *path.relative_to(root).with_suffix("").parts]).removesuffix(".__init__"): path
+    for root in (PACKAGE, PAPER)
+    for path in sorted(root.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
 
-# From the bottom up; a module may import from its own row and from the rows above it in this list.
+# From the bottom up; a module may import from its own row and from the rows above it in this list. The first name that
+# a module starts with counts.
 LAYERS = [
-    {"errors", "interrupts", "notebooks"},
-    {"registry", "seeding", "arrays", "gaps", "padding", "progress", "digests", "warning_filters"},
-    {"storage", "folders", "locks", "npz", "validation", "targets", "side_inputs"},
-    {"config", "datasets"},
-    {"skeletons"},
-    {"explanation"},
-    {"constraints"},
-    {"narrate", "plots", "metrics", "report"},
-    {"networks"},
-    {"training"},
-    {"classifiers"},
-    {"explainers"},
-    {"evaluation"},
-    {"peers"},
-    {"engines"},
-    {"experiments"},
-    {"web"},
-    {"studio", "server"},
-    {"cli", "testing"},
-    {"__main__"},
+    ["sparcets.core.errors", "sparcets.core.interrupts", "sparcets.core.registry"],
+    ["sparcets.motion.skeleton"],  # names of features, which anything may look at
+    ["sparcets.core", "sparcets.io.files", "sparcets.io.folders", "sparcets.io.locks"],
+    ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.oracle", "sparcets.motion.catching"],
+    ["sparcets.io.explanations", "sparcets.io.shards", "sparcets.io.parquet", "sparcets.motion.limbs"],
+    ["sparcets.show", "sparcets.motion.stick_figure", "sparcets.motion.words"],
+    ["sparcets.training"],
+    ["sparcets.models"],
+    ["sparcets.io"],  # engines
+    ["sparcets.methods"],
+    ["sparcets.evaluation", "sparcets.motion.geometry"],
+    ["sparcets.web"],
+    ["sparcets.studio", "sparcets.server"],
+    ["sparcets.cli", "sparcets.testing"],
+    ["sparcets.__main__"],
+    ["sparcets_paper"],
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-# Explanation's convenience methods call up, lazily: e.text(), e.plot().
-UPWARD = {("explanation", "narrate"), ("explanation", "plots")}
+# Explanation's convenience methods call up, lazily: e.text(), e.plot(), e.save().
+UPWARD = {("sparcets.core.explanation", "sparcets.show"), ("sparcets.core.explanation", "sparcets.io")}
 
 # Heavy or optional packages, and the parts of the package that may import them at module level.
-TORCH = {"networks", "training", "classifiers", "explainers", "evaluation", "peers", "testing"}
-NEVER_AT_MODULE_LEVEL = {
-    "matplotlib",
-    "plotly",
-    "aeon",
-    "pyarrow",
-    "ray",
-    "rich",
-    "sklearn",
-    "requests",
-    "onnx",
-    "onnxruntime",
-}
+TORCH = ("training", "models", "methods", "evaluation", "testing")
+NEVER_AT_MODULE_LEVEL = set("matplotlib plotly aeon pyarrow ray rich sklearn requests onnx onnxruntime".split())
 
 
-def part(path: Path) -> str:
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0].removesuffix(".py")
+def level(name: str) -> int:
+    """Return the row of a module: that of the longest name it starts with."""
+    matching = [(len(top), row) for row, tops in enumerate(LAYERS) for top in tops if f"{name}.".startswith(f"{top}.")]
+    assert matching, f"{name} has no place in the layers"
+    return max(matching)[1]
 
 
-def imports(tree: ast.AST, *, module_level: bool = False) -> set[str]:
-    found = set()
-    nodes = tree.body if module_level else ast.walk(tree)  # type: ignore[attr-defined]
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_arrows_point_down(path: Path) -> None:
-    here = part(path)
-    if here == "__init__":
-        return
-    for name in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        if not name.startswith("sparcets.") or (here, name.split(".")[1]) in UPWARD:
+def imports(tree: ast.Module, *, module_level: bool = False) -> Iterator[str]:
+    """Yield the names of imported modules, except those that only type checkers import."""
+    for_types = {
+        id(inner)
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in tree.body if module_level else ast.walk(tree):
+        if id(node) in for_types:
             continue
-        there = name.split(".")[1]
-        assert LEVEL[there] <= LEVEL[here], f"{here} imports {there}, which stands above it"
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (full for alias in node.names if (full := f"{node.module}.{alias.name}") in SOURCES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    top = {name.split(".")[0] for name in imports(ast.parse(path.read_text(encoding="utf-8")), module_level=True)}
-    allowed = {"matplotlib"} if path.name == "picture.py" else set()  # which is imported with the first figure
-    assert not top & NEVER_AT_MODULE_LEVEL - allowed
-    if part(path) not in TORCH:
-        assert "torch" not in top
-    if part(path) not in {"datasets"} or path.name not in {"sheets.py", "tables.py", "motionsense.py"}:
-        assert "pandas" not in top
+def test_arrows_point_down() -> None:
+    wrong = []
+    for name, tree in TREES.items():
+        for other in imports(tree) if name != "sparcets" else ():
+            known = other.startswith(("sparcets.", "sparcets_paper")) and other in SOURCES
+            upward = known and SOURCES[other].name != "__init__.py" and level(other) > level(name)
+            if upward and not any(name == here and other.startswith(there) for here, there in UPWARD):
+                wrong.append(f"{name} imports {other}, which stands above it")
+    assert not wrong
 
 
-def test_only_engines_know_of_ray() -> None:
-    importing = {part(path) for path in MODULES if "ray" in imports(ast.parse(path.read_text(encoding="utf-8")))}
-    assert importing == {"engines"}
+def test_heavy_packages_are_imported_where_they_are_used() -> None:
+    for name, tree in TREES.items():
+        top = {other.split(".")[0] for other in imports(tree, module_level=True)}
+        part = name.split(".")[1] if "." in name else ""
+        if not name.startswith("sparcets_paper"):
+            # show.picture is itself imported with the first figure.
+            assert not top & NEVER_AT_MODULE_LEVEL or name == "sparcets.show.picture", name
+            assert part in TORCH or "torch" not in top, name
+        assert "pandas" not in top or name in {"sparcets.data.tables", "sparcets.data.motionsense"}, name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_files_stay_readable(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
-    assert path.stem not in {"utils", "helpers", "common"}
+def test_only_one_engine_knows_of_ray() -> None:
+    assert {name for name, tree in TREES.items() if "ray" in imports(tree)} == {"sparcets.io.ray"}
 
 
-def test_every_part_has_its_place_in_the_layers() -> None:
-    assert {part(path) for path in MODULES} - {"__init__"} == set(LEVEL)
+def test_files_stay_readable() -> None:
+    for name, path in SOURCES.items():
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, name
+        assert path.stem not in {"utils", "helpers", "common"}
 
 
 def test_no_explainer_is_more_than_two_levels_below_the_base_class() -> None:
-    from sparcets.explainers.base import BaseExplainer
+    from sparcets.methods.base import BaseExplainer
 
-    for path in MODULES:
-        if part(path) == "explainers" and path.stem != "fused_mixer":  # which needs Triton, and holds no class of ours
-            importlib.import_module(".".join(["sparcets", *path.relative_to(PACKAGE).with_suffix("").parts]))
+    for name in SOURCES:
+        if name.startswith("sparcets.methods") and "fused" not in name:  # which needs Triton
+            importlib.import_module(name)
 
     def below(kind: type) -> Iterator[tuple[int, type]]:
         for derived in kind.__subclasses__():
             if derived.__module__.startswith("sparcets."):
                 yield 1, derived
-                yield from ((level + 1, one) for level, one in below(derived))
+                yield from ((depth + 1, one) for depth, one in below(derived))
 
     levels = list(below(BaseExplainer))
     assert len(levels) >= 6
-    assert [kind.__name__ for level, kind in levels if level > 2] == []
+    assert [kind.__name__ for depth, kind in levels if depth > 2] == []
 
 
 def test_what_the_methods_share_knows_nothing_of_our_own_method() -> None:
-    importing = set()
-    for path in (PACKAGE / "explainers").glob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = imports(tree) | {
-            f"{node.module}.{alias.name}"
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        if any(f"{name}.".startswith("sparcets.explainers.sparcets.") for name in names):
-            importing.add(path.name)
-    assert importing == {"onnx.py"}  # the registry names it as text
-
-
-# Words that were replaced by the field's own: ensemble, auxiliary classifier, selector, surrogate, scale, ...
-OLD_WORDS = {
-    *("voice voices witness witnesses referee student loudness recipe".split()),
-    *("worth told guide guides guided shelf desk knee".split()),
-}
-
-
-def identifiers(tree: ast.AST) -> Iterator[str]:
-    """Yield every name of a module: of functions, classes, arguments, attributes, variables, imports, keywords."""
-    for node in ast.walk(tree):
-        for field in ("name", "id", "arg", "attr", "asname", "module"):
-            value = getattr(node, field, None)
-            if isinstance(value, str):
-                yield value
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            yield from node.names
-
-
-def words(identifier: str) -> set[str]:
-    """Return the parts of a name in lower case, whether it is written with underscores or capitals."""
-    return {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", identifier)}
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_names_are_free_of_old_words(path: Path) -> None:
-    named = {path.stem, *identifiers(ast.parse(path.read_text(encoding="utf-8")))}
-    assert [name for name in sorted(named) if words(name) & OLD_WORDS] == []
-
-
-def test_old_words_are_found_wherever_a_name_may_stand() -> None:
-    code = """
-def told_it(guides, *, worth=1): shelf: int = 3; x.knee = desk(student=1)
-class BestVoices: from a.witness import Referee as loudness
-lambda guided: 0
-"""
-    found = {word for name in identifiers(ast.parse(code)) for word in words(name) & OLD_WORDS}
-    expected = "told guides worth shelf knee desk student voices witness referee loudness guided"
-    assert found == set(expected.split())
-    assert not any(words(name) & OLD_WORDS for name in ("toldo", "knees", "GUIDELINE", "deskew", "worthless"))
+    importing = {
+        name
+        for name, tree in TREES.items()
+        if name.startswith("sparcets.methods") and not name.startswith("sparcets.methods.own")
+        if any(other.startswith("sparcets.methods.own") for other in imports(tree))
+    }
+    assert importing == {"sparcets.methods.export"}  # the registry names it as text
 
 
 def test_nothing_is_unpickled_and_nothing_prints() -> None:
-    for path in MODULES:
+    for name, path in SOURCES.items():
         text = path.read_text(encoding="utf-8")
         for word in ("import pickle", "torch.load(", "allow_pickle=True", "joblib.load"):
-            assert word not in text, f"{path.name} holds {word!r}"
+            assert word not in text, f"{name} holds {word!r}"
+
+
+# What deletes, renames or changes modes, wherever the name occurs; and what writes, unless to a temporary file.
+DELETES = {"rmtree", "unlink", "rmdir", "removedirs", "rename", "renames", "renameat2", "chmod", "chown", "copymode"}
+DELETES |= {"lchmod", "lchown", "truncate", "ftruncate"}
+WRITES = {"write_text", "write_bytes", "touch", "copyfile", "copytree", "copy2", "symlink_to", "hardlink_to"}
+NO_FILES = {"data/tables.py: _by_role", "core/progress.py: _NotebookBar.draw", "server/batching.py: Batcher._retry"}
+
+
+def _changes_files(node: ast.AST) -> bool:
+    """Return whether a node deletes, overwrites or changes the mode of a file, other than a temporary one."""
+    if isinstance(node, ast.Attribute) and node.attr in DELETES:
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, owner = node.func.attr, ast.unparse(node.func.value)
+    if owner in ("os", "shutil") and name in ("remove", "replace", "move", "mknod", "mkfifo"):
+        return True
+    if owner == "os" and name == "open":
+        return "O_CREAT" in ast.unparse(node)
+    if name == "replace":  # that of text has two arguments, that of dataclasses has keywords
+        return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+    if name == "open":
+        modes = [v for v in node.args[:1] if isinstance(v, (ast.Constant, ast.IfExp))]
+        how = [ast.unparse(v) for v in (*modes, *(k.value for k in node.keywords if k.arg == "mode"))]
+        return owner not in ("temporary", "archive") and any(set(text) & set("wax+") for text in how)
+    return name in WRITES and owner != "temporary"
+
+
+def _places(path: Path) -> Iterator[str]:
+    """Yield the functions of a module that change files, as ``module.py: Class.function``."""
+
+    def visit(node: ast.AST, names: tuple[str, ...]) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if _changes_files(child):
+                within = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else PAPER.parent)
+                yield f"{within.as_posix()}: {'.'.join(names)}"
+            named = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            yield from visit(child, (*names, child.name) if named else names)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), ())
+
+
+def test_all_that_may_delete_or_overwrite_is_told() -> None:
+    text = (PACKAGE.parent / "SECURITY.md").read_text(encoding="utf-8").partition("## What may delete or overwrite")[2]
+    told = re.findall(r"`([\w/]+\.py: [\w.]+)`", text.partition("\n## ")[0])
+    found = {place for path in SOURCES.values() for place in _places(path)} - NO_FILES
+    assert sorted(told) == sorted(found)

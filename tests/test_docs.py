@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 import sparcets
-from sparcets.config.base import Config
-from sparcets.config.models import ClassifierConfig
-from sparcets.datasets.load import DATASETS
+from sparcets.core.config import Config
+from sparcets.core.network_config import ClassifierConfig
+from sparcets.data.load import DATASETS
 from sparcets.evaluation import judges
-from sparcets.experiments.benchmark.published import METHODS
-from sparcets.experiments.benchmark.store import RESULTS, ResultStore
-from sparcets.experiments.reproduce.measured import Runs
-from sparcets.experiments.reproduce.page import folder_page, read_run
-from sparcets.experiments.reproduce.tables import make_tables
-from sparcets.explainers import EXPLAINERS
-from sparcets.networks import ARCHITECTURES
+from sparcets.methods import EXPLAINERS
+from sparcets.training import ARCHITECTURES
+from sparcets_paper.benchmark.published import METHODS
+from sparcets_paper.benchmark.store import RESULTS, ResultStore
+from sparcets_paper.reproduce.measured import Runs
+from sparcets_paper.reproduce.page import folder_page, read_run
+from sparcets_paper.reproduce.tables import make_tables
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(sparcets.__file__).parent
@@ -267,13 +267,15 @@ def test_design_names_every_folder_and_every_file_of_our_own_method() -> None:
     for file in sorted(PACKAGE.glob("*.py")):
         assert file.name.startswith("__") or f"`{file.name}`" in DESIGN, f"docs/design.md does not mention {file.name}"
     own = DESIGN.partition("## Our own method, file by file")[2].partition("\n## ")[0]
-    described = re.findall(r"^\| `(\w+\.py)` \|", own, flags=re.M)
-    found = {file.name for file in (PACKAGE / "explainers" / "sparcets").rglob("*.py")} - {"__init__.py"}
+    described = [
+        name for row in re.findall(r"^\| (`[^|]*) \|", own, flags=re.M) for name in re.findall(r"`(\w+\.py)`", row)
+    ]
+    found = {file.name for file in (PACKAGE / "methods" / "own").rglob("*.py")} - {"__init__.py"}
     assert sorted(described) == sorted(found)
 
 
 def test_files_that_design_names_exist() -> None:
-    known = {file.name for file in (*PACKAGE.rglob("*.py"), *ROOT.glob("docs/*.py"))}
+    known = {file.name for file in (*PACKAGE.rglob("*.py"), *ROOT.glob("docs/*.py"))}  # of folders that a row names
     paths = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py")}
     for name in re.findall(r"`([\w/]+\.py)`", DESIGN):
         where = name.removeprefix("sparcets/")
@@ -340,3 +342,15 @@ def settings(config: Config, prefix: str = "") -> Iterator[str]:
             yield from settings(value, f"{field.name}.")
         else:
             yield prefix + field.name
+
+
+def test_numbers_of_the_earlier_moving_box_say_so() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    # A sentence or row of a table with a share or a decimal, but not the page that says what has changed.
+    shown = re.compile(r"(Moving Box|moving_box)[^.]*?(\d+\.\d\d|\d %)")
+    showing = [page for page in pages if shown.search(page.read_text(encoding="utf-8")) and page.name != "datasets.md"]
+    assert len(showing) >= 7
+    for page in showing:
+        assert re.search(
+            r"\[earlier\s+processes\]\((docs/)?datasets\.md#moving-box\)", page.read_text(encoding="utf-8")
+        ), page

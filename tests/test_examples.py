@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from sparcets.explainers.sparcets import surrogate
+from sparcets.methods.own import surrogate
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.errors import ModelOutputError
+from sparcets.core.errors import ModelOutputError
 from sparcets.evaluation.families import FAMILIES, FamilyJudge
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.sparcets import ensemble
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.own import ensemble
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from tests.campaigns.material import quick

@@ -20,14 +20,14 @@ RESUME = "; finished runs are kept, run the same command again to continue"
 @pytest.mark.parametrize(
     ("arguments", "function", "hint"),
     [
-        (["fit", "-d", "catching", "--out", "x"], "sparcets.datasets.load.load_dataset", ""),
+        (["fit", "-d", "catching", "--out", "x"], "sparcets.data.load.load_dataset", ""),
         (
             ["benchmark", "run", "-d", "catching", "--out", "x"],
-            "sparcets.experiments.benchmark.runner.run_plan",
+            "sparcets_paper.benchmark.runner.run_plan",
             RESUME,
         ),
-        (["reproduce", "table1", "--out", "x"], "sparcets.experiments.reproduce.run.reproduce", RESUME),
-        (["--debug", "reproduce", "table1", "--out", "x"], "sparcets.experiments.reproduce.run.reproduce", RESUME),
+        (["reproduce", "table1", "--out", "x"], "sparcets_paper.reproduce.run.reproduce", RESUME),
+        (["--debug", "reproduce", "table1", "--out", "x"], "sparcets_paper.reproduce.run.reproduce", RESUME),
     ],
 )
 def test_ctrl_c_prints_one_line(
@@ -63,3 +63,60 @@ def test_interrupted_benchmark(tmp_path: Path) -> None:
     assert first_line == f"{tmp_path / 'own.npz'}: preparing classifier and judges\n"
     assert process.returncode == 130 and out == ""
     assert err == f"sparcets: stopped{RESUME}\n"
+
+
+def in_shell(arguments: list[str | bytes], streams: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    command = f'set -o pipefail; "$@" {streams}'
+    given = ["bash", "-c", command, "bash", sys.executable, "-m", "sparcets", *arguments]
+    return subprocess.run(given, capture_output=True, cwd=folder)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    ("streams", "code", "wrong_code"),
+    [("2>&-", 0, 2), (">&-", 0, 2), (">/dev/full", 2, 2), ("2>/dev/full", 0, 2), ("<&- >&- 2>&-", 0, 2)],
+)
+def test_what_cannot_be_printed_is_no_crash(streams: str, code: int, wrong_code: int, tmp_path: Path) -> None:
+    fine, wrong = (in_shell([word], streams, tmp_path) for word in ("list", "nothing"))
+    assert (fine.returncode, wrong.returncode) == (code, wrong_code)
+    assert fine.stderr == (b"sparcets: stdout cannot be written: No space left on device.\n" if code else b"")
+    assert wrong.stderr == (b"" if "2>" in streams else b"sparcets: No such command 'nothing'.\n")
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+    result = in_shell(["list", "--archive"], "| head -c1", tmp_path)
+    assert result.stdout == b"k" and result.stderr == b"" and result.returncode in (0, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("streams", ["2>&-", ">/dev/full", "<&- >&- 2>&-"])
+def test_work_is_finished_though_nothing_can_be_printed(streams: str, tmp_path: Path) -> None:
+    X, y = make_series(60)
+    np.savez(tmp_path / "own.npz", X=X, y=y)
+    fit: list[str | bytes] = ["fit", "-d", "own.npz", "--method", "nearest", "--set-classifier", "epochs=1", "--out"]
+    for arguments, made in (
+        ([*fit, "model"], "model/run.json"),
+        (["explain", "model", "--target", "1", "--rows", "0:2", "--out", "run.npz"], "run.npz"),
+        (["report", "run.npz", "--out", "report.html"], "report.html"),
+    ):
+        result = in_shell(arguments, streams, tmp_path)
+        assert b"Traceback" not in result.stderr + result.stdout
+        assert (tmp_path / made).stat().st_size > 100, result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+    X, y = make_series(60)
+    np.savez(tmp_path / os.fsdecode(b"\xff.npz"), X=X, y=y)
+    fit: list[str | bytes] = ["fit", "-d", b"\xff.npz", "--method", "nearest", "--set-classifier", "epochs=1", "--out"]
+    for arguments, made in (
+        (["data", "info", b"\xff.npz"], b"\xff.npz"),
+        ([*fit, b"\xffmodel"], b"\xffmodel/run.json"),
+        (["explain", b"\xffmodel", "--target", "1", "--rows", "0:2", "--out", b"\xffrun.npz"], b"\xffrun.npz"),
+        (["report", b"\xffrun.npz", "--out", b"\xffreport.html"], b"\xffreport.html"),
+    ):
+        result = in_shell(arguments, "", tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert (tmp_path / os.fsdecode(made)).stat().st_size > 100
+    refused = in_shell(["report", b"\xffnone.npz", "--out", "x.html"], "", tmp_path)
+    assert refused.returncode == 2 and refused.stderr.startswith(b"sparcets: no file \\udcffnone.npz.")

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.sparcets.prototypes import Prototypes
-from sparcets.explanation.result import join
+from sparcets.core.explanation import join
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

@@ -59,13 +59,13 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[st
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not in a source archive")
 def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], set[str]]) -> None:
     wheel, _ = archives
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "sparcets"]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "sparcets", "sparcets_paper"]
     ours = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     about = {name for name in wheel if name.startswith(f"sparcets-{sparcets.__version__}.dist-info/")}
     assert {Path(name).name for name in about} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
     assert wheel - about == set(ours.stdout.split()), "the wheel has the files of the package, and no others"
     assert {Path(name).suffix for name in wheel - about} == {".py", ".typed", ".css", ".js", ".html", ".svg"}
-    for name in ("py.typed", "report/templates/report.js", "studio/static/index.html", "studio/static/js/main.js"):
+    for name in ("py.typed", "show/templates/report.js", "studio/static/index.html", "studio/static/js/main.js"):
         assert f"sparcets/{name}" in wheel
 
 

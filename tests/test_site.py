@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sparcets
-from sparcets import errors
-from sparcets.explanation.layout import STATUSES
+from sparcets.core import errors
+from sparcets.core.explanation import STATUSES
 from sparcets.testing import data, mocks
 from tests.axe import serious_findings
 
@@ -80,7 +80,8 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site
         for page in (site / "reference").glob("*.html")
         for name in re.findall(r'id="?(sparcets[\w.]+)', page.read_text("utf-8"))
     }
-    public = set(sparcets.__all__) - {"__version__", "SparcetsError"} | {"errors.SparcetsError"}
+    of_errors = {"SparcetsError", "ModelWarning"}
+    public = set(sparcets.__all__) - {"__version__", *of_errors} | {f"core.errors.{name}" for name in of_errors}
     assert {f"sparcets.{name}" for name in public} <= entries
 
 
@@ -99,7 +100,7 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
         if name == "__version__":
             continue
         assert f"[sparcets.{name}]" in REFERENCE["index"], f"docs/reference/index.md does not list {name}"
-        shown = r"sparcets\.errors" if name == "SparcetsError" else rf"sparcets\.{name}"
+        shown = r"sparcets\.core\.errors" if name in {"SparcetsError", "ModelWarning"} else rf"sparcets\.{name}"
         assert re.search(rf"^::: {shown}$", text, flags=re.M), f"no page of the reference shows {name}"
         assert ">>> " in (inspect.getdoc(getattr(sparcets, name)) or ""), f"{name} has no example in its docstring"
     for page in REFERENCE.values():  # also what is not in `sparcets.__all__`
@@ -111,7 +112,7 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
 
 
 def test_the_tree_of_errors_is_that_of_the_classes() -> None:
-    drawn = re.findall(r"(\w+Error)(?: \((\w+)\))?", (errors.__doc__ or "").partition("::")[2])
+    drawn = re.findall(r"(\w+(?:Error|Warning))(?: \((\w+)\))?", (errors.__doc__ or "").partition("::")[2])
     classes = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind)}
     assert [name for name, _ in drawn] == list(classes)
     for name, builtin in drawn:

@@ -12,7 +12,7 @@ import torch
 
 import sparcets as sp
 from sparcets.evaluation.families import FamilyJudge
-from sparcets.explainers import EXPLAINERS
+from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from tests.campaigns.material import quick
 from tests.campaigns.threads import Net, in_threads, same

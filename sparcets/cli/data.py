@@ -20,8 +20,8 @@ def info(
     json: Json = False,
 ) -> None:
     """Load a data set and describe it."""
-    from sparcets.datasets.card import label_table
-    from sparcets.datasets.load import DATASETS, load_dataset, loader_options
+    from sparcets.data.dataset import label_table
+    from sparcets.data.load import DATASETS, load_dataset, loader_options
 
     given = parse_options(option)
     dataset = load_dataset(name, **{"seed": seed, **given})
@@ -52,7 +52,7 @@ def info(
 def _facts(dataset: Any) -> dict[str, Any]:
     import numpy as np
 
-    from sparcets.validation import default_feature_names
+    from sparcets.core.validation import default_feature_names
 
     return {
         "name": dataset.name,
@@ -69,7 +69,7 @@ def _facts(dataset: Any) -> dict[str, Any]:
 
 
 def _labels(dataset: Any) -> dict[str, Any]:
-    from sparcets.datasets.card import label_table
+    from sparcets.data.dataset import label_table
 
     _, rows = label_table(dataset)
     if dataset.task == "classification":
@@ -85,8 +85,8 @@ def fetch(
     json: Json = False,
 ) -> None:
     """Download a data set; an interrupted download is resumed, and the file is checked against a digest."""
-    from sparcets.datasets.fetch import fetch as download
-    from sparcets.progress import progress_bar
+    from sparcets.core.progress import progress_bar
+    from sparcets.data.fetch import fetch as download
 
     with progress_bar(f"fetching {name}", 100) as bar:
         done_before = 0.0

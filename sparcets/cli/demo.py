@@ -9,6 +9,7 @@ import typer
 
 from sparcets.cli.explain import print_answers
 from sparcets.cli.options import Device, Json, Seed, print_json
+from sparcets.core.errors import FileFormatError, StorageError
 
 N_TRIALS = 4  # explained, half of them from each patient group
 PATIENCE = 5  # of the classifier's training: the usual one takes twice as long, for the same accuracy here
@@ -23,15 +24,18 @@ def demo(
     """Explain a few trials of simulated ball catching: which changes make the classifier predict Control?"""
     import numpy as np
 
-    from sparcets.classifiers.torch_classifier import TorchClassifier
-    from sparcets.cli.pictures import save_pictures, with_numbers
-    from sparcets.config.explainers import ExplainerConfig
-    from sparcets.config.models import ClassifierConfig
-    from sparcets.constraints.realistic import like_real
-    from sparcets.datasets.load import load_dataset
+    from sparcets.cli.explain import save_pictures, with_numbers
+    from sparcets.core.method_config import ExplainerConfig
+    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.data.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate
-    from sparcets.explainers.sparcets.explainer import Explainer
-    from sparcets.report.html import write_report
+    from sparcets.io.files import atomic_path
+    from sparcets.methods.own.explainer import Explainer
+    from sparcets.models.network import TorchClassifier
+    from sparcets.motion.limbs import like_real
+    from sparcets.show.report import write_report
+
+    _check_is_demo(out)
 
     def echo(text: str) -> None:
         if not json:
@@ -60,7 +64,8 @@ def demo(
     answer = with_numbers(answer, series)
     answer.save(out / "explanation.npz")
     texts = "\n\n".join(f"series {series[i]}: {answer.text(i)}" for i in range(len(answer)))
-    (out / "explanation.txt").write_text(texts + "\n", encoding="utf-8")
+    with atomic_path(out / "explanation.txt") as temporary:
+        temporary.write_text(texts + "\n", encoding="utf-8")
     scores = evaluate(answer, data, classifier=classifier, judges={}, device=device, seed=seed)  # judges take minutes
     title = "What makes the model say Control"
     report = write_report(answer, out / "report.html", scores=scores, title=title)
@@ -80,3 +85,17 @@ def demo(
     echo(f"\nseries {series[0]}: {answer.text(0, short=True)}\n")
     echo(f"The pictures, the texts and the saved explanation are in {out.resolve()}.")
     echo(f"report: {report.resolve()}")
+
+
+def _check_is_demo(folder: Path) -> None:
+    """Raise if a folder holds files of these names that are not of an earlier demo."""
+    from sparcets.io.explanations import load_explanation
+
+    found = [name for name in ("explanation.npz", "explanation.txt", "report.html") if (folder / name).exists()]
+    try:
+        if found:
+            load_explanation(folder / "explanation.npz")
+    except FileFormatError as error:
+        raise StorageError(
+            f"{folder / found[0]} is in the way: it is not of an earlier demo. Choose another folder with --out."
+        ) from error

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.fit_folder import data_of, load_fitted_model
+from sparcets.cli.fit import data_of, load_model
 from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
-from sparcets.errors import ConfigError
+from sparcets.core.errors import ConfigError
 
 
 def evaluate(
@@ -18,8 +18,13 @@ def evaluate(
         str | None, typer.Option("--dataset", "-d", help="Data set of the queries; default: that of --model.")
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option("--model", "-m", help="Folder written by `sparcets fit`, for its classifier and data set."),
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Folder written by `sparcets fit`, for its classifier and data set. If it was fitted to a Python file "
+            "of your own, give the option again with FILE.py:FUNCTION: the file is run, and never without being named.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to save the scores to (.json).")] = None,
     option: DataOptions = None,
@@ -28,15 +33,20 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Evaluate an explanation: the paper's measures, agreement of other models, plausibility."""
-    from sparcets.datasets.load import load_dataset
+    from sparcets.data.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate as measure
     from sparcets.evaluation.scores import better, number
-    from sparcets.explanation.files import load_explanation
+    from sparcets.io.explanations import load_explanation
+    from sparcets.io.files import file_to_write
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
+    if out is not None:
+        file_to_write(out)  # raises before anything is computed
     e = load_explanation(explanation)
-    run, classifier = (None, None) if model is None else load_fitted_model(model, device=device)
+    folder, own = _folder_and_code(model or [])
+    command = ("evaluate", str(explanation), "--model", str(folder))
+    run, classifier = (None, None) if folder is None else load_model(folder, device=device, model=own, command=command)
     name, options = data_of(run, dataset, seed)
     data = None if name is None else load_dataset(name, **{**options, **parse_options(option)})
     scores = measure(e, data, classifier=classifier, device=device, seed=seed)
@@ -54,3 +64,15 @@ def evaluate(
         typer.echo(remark)
     if out is not None:
         typer.echo(f"saved to {out}")
+
+
+def _folder_and_code(given: list[str]) -> tuple[Path | None, str | None]:
+    """Return the folder of a fit and the Python file of its model, as --model named them."""
+    code = [text for text in given if text.rpartition(":")[0].endswith(".py")]
+    folders = [Path(text) for text in given if text not in code]
+    if len(code) > 1 or len(folders) > 1 or (code and not folders):
+        raise ConfigError(
+            "--model names one folder of a fit, and once more FILE.py:FUNCTION if that was fitted to such a model; got "
+            f"{', '.join(given)}."
+        )
+    return next(iter(folders), None), next(iter(code), None)

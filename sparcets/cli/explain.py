@@ -2,34 +2,141 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from sparcets.cli.constraint_options import Many, parse_constraints
-from sparcets.cli.explain_files import check_together, explain_files
-from sparcets.cli.fit_folder import data_of, load_fit
+from sparcets.cli.fit import data_of, load_fit
 from sparcets.cli.options import (
     Address,
+    AtLeast,
+    AtMost,
+    Between,
+    Change,
+    Confidence,
     DataOptions,
     Device,
     Engine,
+    Excluded,
     Json,
+    Many,
+    NamedAgain,
+    Of,
+    Target,
     Workers,
+    parse_constraints,
     parse_options,
+    parse_target,
     print_json,
     print_table,
 )
-from sparcets.cli.target_options import AtLeast, AtMost, Between, Change, Confidence, Excluded, Of, Target, parse_target
-from sparcets.errors import ConfigError, FeatureMismatchError
-from sparcets.registry import unknown_name
+from sparcets.core.errors import ConfigError, FeatureMismatchError, StorageError
+from sparcets.core.registry import unknown_name
 
 if TYPE_CHECKING:
-    from sparcets.datasets.base import Dataset
-    from sparcets.explainers.base import BaseExplainer
-    from sparcets.explanation.result import Explanation
+    from sparcets.core.arrays import IntArray
+    from sparcets.core.explanation import Explanation
+    from sparcets.core.info import SeriesInfo
+    from sparcets.data.dataset import Dataset
+    from sparcets.methods.base import BaseExplainer
+
+
+def check_together(
+    queries: Path | None, out: Path | None, *, refused: dict[str, bool], beside: dict[str, bool]
+) -> None:
+    """Raise if options were given that do not go together.
+
+    Parameters
+    ----------
+    queries, out
+        Those options, or None.
+    refused, beside
+        Whether options were given that are not for --queries; and those that are for it alone.
+    """
+    if queries is None:
+        if alone := [name for name, given in beside.items() if given]:
+            raise ConfigError(f"{', '.join(alone)}: only for Parquet or Arrow files, by --queries.")
+        return
+    if other := [name for name, given in refused.items() if given]:
+        raise ConfigError(f"--queries cannot be combined with {', '.join(other)}.")
+    if out is None:
+        raise ConfigError("--queries needs --out, a folder for the Parquet files of the answers.")
+
+
+def explain_files(model: Path, queries: Path, out: Path | None, *, json: bool, **asked: Any) -> None:
+    """Explain all series of files, and print what became of them."""
+    from sparcets.methods.archive import explain_parquet
+
+    assert out is not None  # by check_together
+    result = explain_parquet(model, queries, out, **asked)
+    rate = result.queries / max(result.seconds, 1e-9)
+    if json:
+        names = ("queries", "answers", "errors", "shards", "computed", "unfinished", "seconds", "explain_s")
+        print_json({"folder": str(out), **{name: getattr(result, name) for name in names}})
+    else:
+        before = result.shards - result.computed - len(result.unfinished)
+        there = f" ({before} of {result.shards} shards were there already)" if before else f", {rate:,.0f} per second"
+        typer.echo(f"{result.queries:,} series explained: {result.answers:,} answers in {result.seconds:.0f} s{there}")
+        if result.errors:
+            typer.echo(f"{result.errors:,} series could not be explained; the column error of their rows says why")
+        typer.echo(f"saved to {out}")
+    for part, why in list(result.unfinished.items())[:3]:
+        typer.echo(f"not written: {part}: {why}", err=True)
+    if result.unfinished:
+        typer.echo(
+            f"{len(result.unfinished)} of {result.shards} shards are missing; the same command tries them again",
+            err=True,
+        )
+    if result.unfinished or result.errors == result.queries:
+        raise typer.Exit(1)
+
+
+MAX_NAME = 60  # characters of an id in the name of a file
+SOFTWARE = "sparcets"  # in the pictures, by which they are recognised
+
+
+def with_numbers(answer: Explanation, series: IntArray) -> Explanation:
+    """Return the answer with the numbers of the series (answers,) as ids, unless the data have ids of their own."""
+    return answer if answer.ids is not None else replace(answer, ids=np.array([f"series {k}" for k in series]))
+
+
+def save_pictures(answer: Explanation, folder: Path, series: IntArray) -> list[Path]:
+    """Save a figure of every answer that changes something to a folder; return the files.
+
+    Parameters
+    ----------
+    answer, folder
+        What is drawn, and where to.
+    series
+        Numbers of the series, in the names of the files (answers,): ``series-007.png``, or ``series-007-trial_4.png``
+        with an id; of several answers to one query, ``series-007_2.png`` is the second.
+    """
+    from sparcets.io.files import atomic_path
+
+    named, files = with_numbers(answer, series), []
+    for i in np.flatnonzero(np.asarray(answer.status) != "unchanged").tolist():
+        name = "" if answer.ids is None else "-" + re.sub(r"[^0-9A-Za-z.-]+", "_", str(answer.ids[i]))[:MAX_NAME]
+        nth = 1 + int((answer.query_index[:i] == answer.query_index[i]).sum())
+        file = folder / f"series-{series[i]:03d}{name}{f'_{nth}' if nth > 1 else ''}.png"
+        if file.exists() and not _is_ours(file):
+            raise StorageError(f"{file} is in the way: it is not a picture by sparcets. Choose another folder.")
+        with atomic_path(file) as temporary:
+            named.plot(i).savefig(temporary, metadata={"Software": SOFTWARE})
+        files.append(file)
+    return files
+
+
+def _is_ours(file: Path) -> bool:
+    """Return whether a file is a picture that :func:`save_pictures` wrote."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return f"Software\0{SOFTWARE}".encode() in opened.read(1000)
+
 
 N_ROWS = 10  # test series that are explained unless others are named
 ROWS = f"0:{N_ROWS}"
@@ -38,8 +145,9 @@ N_TEXTS = 3  # answers described in words on the terminal
 
 def explain(
     model: Annotated[
-        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
+        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own is named by --model.")
     ],
+    own: NamedAgain = None,
     target: Target = None,
     excluded: Excluded = None,
     confidence: Confidence = None,
@@ -77,7 +185,9 @@ def explain(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Folder for a figure of each answer that changes something.")
     ] = None,
-    sparsity: Annotated[float | None, typer.Option(help="Largest share of the entries that may change.")] = None,
+    sparsity: Annotated[
+        float | None, typer.Option(help="Change at most this share of the entries that may change.")
+    ] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
     curve: Annotated[
         bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
@@ -127,11 +237,11 @@ def explain(
     """
     import numpy as np
 
-    from sparcets.cli.pictures import save_pictures, with_numbers
-    from sparcets.constraints.realistic import like_real
-    from sparcets.datasets.load import load_dataset
-    from sparcets.narrate.names import has_name, query_name
-    from sparcets.side_inputs import take_rows
+    from sparcets.core.side_inputs import take_rows
+    from sparcets.data.load import load_dataset
+    from sparcets.io.files import check_folder, file_to_write
+    from sparcets.motion.limbs import like_real
+    from sparcets.show.text import has_name, query_name
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
@@ -162,8 +272,13 @@ def explain(
         "--address": address is not None,
     }
     check_together(queries, out, refused=refused, beside=beside)
+    if out is not None and queries is None:
+        file_to_write(out)  # raises before anything is computed
+    if plots is not None:
+        check_folder(plots)
     # The machine that only hands out work may have no GPU.
-    run, explainer = load_fit(model, device=device if engine == "local" else "auto")
+    place = device if engine == "local" else "auto"
+    run, explainer = load_fit(model, device=place, model=own, command=("explain", str(model)))
     info = explainer.info_
     assert info is not None  # of every explainer that was loaded
     if realistic:
@@ -191,6 +306,7 @@ def explain(
             confidence=confidence,
             id_column=id_column,
             time_column=time_column,
+            own_model=own,
             seed=seed,
             device=device,
             engine=engine,
@@ -198,6 +314,7 @@ def explain(
             address=address,
             json=json,
         )
+        _tell_doubts(info)
         return
     name, options = data_of(run, dataset, seed=0)
     if seed is not None:
@@ -227,11 +344,12 @@ def explain(
         side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
         curve=curve,
     )
+    _tell_doubts(info)
     series = np.asarray(chosen)[answer.query_index]
     if out is not None:
         with_numbers(answer, series).save(out)
     if plots is not None:
-        save_pictures(answer, plots, series)
+        pictures = save_pictures(answer, plots, series)
     if json:
         print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
@@ -247,12 +365,13 @@ def explain(
     if out is not None:
         typer.echo(f"\nsaved to {out}")
     if plots is not None:
-        typer.echo(f"pictures in {plots}" if out is not None else f"\npictures in {plots}")
+        said = f"pictures in {plots}" if pictures else "no pictures: no answer changes anything"
+        typer.echo(said if out is not None else f"\n{said}")
 
 
 def _leave_the_real(answer: Explanation) -> bool:
     """Return whether a doubtful answer has values, steps or limbs that no real series has."""
-    from sparcets.explanation.evidence import MAX_STRETCH
+    from sparcets.core.evidence import MAX_STRETCH
 
     looks = answer.plausibility
     unlike = (looks["outside"] > 0) | (looks["jumps"] > 0) | (looks["stretch"] > MAX_STRETCH)
@@ -261,9 +380,8 @@ def _leave_the_real(answer: Explanation) -> bool:
 
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
-    from sparcets.explanation.amounts import percent
-    from sparcets.explanation.said import said_after, said_before
-    from sparcets.explanation.verdict import VERDICTS
+    from sparcets.core.evidence import VERDICTS
+    from sparcets.core.words import percent, said_after, said_before
 
     known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
@@ -284,8 +402,8 @@ def print_answers(answer: Explanation, series: Any) -> None:
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
-    from sparcets.explanation.said import said_before
-    from sparcets.narrate.conclusion import conclude
+    from sparcets.core.words import said_before
+    from sparcets.show.verdict import conclude
 
     return {
         "series": series,
@@ -326,6 +444,12 @@ def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name:
     side = None if info.side is None else data.side_test
     said = explainer.classifier.predict(data.X_test[:, :, columns], lengths, side=side)
     return [row for row, k in enumerate(said.tolist()) if info.class_names[k] == name]
+
+
+def _tell_doubts(info: SeriesInfo) -> None:
+    """Say beside the answers what is wrong with the model."""
+    for doubt in info.model_doubts:
+        typer.echo(f"careful: {doubt}; no answer is believed", err=True)
 
 
 def _rows(text: str, data: Dataset) -> list[int]:

@@ -7,20 +7,23 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.fit_folder import load_fit
-from sparcets.cli.options import Device, Json, in_bytes, print_json
+from sparcets.cli.fit import load_fit
+from sparcets.cli.options import Device, Json, NamedAgain, in_bytes, print_json
 
 
 def export(
     model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
     out: Annotated[Path, typer.Option("--out", help="File to write (.onnx).")],
+    own: NamedAgain = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
-    from sparcets.explainers.onnx import export_generator
+    from sparcets.io.files import file_to_write
+    from sparcets.methods.export import export_generator
 
-    _, explainer = load_fit(model, device=device)
+    file_to_write(out)  # raises before anything is computed
+    _, explainer = load_fit(model, device=device, model=own, command=("export", str(model), "--out", str(out)))
     difference = export_generator(explainer, out)
     if json:
         print_json({"file": str(out), "bytes": out.stat().st_size, "largest_difference": difference})

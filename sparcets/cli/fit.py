@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,30 +13,151 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparcets.cli.fit_folder import new_folder, write_fit
-from sparcets.cli.model_options import Classes, Layout, Model, Output, own_model
 from sparcets.cli.options import (
     Address,
+    Classes,
     Data,
     DataOptions,
     Device,
     Engine,
     Json,
+    Layout,
+    Model,
+    Output,
     Seed,
     Workers,
+    own_model,
     parse_options,
     print_json,
 )
-from sparcets.errors import ConfigError, SparcetsError
+from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError, StorageError
+from sparcets.methods import fit_folder
+from sparcets.methods.fit_folder import CLASSIFIER, EXPLAINER, RUN, data_of_fit, digests_of, read_run
 
 if TYPE_CHECKING:
-    from sparcets.datasets.base import Dataset
+    from sparcets.data.dataset import Dataset
+    from sparcets.methods.base import BaseExplainer
+    from sparcets.models.base import Classifier, Regressor
+
+
+__all__ = ["CLASSIFIER", "EXPLAINER", "check_named", "data_of", "load_fit", "load_model", "new_folder", "write_fit"]
+
+
+def load_fit(
+    folder: Path, *, device: str, model: str | None = None, command: Sequence[str] = ()
+) -> tuple[dict[str, Any], BaseExplainer[Any]]:
+    """Return ``run.json`` and the explainer of a fit.
+
+    Parameters
+    ----------
+    folder
+        Written by ``sparcets fit``.
+    device
+        Of the networks.
+    model
+        What the user named by --model, which may be run, or None.
+    command
+        What the user typed, without --model, for the message that says what to type: ``("explain", "model")``.
+    """
+    check_named(folder, model, command)
+    return fit_folder.load_fit(folder, device=device, model=model)
+
+
+def load_model(
+    folder: Path, *, device: str, model: str | None, command: Sequence[str]
+) -> tuple[dict[str, Any], Classifier | Regressor]:
+    """Return ``run.json`` and the explained model of a fit; the parameters are those of :func:`load_fit`."""
+    check_named(folder, model, command)
+    return fit_folder.load_fitted_model(folder, device=device, model=model)
+
+
+def check_named(folder: Path, model: str | None, command: Sequence[str]) -> None:
+    """Raise, with what to type, if a fit needs a Python file that the user has not named."""
+    from sparcets.io.folders import inside
+    from sparcets.models import own_model
+
+    own_model.check_named(inside(folder, CLASSIFIER), model, shlex.join(["sparcets", *command]))
+
+
+def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractContextManager[Path]:
+    """Return a context that yields a temporary folder, which replaces ``folder`` when the block ends.
+
+    A fit holds recordings, so that only its owner can read it, unless it is to be shared, or replaces one that others
+    could read. Raises StorageError, before anything is written, if the folder holds a fit that may not be replaced.
+    """
+    from sparcets.io.folders import atomic_folder, is_open
+
+    _check_is_fit(folder)
+    found = [name for name in (RUN, CLASSIFIER, EXPLAINER) if (folder / name).exists()]
+    if found and not force:
+        raise StorageError(
+            f"{folder} holds a fit already ({', '.join(found)}). Choose another folder, or replace it with --force."
+        )
+    return atomic_folder(folder, private=not (shared or is_open(folder / RUN)), check=_check_is_fit)
+
+
+def _check_is_fit(folder: Path) -> None:
+    """Raise if something in a folder has the name of a part of a fit and is none, or holds somebody's files."""
+    from sparcets.io.files import is_plain_file
+    from sparcets.methods.folder import FILES as EXPLAINER_FILES
+    from sparcets.models.network import FILES as CLASSIFIER_FILES
+    from sparcets.models.own_model import is_own_model, others_than_model
+
+    model, explainer = folder / CLASSIFIER, folder / EXPLAINER
+    others: list[Path] = []
+    if model.is_symlink() or model.exists():
+        others += others_than_model(model) if is_own_model(model) else CLASSIFIER_FILES.others(model)
+    if explainer.is_symlink() or explainer.exists():
+        others += EXPLAINER_FILES.others(explainer)
+    if os.path.lexists(run := folder / RUN) and not others:
+        try:
+            if not is_plain_file(run):
+                raise FileFormatError("a link, or no file")
+            if not explainer.exists():  # beside one, it may be damaged
+                read_run(folder)
+        except FileFormatError:
+            others = [run]
+    if others:
+        more = "" if len(others) == 1 else f" and {len(others) - 1} more"
+        raise StorageError(f"{others[0]}{more} is in the way: it is not of a fit. Choose another folder, or move it.")
+
+
+def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
+    """Write classifier, by ``save``, explainer and ``run.json`` into an empty folder."""
+    from sparcets.data.files import digest_of_data
+    from sparcets.io.files import write_json
+
+    save(folder / CLASSIFIER)
+    explainer.save(folder / EXPLAINER, shared=True)  # as open as the folder, which its owner makes private
+    digest = digest_of_data(str(run["dataset"]))
+    data = {} if digest is None else {"dataset_digest": digest}
+    write_json(folder / RUN, {**data, **run, "parts": digests_of(folder)})
+
+
+def data_of(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
+    """Return name and options of the data set: those of the fit, unless another one is given.
+
+    Parameters
+    ----------
+    run
+        ``run.json`` of the fit, or None.
+    dataset, seed
+        Data set that was asked for, or None, and the seed of its split.
+    """
+    if run is None:
+        return dataset, {"seed": seed}
+    if dataset is None:
+        return data_of_fit(run)
+    own, options = str(run["dataset"]), run["dataset_options"]
+    if dataset == own or Path(dataset).resolve() == Path(own).resolve():
+        return dataset, {name: value for name, value in options.items() if name not in ("path", "name")}
+    return dataset, {"seed": seed, **{name: options[name] for name in ("task",) if name in options}}
+
 
 MODEL_OF_NUMBERS = (
     "A model that predicts numbers is your own: give --model model.onnx, or --model FILE.py:FUNCTION for a function "
     "that returns it."
 )
-MIN_LIKELY = 0.7  # accuracy with the classes in another order, for that order to be suggested
 
 
 def fit(
@@ -73,6 +198,13 @@ def fit(
         typer.Option("--missing", help="What the classifier gets for missing values: refuse, forward or mean."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared",
+            help="Let other users of this machine read the new folder; else only you can, as it holds recordings.",
+        ),
+    ] = False,
     option: DataOptions = None,
     seed_count: Annotated[
         int, typer.Option(help="Number of fits with consecutive seeds, into subfolders seed-0, seed-1, …", min=1)
@@ -103,6 +235,7 @@ def fit(
         "classifier_setting": classifier_setting,
         "missing": missing,
         "force": force,
+        "shared": shared,
         "option": option,
         "device": device,
     }
@@ -129,7 +262,7 @@ def _fit_seeds(
     json: bool,
 ) -> None:
     """Fit once per seed, side by side, and print what became of each."""
-    from sparcets.engines import make_engine
+    from sparcets.io.engines import make_engine
 
     runs: dict[int, dict[str, Any]] = {}
     errors: dict[int, Exception] = {}
@@ -179,15 +312,16 @@ def fit_one(
     classifier_setting: list[str] | None,
     missing: str | None,
     force: bool,
+    shared: bool,
     option: list[str] | None,
     seed: int,
     device: str,
 ) -> tuple[dict[str, Any], list[str]]:
     """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
-    from sparcets.config.presets import from_preset
-    from sparcets.datasets.load import load_dataset
-    from sparcets.explainers import EXPLAINERS
+    from sparcets.core.method_config import from_preset
+    from sparcets.data.load import load_dataset
+    from sparcets.methods import EXPLAINERS
     from sparcets.training.device import resolve_device
 
     kind = EXPLAINERS.load(method)
@@ -207,7 +341,7 @@ def fit_one(
         raise ConfigError(MODEL_OF_NUMBERS)
     if own is None:
         build = _classifier_builder(classifier, settings, preset, seed, device)
-    place = new_folder(out, force=force)
+    place = new_folder(out, force=force, shared=shared)
     data = load_dataset(dataset, **options)
     order = None if own is None or data.task == "regression" else own.class_names
     if order is not None and order != data.class_names and Path(dataset).is_file():
@@ -239,12 +373,8 @@ def fit_one(
     measure, value = next(iter(quality.items()))
     quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
     lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
-    worse = data.task == "classification" and value is not None and value < 1 / data.n_classes
-    if worse and own is not None and own.class_names is None and (likely := _likely_order(explained, data)):
-        lines.insert(
-            2, f"It is worse than chance. In the order {likely} of its classes it would not be: see --classes."
-        )
-    return run, [*lines, f"saved to {out}; next: sparcets explain {out} {_example(data, target)} --out run.npz"]
+    named = "" if own is None or own.function is None else f" --model {model}"  # a folder runs no code by itself
+    return run, [*lines, f"saved to {out}; next: sparcets explain {out}{named} {_example(data, target)} --out run.npz"]
 
 
 def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
@@ -253,27 +383,12 @@ def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
     if data.task == "classification":
         correct = model.predict(data.X_test, data.lengths_test, side=side) == data.y_test
         return {"test_accuracy": float(correct.mean())}
-    from sparcets.evaluation.numbers import labels_of, share_explained
+    from sparcets.evaluation.regression import labels_of, share_explained
 
     if len(data.X_test) < 2:
         return {"explained_test_variance": None}
     numbers = model.predict(data.X_test, data.lengths_test, side=side)
     return {"explained_test_variance": share_explained(numbers, labels_of(data.y_test))}
-
-
-def _likely_order(model: Any, data: Dataset) -> str:
-    """Return the other order of classes that a model worse than chance seems to have; empty if there is none."""
-    import numpy as np
-    from scipy.optimize import linear_sum_assignment
-
-    said = model.predict(data.X_train, data.lengths_train, side=data.side_train)
-    counts = np.zeros((data.n_classes, data.n_classes))  # outputs by labels
-    np.add.at(counts, (said, data.y_train), 1)
-    outputs, labels = linear_sum_assignment(-counts)
-    likely = counts[outputs, labels].sum() / counts.sum()
-    if likely < MIN_LIKELY or np.array_equal(labels, outputs):
-        return ""
-    return ", ".join(data.class_names[k] for k in labels)
 
 
 def _example(data: Dataset, target: str | None) -> str:
@@ -288,8 +403,8 @@ def _example(data: Dataset, target: str | None) -> str:
 
 def _classifier_builder(name: str, settings: list[str], preset: str, seed: int, device: str) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
-    from sparcets.classifiers.torch_classifier import TorchClassifier, load_classifier
-    from sparcets.config.models import ClassifierConfig
+    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.models.network import TorchClassifier, load_classifier
 
     if Path(name).is_dir():
         if settings:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparcets.errors import ConfigError
+from sparcets.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparcets.core.constraints import Constraints
+    from sparcets.core.outcome import Outcome
+    from sparcets.models.own_model import OwnModel
+
 
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda, cuda:1 or mps.")]
@@ -84,3 +91,213 @@ def parse_options(settings: list[str] | None) -> dict[str, Any]:
         except (SyntaxError, ValueError):
             result[key.strip()] = words.get(text.lower(), text.split(",") if "," in text else text)
     return result
+
+
+Many = list[str] | None
+
+
+def parse_constraints(
+    *,
+    immutable: Many,
+    frozen: Many,
+    ranges: Many,
+    max_step: Many,
+    direction: Many,
+    groups: Many,
+    max_features: int | None,
+    integer: Many,
+    monotone: Many,
+    fixed_sum: Many,
+) -> Constraints:
+    """Return the constraints of ``sparcets explain``, each as the text of its options."""
+    from sparcets.core.constraints import Constraints
+
+    try:
+        return Constraints(
+            immutable=[_feature(f) for f in immutable or []],
+            frozen=_frozen(frozen or []),
+            ranges={_feature(k): _interval(v) for k, v in _pairs(ranges)},
+            max_step={_feature(k): float(v) for k, v in _pairs(max_step)},
+            direction={_feature(k): v for k, v in _pairs(direction)},
+            groups={k: [_feature(f) for f in v.split(",")] for k, v in _pairs(groups)},
+            max_features=max_features,
+            integer=[_feature(f) for f in integer or []],
+            monotone={_feature(k): v for k, v in _pairs(monotone)},
+            fixed_sum=[tuple(_feature(f) for f in members.split(",")) for members in fixed_sum or []],
+        )
+    except ValueError as error:
+        raise ConfigError(f"invalid constraint: {error}. See sparcets explain --help.") from error
+
+
+def _pairs(settings: Many) -> list[tuple[str, str]]:
+    pairs = []
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"{setting!r} is not FEATURE=VALUE")
+        pairs.append((key, value))
+    return pairs
+
+
+def _frozen(texts: list[str]) -> Any:
+    of_features = [text for text in texts if "=" in text]
+    if of_features and len(of_features) < len(texts):
+        raise ValueError("--frozen is START:STOP for all features or FEATURE=START:STOP, not both")
+    if not of_features:
+        return [_window(text) for text in texts]
+    windows: dict[int | str, list[tuple[int | None, int | None]]] = {}
+    for feature, text in _pairs(texts):
+        windows.setdefault(_feature(feature), []).append(_window(text))
+    return windows
+
+
+def _window(text: str) -> tuple[int | None, int | None]:
+    start, colon, stop = text.partition(":")
+    if not colon:
+        raise ValueError(f"--frozen {text!r} is not START:STOP")
+    return int(start) if start else None, int(stop) if stop else None
+
+
+def _interval(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise ValueError(f"--range {text!r} is not LOW:HIGH")
+    return float(low) if low else -math.inf, float(high) if high else math.inf
+
+
+def _feature(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
+
+
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="Target class; default: the runner-up of each query.")
+]
+Excluded = Annotated[str | None, typer.Option("--not", help="Instead of a target: any class but this one.")]
+Confidence = Annotated[float | None, typer.Option(help="Least probability of the target that counts as reached.")]
+AtLeast = Annotated[
+    float | None, typer.Option("--at-least", help="For a model of numbers: the least that counts as reached.")
+]
+AtMost = Annotated[
+    float | None, typer.Option("--at-most", help="For a model of numbers: the most that counts as reached.")
+]
+Between = Annotated[str | None, typer.Option("--between", help="For a model of numbers: the range, as LOW:HIGH.")]
+Change = Annotated[
+    float | None,
+    typer.Option("--change", help="For a model of numbers: at least so much more than now; if negative, less."),
+]
+Of = Annotated[
+    str | None, typer.Option("--of", help="Name or index of the number that is asked for; default: all of them.")
+]
+
+
+def parse_target(
+    *,
+    target: str | None,
+    excluded: str | None,
+    at_least: float | None,
+    at_most: float | None,
+    between: str | None,
+    change: float | None,
+    of: str | None,
+    class_names: tuple[str, ...],
+    outcome: Outcome | None,
+) -> Any:
+    """Return what ``explain`` is asked for.
+
+    Parameters
+    ----------
+    target, excluded, at_least, at_most, between, change, of
+        The options, None where they were not given.
+    class_names, outcome
+        The classes of the fit, and None; or none, and what the model's numbers are.
+    """
+    from sparcets.core import target as targets
+
+    options: dict[str, Any] = {"--target": target, "--not": excluded}
+    options |= {"--at-least": at_least, "--at-most": at_most, "--between": between, "--change": change}
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise ConfigError(f"give {' or '.join(given)}, not both.")
+    about_classes = target is not None or excluded is not None
+    if outcome is not None and (about_classes or not given):
+        said = f"it has no classes for {given[0]}" if given else "say where they have to lie"
+        raise ConfigError(
+            f"the model predicts {outcome.summary()}: {said}. Give --at-least 30, --at-most 30, --between 20:30 or "
+            "--change -5."
+        )
+    if outcome is None and (of is not None or (given and not about_classes)):
+        raise ConfigError(
+            f"{given[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the classes "
+            f"{', '.join(class_names)}. Give --target or --not."
+        )
+    output = None if of is None or outcome is None else targets.name_or_index(of, outcome.names)
+    if at_least is not None:
+        return targets.AtLeast(at_least, output=output)
+    if at_most is not None:
+        return targets.AtMost(at_most, output=output)
+    if between is not None:
+        return targets.Between(*_bounds(between), output=output)
+    if change is not None:
+        return targets.Change(change, output=output)
+    if excluded is not None:
+        return targets.Not(targets.name_or_index(excluded, class_names))
+    return None if target is None else targets.name_or_index(target, class_names)
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    try:
+        if colon:
+            return float(low), float(high)
+    except ValueError:
+        pass
+    raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {text!r}.")
+
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Your own model: an .onnx file, or FILE.py:FUNCTION. The Python file is run; its function takes nothing "
+        "and returns anything that sp.wrap takes.",
+    ),
+]
+NamedAgain = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="FILE.py:FUNCTION, if the folder was fitted to such a model of your own. The file must be that of the "
+        "fit; it is run, and never without being named here.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        help="What your own model returns: logits, probabilities or sigmoid; the key or index of a part of it; or "
+        "both, as logits:KEY.",
+    ),
+]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        help="How your own model wants its series: btf (batch, time, features), bft, or flat (batch, time * features).",
+    ),
+]
+Classes = Annotated[
+    str | None, typer.Option("--classes", help="Names of your own model's classes in its order, as NAME,NAME,….")
+]
+
+
+def own_model(model: str | None, output: str | None, layout: str | None, classes: str | None) -> OwnModel | None:
+    """Return the model that the options name, or None; raise if its file is not there or is not read."""
+    given = {"--output": output, "--layout": layout, "--classes": classes}
+    if model is None:
+        if alone := [name for name, value in given.items() if value is not None]:
+            raise ConfigError(f"{alone[0]} is for a model of your own: give --model too.")
+        return None
+    from sparcets.models.own_model import OwnModel
+
+    names = None if classes is None else tuple(name.strip() for name in classes.split(","))
+    return OwnModel(source=model, output=output, layout=layout, class_names=names)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparcets.cli.options import Json, in_bytes, print_json
-from sparcets.errors import ConfigError
+from sparcets.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sparcets.core.explanation import Explanation
     from sparcets.evaluation.scores import Scores
-    from sparcets.explanation.result import Explanation
 
 PICTURES = (".pdf", ".png", ".svg")
 
@@ -50,10 +50,11 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a self-contained HTML page with texts and figures of all answers, or a figure of one answer."""
-    from sparcets.explanation.files import load_explanation
-    from sparcets.report.html import write_report
-    from sparcets.storage import atomic_path
+    from sparcets.io.explanations import load_explanation
+    from sparcets.io.files import atomic_path, file_to_write
+    from sparcets.show.report import write_report
 
+    file_to_write(out)  # raises before anything is computed
     suffixes = (".html", ".htm") if answer is None else PICTURES
     if out.suffix.lower() not in suffixes:
         hint = " For a figure, choose an answer: --answer 0." if answer is None else ""
@@ -83,8 +84,8 @@ def _scores(e: Explanation, path: Path | None) -> Scores | None:
 
 
 def _draw(e: Explanation, i: int, picture: Picture) -> Figure:
-    from sparcets.plots.body import plot_body
-    from sparcets.plots.series import plot_answer, plot_answers
+    from sparcets.motion.stick_figure import plot_body
+    from sparcets.show.plots import plot_answer, plot_answers
 
     one = e[i]
     if picture is Picture.several:

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.options import Device
+from sparcets.cli.fit import check_named
+from sparcets.cli.options import Device, NamedAgain
 
 
 def serve(
     model: Annotated[
-        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own model is run again.")
+        Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own is named by --model.")
     ],
+    own: NamedAgain = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; by default that of this machine only.")
     ] = "127.0.0.1",
@@ -39,8 +41,10 @@ def serve(
     """Serve a fitted explainer to programs: POST /explain, with health checks, metrics and OpenAPI."""
     from sparcets.server.serve import serve as run
 
+    check_named(model, own, ("serve", str(model)))
     run(
         model,
+        own_model=own,
         host=host,
         port=port,
         token=token,

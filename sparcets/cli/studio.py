@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.model_options import Classes, Layout, Model, Output, own_model
-from sparcets.cli.options import Device, Seed
+from sparcets.cli.options import Classes, Device, Layout, Model, Output, Seed, own_model
 
 
 def studio(
@@ -41,10 +40,11 @@ def studio(
     device: Device = "auto",
 ) -> None:
     """Start the studio, a local web application to explain series in the browser."""
-    from sparcets.studio.server import serve
+    from sparcets.studio.app import serve
 
+    own = own_model(model, output, layout, classes)
     for folder in explainer or []:
-        _add(folder, workspace, device)
+        _add(folder, workspace, device, model)
     serve(
         workspace,
         host=host,
@@ -54,17 +54,20 @@ def studio(
         seed=seed,
         device=device,
         open_page=open_page,
-        model=own_model(model, output, layout, classes),
+        model=own,
         say=lambda line: typer.echo(line, err=True),
     )
 
 
-def _add(folder: Path, workspace: Path, device: str) -> None:
+def _add(folder: Path, workspace: Path, device: str, model: str | None) -> None:
     """Copy a fit into the workspace."""
-    from sparcets.cli.fit_folder import CLASSIFIER, EXPLAINER, load_fit
+    from sparcets.cli.fit import CLASSIFIER, EXPLAINER, load_fit
+    from sparcets.io.folders import inside
+    from sparcets.models.own_model import needs_code
     from sparcets.studio.own_explainer import add_fit
     from sparcets.studio.workspace import Workspace
 
-    run, explainer = load_fit(folder, device=device)
+    own = model if needs_code(inside(folder, CLASSIFIER)) else None  # --model may be for the page alone
+    run, explainer = load_fit(folder, device=device, model=own, command=("studio", "--explainer", str(folder)))
     record = add_fit(Workspace(workspace), run, explainer, folder / CLASSIFIER, folder / EXPLAINER)
     typer.echo(f"explainer: {folder} is {record.id} in the workspace", err=True)

@@ -1,1 +1,1 @@
-"""Evaluation: every measure of an explanation at once, judges of several families, and paired comparisons."""
+"""Measures of explanations, judges of several families, and paired comparisons."""

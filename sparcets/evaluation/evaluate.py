@@ -7,31 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray
-from sparcets.classifiers.base import Classifier
-from sparcets.classifiers.regressor import Regressor
-from sparcets.datasets.base import Dataset
-from sparcets.datasets.fingerprint import series_digests
-from sparcets.errors import DataError
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.errors import DataError, quoted
+from sparcets.core.explanation import Explanation
+from sparcets.core.progress import progress_bar
+from sparcets.core.warning_filters import filters_kept
+from sparcets.data.dataset import Dataset, series_digests
+from sparcets.evaluation import measures as proximity
+from sparcets.evaluation import measures as sparsity
+from sparcets.evaluation import measures as validity
 from sparcets.evaluation.families import AEON, EXTRA, missing_families
-from sparcets.evaluation.inputs import check_dataset, check_explained, check_explanation, check_judges
-from sparcets.evaluation.judges import accuracies, find_judges, skip_checks
-from sparcets.evaluation.numbers import DIRECTION, transfer_of_numbers
+from sparcets.evaluation.judges import (
+    accuracies,
+    check_dataset,
+    check_explained,
+    check_explanation,
+    check_judges,
+    find_judges,
+    skip_checks,
+    with_side_features,
+)
+from sparcets.evaluation.measures import diversity, place_diversity, smoothness, universality
+from sparcets.evaluation.outliers import Plausibility
+from sparcets.evaluation.regression import DIRECTION, transfer_of_numbers
 from sparcets.evaluation.rows import find_rows
+from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.evaluation.side import with_side_features
-from sparcets.explanation.result import Explanation
-from sparcets.metrics import proximity, sparsity, validity
-from sparcets.metrics.diversity import diversity, place_diversity
-from sparcets.metrics.geometry import joint_deviation, joint_distance, limb_deviation, limb_distance
-from sparcets.metrics.plausibility import Plausibility
-from sparcets.metrics.saliency import pooled_auc, salient_auc
-from sparcets.metrics.smoothness import smoothness
-from sparcets.metrics.truth import Judge, oracle, transfer
-from sparcets.metrics.universality import universality
-from sparcets.progress import progress_bar
-from sparcets.skeletons import find_skeleton
-from sparcets.warning_filters import filters_kept
+from sparcets.evaluation.truth import Judge, oracle, transfer
+from sparcets.models.base import Classifier, Regressor
+from sparcets.motion.geometry import joint_deviation, joint_distance, limb_deviation, limb_distance
+from sparcets.motion.skeleton import find_skeleton
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +225,9 @@ def _measure_plain(e: Explanation) -> Columns:
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
     for name, meaning in RESERVED.items():
         if name in judges:
-            raise DataError(f"no judge can be named {name!r}: transfer_{name} is the mean over {meaning}. Rename it.")
+            raise DataError(
+                f"no judge can be named {quoted(name)}: transfer_{name} is the mean over {meaning}. Rename it."
+            )
     found = (transfer if e.numbers is None else transfer_of_numbers)(e, skip_checks(judges, e))
     unseen = [name for name in judges if name not in e.families]
 

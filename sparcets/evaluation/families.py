@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
-from sparcets.classifiers.base import Classifier
-from sparcets.datasets.base import Dataset
-from sparcets.datasets.labels import Task
-from sparcets.datasets.scaling import Scaler
-from sparcets.gaps import fill_gaps
-from sparcets.padding import resample
-from sparcets.registry import require_extra, unknown_name
-from sparcets.seeding import RANDOM_STATE_LOCK, spawn
-from sparcets.training.device import single_precision
-from sparcets.training.threads import number_of_threads
-from sparcets.warning_filters import filters_kept
+from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.info import Scaler
+from sparcets.core.labels import Task
+from sparcets.core.registry import require_extra, unknown_name
+from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
+from sparcets.core.series import fill_gaps, resample
+from sparcets.core.warning_filters import filters_kept
+from sparcets.data.dataset import Dataset
+from sparcets.models.base import Classifier
+from sparcets.training.device import number_of_threads, single_precision
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, IntArray
-from sparcets.datasets.base import Dataset
-from sparcets.datasets.fingerprint import series_digests
-from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.core.arrays import BoolArray, IntArray
+from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.core.explanation import Explanation
+from sparcets.core.series import blank
+from sparcets.core.validation import default_feature_names
+from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation.scores import WARNING
-from sparcets.explanation.result import Explanation
-from sparcets.padding import blank
-from sparcets.validation import default_feature_names
 
 
 def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, rows: Any, notes: list[str]) -> IntArray:

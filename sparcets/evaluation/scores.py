@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
-from sparcets.errors import FileFormatError
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import FileFormatError
+from sparcets.core.progress import html_card
 from sparcets.evaluation.statistics import bootstrap_intervals
-from sparcets.notebooks import html_card
-from sparcets.storage import is_file, read_json, write_json
+from sparcets.io.files import is_file, read_json, write_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
-from sparcets.errors import DataError, ShapeError
-from sparcets.seeding import generator
-from sparcets.warning_filters import filters_kept
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import DataError, ShapeError, quoted
+from sparcets.core.seeding import generator
+from sparcets.core.warning_filters import filters_kept
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,10 +216,10 @@ def _choose(a: Scores, b: Scores, measures: Sequence[str] | None) -> list[str]:
             continue
         if name in a.summary and name not in averaged(a.per_query):
             raise DataError(
-                f"{name!r} is a measure of the whole set, one number for all queries, so it cannot be paired. "
+                f"{quoted(name)} is a measure of the whole set, one number for all queries, so it cannot be paired. "
                 f"Known: {', '.join(shared)}."
             )
-        raise DataError(f"no measure {name!r} in both scores. Known: {', '.join(shared)}.")
+        raise DataError(f"no measure {quoted(name)} in both scores. Known: {', '.join(shared)}.")
     return list(measures)
 
 

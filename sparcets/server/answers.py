@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +12,65 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic_core import to_json
 
-from sparcets.arrays import FloatArray
-from sparcets.errors import SparcetsError
-from sparcets.explanation.segments import find_segments
-from sparcets.server.question import arguments_of
+from sparcets.core import target as targets
+from sparcets.core.arrays import FloatArray
+from sparcets.core.constraints import Constraints, open_ends
+from sparcets.core.errors import SparcetsError, TargetError
+from sparcets.core.info import SeriesInfo
+from sparcets.core.segments import find_segments
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:
-    from sparcets.explainers.base import BaseExplainer
-    from sparcets.explanation.result import Explanation
+    from sparcets.core.explanation import Explanation
+    from sparcets.methods.base import BaseExplainer
+
+
+def arguments_of(question: str, info: SeriesInfo) -> dict[str, Any]:
+    """Return the arguments of ``explain``.
+
+    Parameters
+    ----------
+    question
+        :class:`~sparcets.server.models.Question` as JSON, without what is as by default.
+    info
+        What the explainer was fitted on.
+    """
+    given = json.loads(question)
+    target = target_of(given.pop("target", None))
+    if target is None and info.outcome is not None:
+        raise TargetError(
+            f'the model predicts {info.outcome.summary()}: say where they have to lie, such as {{"at_least": 30}}.'
+        )
+    constraints = given.pop("constraints", None)
+    return {**given, "target": target, "constraints": None if constraints is None else constraints_of(constraints)}
+
+
+def target_of(given: Any) -> Any:
+    """Return a target of a request as ``explain`` takes it.
+
+    >>> target_of({"between": [20, 30], "output": "pressure"})
+    Between(low=20, high=30, output='pressure')
+    """
+    if not isinstance(given, dict):
+        return given
+    output = {"output": given["output"]} if given.get("output") is not None else {}
+    if "not" in given:
+        return targets.Not(given["not"])
+    if "between" in given:
+        return targets.Between(*given["between"], **output)
+    kinds: dict[str, Any] = {"at_least": targets.AtLeast, "at_most": targets.AtMost, "change": targets.Change}
+    return next(kinds[name](given[name], **output) for name in kinds if name in given)
+
+
+def constraints_of(given: dict[str, Any]) -> Constraints:
+    """Return the constraints of a request.
+
+    >>> constraints_of({"ranges": {"pulse": [40, None]}}).ranges
+    {'pulse': (40.0, inf)}
+    """
+    ranges = {feature: open_ends(*ends) for feature, ends in given.get("ranges", {}).items()}
+    return Constraints(**{**given, "ranges": ranges})
+
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +127,7 @@ def answer_batch(explainer: BaseExplainer[Any], question: str, queries: Sequence
         return list(_answer(explainer, question, queries))
     except SparcetsError as error:
         failure = Failure(HTTPStatus.UNPROCESSABLE_ENTITY, code_of(error), str(error))
-    except Exception:  # of the user's model: other requests, and the worker, go on
+    except (Exception, SystemExit):  # of the user's model: other requests, and the worker, go on
         log.exception("a series could not be explained")
         failure = Failure(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "unexpected error in the server; see its log.")
     if len(queries) == 1:

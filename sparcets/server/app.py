@@ -16,16 +16,14 @@ from fastapi.security import HTTPBearer
 from pydantic_core import from_json
 
 from sparcets import __version__
-from sparcets.errors import DataError, ShapeError
+from sparcets.core.errors import DataError, ShapeError
 from sparcets.server.answers import Failure, Query
-from sparcets.server.batching import Batcher
-from sparcets.server.limits import ServerLimits
+from sparcets.server.batching import Batcher, ServerLimits
 from sparcets.server.metrics import Metrics, MetricsMiddleware
 from sparcets.server.models import ExplainRequest, ExplainResponse, Health, ModelResponse, Question, Ready
 from sparcets.web.access import Access
-from sparcets.web.errors import ApiError, add_error_handlers
-from sparcets.web.middleware import Paths, SecurityMiddleware
-from sparcets.web.models import ERRORS
+from sparcets.web.errors import ERRORS, ApiError, add_error_handlers
+from sparcets.web.requests import Paths, SecurityMiddleware
 
 PATHS = ("/explain", "/model", "/health", "/ready", "/metrics", "/openapi.json")
 # What watches a server cannot always send a token, and learns nothing of the model or the data here.

@@ -16,10 +16,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparcets.server.answers import Failure, Outcome, Query
-from sparcets.server.limits import ServerLimits
 from sparcets.server.metrics import Metrics
 from sparcets.server.pool import Worker
 from sparcets.web.errors import ApiError
+from sparcets.web.requests import WebLimits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerLimits(WebLimits):
+    """Limits per request and for all requests together."""
+
+    series: int = 64  # series per request
+    answers: int = 5  # counterfactuals per series
+    queued_series: int = 128  # series per worker that wait or are being explained; above it, 429
+    batch_series: int = 64  # series that a worker explains at a time
+    batch_seconds: float = 0.005  # how long a series waits for others with the same options
+    stop_seconds: float = 8.0  # time in which a server that is stopped finishes what it has taken
+    # Programs keep their connections, and open one for each request that waits.
+    connections: int = 1024
+    header_seconds: float = 60.0
+    silent_seconds: float = 15.0
+    busy_status: int = 429
+
 
 log = logging.getLogger(__name__)
 SMOOTHING = 0.2  # weight of the last batch in the mean time per series

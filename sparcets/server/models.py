@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field
 
-from sparcets.web.models import RequestModel
+from sparcets.web.errors import Pair, RequestModel, Value, Whole
 
 Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[int, Field(ge=0, le=1_000_000)]
-Window = tuple[Step | None, Step | None]
+Step = Annotated[Whole, Field(ge=0, le=1_000_000)]
+Window = Pair[Step | None]
 Direction = Literal["up", "down"]
+T = TypeVar("T")
+Listed: TypeAlias = Annotated[
+    list[T], Field(fail_fast=True)
+]  # of numbers: the first that is none is told, not each of many
 EXAMPLE: dict[str, Any] = {"series": [[[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]], "target": "brisk", "sparsity": 0.2}
 ANSWER: dict[str, Any] = {
     "series": 0,
@@ -36,35 +40,35 @@ ANSWERED: dict[str, Any] = {"method": "sparcets", "answers": [ANSWER]}
 class NotClass(RequestModel):
     """Any class but one, as ``sp.Not``."""
 
-    not_: Annotated[Name | int, Field(alias="not")]
+    not_: Annotated[Name | Whole, Field(alias="not")]
 
 
 class AtLeast(RequestModel):
     """For a model of numbers: at least this, of all its outputs or of one; as ``sp.AtLeast``."""
 
-    at_least: FiniteFloat
-    output: Name | int | None = None
+    at_least: float
+    output: Name | Whole | None = None
 
 
 class AtMost(RequestModel):
     """For a model of numbers: at most this; as ``sp.AtMost``."""
 
-    at_most: FiniteFloat
-    output: Name | int | None = None
+    at_most: float
+    output: Name | Whole | None = None
 
 
 class Between(RequestModel):
     """For a model of numbers: within this range; as ``sp.Between``."""
 
-    between: tuple[FiniteFloat, FiniteFloat]
-    output: Name | int | None = None
+    between: Pair[float]
+    output: Name | Whole | None = None
 
 
 class Change(RequestModel):
     """For a model of numbers: at least so much more than now, or less if negative; as ``sp.Change``."""
 
-    change: FiniteFloat
-    output: Name | int | None = None
+    change: float
+    output: Name | Whole | None = None
 
 
 class ConstraintsModel(RequestModel):
@@ -72,11 +76,11 @@ class ConstraintsModel(RequestModel):
 
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
     frozen: Annotated[list[Window], Field(max_length=200)] | dict[Name, list[Window]] = []
-    ranges: dict[Name, tuple[FiniteFloat | None, FiniteFloat | None]] = {}
-    max_step: dict[Name, FiniteFloat] = {}
+    ranges: Annotated[dict[Name, Pair[float | None]], Field(max_length=2000)] = {}
+    max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
     direction: dict[Name, Direction] = {}
     groups: dict[Name, list[Name]] = {}
-    max_features: Annotated[int, Field(ge=1)] | None = None
+    max_features: Annotated[Whole, Field(ge=1)] | None = None
     integer: list[Name] = []
     monotone: dict[Name, Direction] = {}
     fixed_sum: list[list[Name]] = []
@@ -85,30 +89,31 @@ class ConstraintsModel(RequestModel):
 class Question(RequestModel):
     """What is asked about every series of a request; series with the same question are explained together."""
 
-    target: Name | int | NotClass | AtLeast | AtMost | Between | Change | None = Field(
+    target: Name | Whole | NotClass | AtLeast | AtMost | Between | Change | None = Field(
         default=None, description="Name or index of the class; by default the runner-up of each series."
     )
     constraints: ConstraintsModel | None = None
     sparsity: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        default=None, description="Largest share of the entries that may change."
+        default=None, description="Change at most this share of the entries that may change."
     )
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None, description="Least probability of the target that counts as reached."
     )
-    n: Annotated[int, Field(ge=1)] = Field(default=1, description="Answers per series.")
+    n: Annotated[Whole, Field(ge=1)] = Field(default=1, description="Answers per series.")
 
 
 class ExplainRequest(Question):
     """Series to explain, and what is asked about them."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    series: list[list[list[float | None]]] = Field(
+    series: Listed[Listed[Listed[Value | None]]] = Field(
         min_length=1, description="Series (time, features) in the data's own units; null where a value is missing."
     )
     ids: list[Name] | None = Field(default=None, description="A name for each series, kept with its answers.")
-    side: dict[Name, list[Any]] | None = Field(
-        default=None, description="For a model that takes more than the series: a value for each, by name."
+    side: dict[Name, Listed[float | Listed[float] | Listed[Listed[float]]]] | None = Field(
+        default=None,
+        description="For a model that takes more than the series, by name: for each series a number, or several.",
     )
     counterfactual: bool = Field(
         default=True, description="Whether answers hold the whole counterfactual, or only the values that change."
@@ -133,7 +138,7 @@ class Answer(BaseModel):
     predicted: str | dict[str, float] = Field(description="Class of the series; or the numbers, by output.")
     target: str
     status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
-    reason: str = Field(description="Why no counterfactual was found.")
+    reason: str = Field(description="Why no counterfactual was found, or what the model itself says against it.")
     valid: bool = Field(description="Whether the model says the target of the counterfactual.")
     probability: float | None = Field(description="Of the target, for the counterfactual; null for numbers.")
     prediction: str | dict[str, float] = Field(description="What the model says of the counterfactual.")

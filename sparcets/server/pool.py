@@ -6,19 +6,104 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sparcets import errors
-from sparcets.errors import SparcetsError
+import numpy as np
+
+from sparcets import __version__
+from sparcets.core import errors
+from sparcets.core.errors import SparcetsError
+from sparcets.io.local import starting_process
 from sparcets.server.answers import Outcome, Query
-from sparcets.server.worker import run_worker
+
+if TYPE_CHECKING:
+    from sparcets.methods.base import BaseExplainer
+
+
+def run_worker(connection: Connection[Any, Any], folder: Path, device: str, own_model: str | None = None) -> None:
+    """Load the fit, say so, and answer batches until the server ends.
+
+    Parameters
+    ----------
+    connection
+        To the server: receives (question, queries), sends their outcomes.
+    folder
+        Written by ``sparcets fit``.
+    device
+        Of the networks.
+    own_model
+        Python file and function of the user's own model, which may be run; None allows nothing.
+    """
+    # The server decides when its workers end; it lets them finish what they have begun.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    with suppress(EOFError, OSError):  # the server has ended
+        try:
+            explainer = load(folder, device, own_model)
+        except SparcetsError as error:
+            connection.send(("failed", type(error).__name__, str(error)))
+            return
+        connection.send(("ready", describe(explainer)))
+        from sparcets.server.answers import answer_batch
+
+        while True:
+            question, queries = connection.recv()
+            connection.send(answer_batch(explainer, question, queries))
+
+
+def load(folder: Path, device: str, own_model: str | None = None) -> BaseExplainer[Any]:
+    """Return the explainer of a fit, after its first answer, which takes longer than all others."""
+    import torch
+
+    from sparcets.methods.fit_folder import load_fit
+
+    torch.set_num_threads(1)  # several workers, and small networks: more would wait for each other
+    explainer = load_fit(folder, device=device, model=own_model)[1]
+    info = explainer.info_
+    assert info is not None  # of every explainer that was loaded
+    with suppress(SparcetsError):  # a model that needs side inputs, or a target
+        mean = np.broadcast_to(np.asarray(info.scaler.center), (1, info.n_steps, info.n_features))
+        explainer.explain(mean, progress=False).text(0)
+    return explainer
+
+
+def describe(explainer: BaseExplainer[Any]) -> dict[str, Any]:
+    """Return what :class:`~sparcets.server.models.ModelResponse` holds."""
+    info = explainer.info_
+    assert info is not None
+    of_series = info.of_series
+    return {
+        "method": explainer.method,
+        "version": __version__,
+        "n_steps": info.n_steps,
+        "lengths": "any" if info.unequal else "equal",
+        "features": list(of_series.feature_names),
+        "units": None if of_series.units is None else list(of_series.units),
+        "sampling_rate": info.sampling_rate,
+        "mutable": of_series.mutable.tolist(),
+        "classes": list(info.class_names) if info.outcome is None else [],
+        "outputs": [] if info.outcome is None else list(info.outcome.names),
+        "side": [] if info.side is None else list(info.side.names),
+        "summary": explainer.summary(),
+    }
+
+
+def _exit_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
 
 log = logging.getLogger(__name__)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -34,12 +119,12 @@ class Worker:
 
     Parameters
     ----------
-    folder, device
-        Of :func:`~sparcets.server.worker.run_worker`.
+    folder, device, own_model
+        Of :func:`~sparcets.server.pool.run_worker`.
     """
 
-    def __init__(self, folder: Path, device: str) -> None:
-        self._arguments = (folder, device)
+    def __init__(self, folder: Path, device: str, own_model: str | None = None) -> None:
+        self._arguments = (folder, device, own_model)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker")
         self._process: Any = None
         self._connection: Any = None
@@ -84,11 +169,12 @@ class Worker:
         if self._process is not None:
             self._process.kill()  # one that failed, but has not ended
         context = multiprocessing.get_context("spawn")
-        resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
-        _block_interrupts()
         self._connection, other = context.Pipe()
         self._process = context.Process(target=run_worker, args=(other, *self._arguments), daemon=True)
-        self._process.start()
+        with starting_process():
+            resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
+            _block_interrupts()
+            self._process.start()
         other.close()  # so that recv raises EOFError when the process ends
         if self._closed.is_set():
             self._process.kill()
@@ -129,11 +215,13 @@ class Worker:
         return outcomes
 
 
-def start_workers(folder: Path, device: str, number: int) -> tuple[list[Worker], dict[str, Any]]:
+def start_workers(
+    folder: Path, device: str, number: int, own_model: str | None = None
+) -> tuple[list[Worker], dict[str, Any]]:
     """Start workers, and return them with what the first says of the model; raise if it cannot be loaded."""
     for name in THREADS:
         os.environ[name] = "1"  # read by a worker when it imports NumPy
-    workers = [Worker(folder, device) for _ in range(number)]
+    workers = [Worker(folder, device, own_model) for _ in range(number)]
     described = [worker.start() for worker in workers]
     try:
         models = [future.result() for future in described]

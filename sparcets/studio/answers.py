@@ -8,21 +8,88 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.errors import ConstraintError
+from sparcets.core.registry import unknown_name
 from sparcets.studio import results
-from sparcets.studio.by_hand import draw
 from sparcets.studio.cache import LruCache
 from sparcets.studio.limits import Limits
-from sparcets.studio.models import AnswerRequest, ConstraintsRequest, ExplainRequest, ExplainResponse
+from sparcets.studio.models import (
+    AnswerRequest,
+    ConstraintsRequest,
+    CurveResponse,
+    ExplainRequest,
+    ExplainResponse,
+    Stroke,
+)
 from sparcets.studio.recordings import AllRecordings, Chosen
-from sparcets.studio.view_models import CurveResponse
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.constraints.spec import Constraints
-    from sparcets.explainers.base import BaseExplainer
-    from sparcets.explainers.sparcets.memory import Draft, Memory
-    from sparcets.explanation.result import Explanation
+    from sparcets.core.constraints import Constraints
+    from sparcets.core.explanation import Explanation
+    from sparcets.methods.base import BaseExplainer
+    from sparcets.methods.own.search import Draft, Memory
     from sparcets.studio.service import StudioService
+
+
+def bump(n_steps: int, at: int, width: int) -> FloatArray:
+    """Return a smooth bump of height 1 over ``width`` steps on both sides of one step; 0 elsewhere.
+
+    >>> bump(7, 3, 1).round(2).tolist()
+    [0.0, 0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    away = np.arange(n_steps) - at
+    return np.where(np.abs(away) <= width, 0.5 * (1 + np.cos(np.pi * away / (width + 1))), 0.0)
+
+
+def draw(
+    series: FloatArray, strokes: Sequence[Stroke], feature_names: Sequence[str], mutable: BoolArray, length: int
+) -> tuple[FloatArray, dict[str, list[tuple[int, int]]]]:
+    """Return a series (time, features) with strokes added, and the windows of each feature that they change.
+
+    Parameters
+    ----------
+    series
+        The recording.
+    strokes
+        What was drawn, in this order.
+    feature_names, mutable
+        Names of the features, and which of them may change.
+    length
+        Number of steps without padding.
+
+    Examples
+    --------
+    >>> pulled = Stroke(feature="b", at=2, width=1, by=4.0)
+    >>> made, windows = draw(np.zeros((5, 2)), [pulled], ["a", "b"], np.array([True, True]), 5)
+    >>> made[:, 1].tolist(), windows
+    ([0.0, 2.0, 4.0, 2.0, 0.0], {'b': [(1, 4)]})
+    """
+    made, names = series.astype(np.float64), list(feature_names)
+    touched = np.zeros(series.shape, dtype=bool)
+    for stroke in strokes:
+        if stroke.feature not in names:
+            raise unknown_name("feature", stroke.feature, names)
+        feature = names.index(stroke.feature)
+        if not mutable[feature]:
+            raise ConstraintError(f"{stroke.feature} may not change, so that nothing can be drawn there.")
+        shape = bump(length, stroke.at, stroke.width)
+        made[:length, feature] += stroke.by * shape  # NaN, a missing entry, stays NaN
+        touched[:length, feature] |= shape > 0
+    windows = {names[f]: _runs(touched[:, f]) for f in np.flatnonzero(touched.any(0)).tolist()}
+    return np.where(touched, made, series).astype(series.dtype), windows
+
+
+def _runs(mask: BoolArray) -> list[tuple[int, int]]:
+    """Return the half-open runs in which a mask is true.
+
+    >>> _runs(np.array([True, False, True, True]))
+    [(0, 1), (2, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
+    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
+
 
 Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
 CURVES = 500  # curves that are kept
@@ -69,7 +136,7 @@ class Answers:
 
     def _respond_soon(self, request: ExplainRequest) -> ExplainResponse | None:
         """Return a draft, or None if the answer is there already, or was found meanwhile."""
-        from sparcets.explainers.sparcets.memory import Draft
+        from sparcets.methods.own.search import Draft
 
         if None not in self._find(request).values():
             return None
@@ -105,7 +172,7 @@ class Answers:
 
     def explain(self, request: ExplainRequest, draft: Draft | None = None) -> Explanation:
         """Compute the answers to a request, or a draft of them."""
-        from sparcets.explainers.sparcets.memory import remember_searches
+        from sparcets.methods.own.search import remember_searches
 
         recordings = self._recordings(request)
         chosen = recordings.choose(request.rows)
@@ -132,7 +199,7 @@ class Answers:
 
     def _drawn(self, request: ExplainRequest, chosen: Chosen) -> Explanation:
         """Answer with what was drawn by hand, or with that and the rest that was found."""
-        from sparcets.explainers.review import review
+        from sparcets.methods.evidence import review
 
         explainer = self.service.explainer(request.explainer)
         info = explainer.info_
@@ -148,10 +215,11 @@ class Answers:
                 found.counterfactual,
                 found.target,
                 lengths=None if chosen.lengths is None else np.repeat(chosen.lengths, n),
+                constraints=rules_of(request.constraints, explainer),  # what was drawn is a change, too
                 status=found.status,
                 reason=found.reason,
             )
-            answer = replace(answer, mutable=found.mutable, constraints=found.constraints)
+            answer = replace(answer, constraints=found.constraints)
         else:
             answer = review(explainer, chosen.X, made[None], request.target, lengths=chosen.lengths)
         n = len(answer)
@@ -164,8 +232,8 @@ class Answers:
 
     def curve(self, request: ExplainRequest) -> CurveResponse:
         """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""
-        from sparcets.explainers.review import add_curve
-        from sparcets.explainers.sparcets.memory import remember_searches
+        from sparcets.methods.evidence import add_curve
+        from sparcets.methods.own.search import remember_searches
 
         whole = request.model_copy(update={"sparsity": None, "answers": 1, "strokes": [], "rows": request.rows[:1]})
         key = _key(whole, whole.rows[0])
@@ -209,7 +277,7 @@ def _question(request: ExplainRequest) -> str:
 
 def _joined(kept: Sequence[_Kept | None]) -> Explanation:
     """Return the answers to several queries, numbered in this order."""
-    from sparcets.explanation.result import join
+    from sparcets.core.explanation import join
 
     parts = [answers.explanation for answers in kept if answers is not None]
     return join([replace(part, query_index=np.full(len(part), k)) for k, part in enumerate(parts)])
@@ -217,7 +285,7 @@ def _joined(kept: Sequence[_Kept | None]) -> Explanation:
 
 def rules_of(rules: ConstraintsRequest, explainer: BaseExplainer[Any], drawn: Windows | None = None) -> Constraints:
     """Return the constraints of a request to an explainer, with those of the real series if it asks for them."""
-    from sparcets.constraints.realistic import like_real
+    from sparcets.motion.limbs import like_real
 
     given = to_constraints(rules, explainer.feature_names, drawn)
     return like_real(explainer.info_, given) if rules.like_real else given
@@ -247,7 +315,7 @@ def to_constraints(
     >>> to_constraints(rules, ["a", "b"]).frozen
     {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}
     """
-    from sparcets.constraints.spec import Constraints, open_ends
+    from sparcets.core.constraints import Constraints, open_ends
 
     ranges = {f: open_ends(*ends) for f, ends in rules.ranges.items()}
     frozen: Any = rules.frozen

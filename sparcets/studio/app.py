@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
-from collections.abc import AsyncIterator
+import signal
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Depends, FastAPI, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 
 from sparcets import __version__
-from sparcets.registry import require_extra
+from sparcets.core.registry import require_extra
+from sparcets.io.files import atomic_path
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
+from sparcets.studio.models import LogIn, Session
 from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
-from sparcets.web.access import TOKEN_FILE, Access
-from sparcets.web.errors import ApiError, add_error_handlers
-from sparcets.web.middleware import Paths, SecurityMiddleware
+from sparcets.web.access import TOKEN_FILE, Access, Sessions, bearer
+from sparcets.web.errors import ERRORS, add_error_handlers
+from sparcets.web.requests import Paths, SecurityMiddleware
 from sparcets.web.sockets import LOOPBACK
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.own_model import OwnModel
+    from sparcets.models.own_model import OwnModel
+
 
 STATIC = Path(__file__).parent / "static"
-PATHS = Paths(public=re.compile(r"/|/static/.*"), api="/api/", static="/static/")  # the page asks for the token
+LOGIN = f"{PREFIX}/login"
+# The page itself holds no data; what it shows comes from the API.
+PATHS = Paths(public=re.compile(rf"/|/login|/static/.*|{LOGIN}"), api="/api/", static="/static/")
 WHERE = (
-    "Open the address that the studio printed when it started. Programs send the header 'Authorization: Bearer "
-    f"<token>'; the token is also in the file {TOKEN_FILE!r} of the workspace."
+    "Open the address that the studio printed in its terminal. Programs send the header 'Authorization: Bearer "
+    f"<token>'; the token is in the file {TOKEN_FILE!r} of the workspace."
 )
-LOGIN = {
-    "token_needed": "This studio needs its token.",
-    "wrong_token": "This is not the token of this studio.",
-}
 
 
 def create_app(
@@ -52,6 +60,7 @@ def create_app(
     seed: int = 0,
     device: str = "auto",
     model: OwnModel | None = None,
+    sessions: Sessions | None = None,
 ) -> FastAPI:
     """Build the studio.
 
@@ -60,7 +69,7 @@ def create_app(
     workspace
         Folder of data sets, classifiers and explainers.
     token
-        Secret that requests must contain.
+        Secret of programs, and of people who log in without a code.
     hosts
         Accepted host names; None accepts any.
     api_only
@@ -70,13 +79,17 @@ def create_app(
     seed, device
         Of training jobs and explanations.
     model
-        A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others.
+        A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others;
+        and no other Python file is run, whatever the workspace names.
+    sessions
+        The pages that have logged in; by default none yet.
     """
     limits = limits if limits is not None else Limits()
-    folder, access = Workspace(workspace), Access(token, owner="studio", where=WHERE)
+    sessions = None if api_only else sessions or Sessions()
+    folder, access = Workspace(workspace), Access(token, owner="studio", where=WHERE, sessions=sessions)
     folder.make_private()
     folder.remove_leftovers()
-    service = StudioService(folder, limits, device)
+    service = StudioService(folder, limits, device, model)
     jobs = Jobs(folder, limits, seed=seed, device=device, model=model)
     uploads = Uploads(folder, limits, seed=seed)
 
@@ -98,29 +111,52 @@ def create_app(
         lifespan=lifespan,
     )
     # Documents the token in the OpenAPI description; the middleware checks it.
-    app.include_router(build_router(service, jobs, uploads), dependencies=[Depends(HTTPBearer(auto_error=False))])
-    if not api_only:
-        _add_page(app, access)
+    guarded = [Depends(HTTPBearer(auto_error=False))]
+    app.include_router(build_router(service, jobs, uploads), dependencies=guarded)
+    if sessions is not None:
+        app.include_router(_session_router(access, sessions, guarded))
+        _add_page(app)
     add_error_handlers(app, owner="studio")
     app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=PATHS)
     return app
 
 
-def _add_page(app: FastAPI, access: Access) -> None:
+def _session_router(access: Access, sessions: Sessions, guarded: list[Any]) -> APIRouter:
+    router = APIRouter(responses=ERRORS, tags=["sessions"])
+
+    @router.post(LOGIN)
+    async def log_in(request: LogIn) -> Session:
+        """Open a session, with the code of the printed address or with the token."""
+        if request.token is not None:
+            secret = sessions.open() if access.knows(request.token) else None
+            problem = ("wrong_token", "this is not the token of this studio.")
+        else:
+            secret = sessions.log_in(request.code or "")
+            problem = ("wrong_code", "this code was used already, has expired, or is not the newest one.")
+        if secret is None:
+            raise access.refused(*problem)
+        return Session(secret=secret, idle_seconds=sessions.idle_seconds, seconds=sessions.seconds)
+
+    @router.post(f"{PREFIX}/logout", status_code=204, response_model=None, dependencies=guarded)
+    async def log_out(request: Request) -> None:
+        """End the session of this request; with the token, all sessions."""
+        given = bearer(request.scope) or ""
+        sessions.close(None if access.knows(given) else given)
+
+    return router
+
+
+def _add_page(app: FastAPI) -> None:
     require_extra("plotly", "the studio's page", "studio")
     plotly: Any = resources.files("plotly") / "package_data" / "plotly.min.js"
 
     @app.get("/", include_in_schema=False)
-    def page(request: Request, token: str | None = None) -> Response:
-        if token is not None and access.knows(token):
-            response = RedirectResponse("/", 303)  # an address without the token, for the history of the browser
-            access.sign_in(request, response)
-            return response
-        try:
-            access.check(request.scope)
-        except ApiError as error:
-            return _login_page("wrong_token" if token is not None else error.code)
+    def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
+
+    @app.get("/login", include_in_schema=False)
+    def login_page() -> FileResponse:
+        return FileResponse(STATIC / "login.html")
 
     @app.get("/static/plotly.min.js", include_in_schema=False)
     def plotly_js() -> FileResponse:
@@ -129,6 +165,126 @@ def _add_page(app: FastAPI, access: Access) -> None:
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
 
-def _login_page(problem: str) -> HTMLResponse:
-    text = (STATIC / "login.html").read_text(encoding="utf-8")
-    return HTMLResponse(text.replace("<!-- problem -->", LOGIN[problem]), 401)
+OPEN = "open.html"
+BACKGROUND = 1.0  # seconds between two attempts to read from a terminal that another process has
+BACKLOG = 32  # connections that are accepted at once, before those that wait too long are closed
+
+
+def serve(
+    workspace: Path,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    api_only: bool,
+    seed: int,
+    device: str,
+    open_page: bool,
+    say: Callable[[str], None],
+    model: OwnModel | None = None,
+) -> None:
+    """Run the studio until it is stopped.
+
+    Parameters
+    ----------
+    workspace
+        Folder of data sets, classifiers and explainers.
+    host, port
+        Address to listen on.
+    token
+        Secret of programs, and of people who log in without a code; None uses that of the workspace, which is created
+        at the first start.
+    api_only
+        Whether to serve the API without the page.
+    seed, device
+        Of training jobs and explanations.
+    open_page
+        Whether to open the page in the browser.
+    say
+        Called with each line of the start message.
+    model
+        A model of the user's own, offered beside the architectures that can be trained.
+    """
+    require_extra("fastapi", "the studio", "studio")
+    uvicorn = require_extra("uvicorn", "the studio", "studio")
+    from sparcets.studio.limits import Limits
+    from sparcets.studio.workspace import Workspace
+    from sparcets.web.access import TOKEN_FILE, Sessions, find_token
+    from sparcets.web.requests import limited
+    from sparcets.web.sockets import accepted_hosts, address_of, bind
+
+    folder = Workspace(workspace)
+    folder.make_private()
+    token, limits, sessions = find_token(folder.folder / TOKEN_FILE, token), Limits(), Sessions()
+    app = create_app(
+        workspace,
+        token=token,
+        hosts=accepted_hosts(host),
+        api_only=api_only,
+        limits=limits,
+        seed=seed,
+        device=device,
+        model=model,
+        sessions=sessions,
+    )
+    with bind(host, port) as opened:
+        address = address_of(opened, host)
+
+        login = f"{address}/login"
+
+        def new_page() -> str:
+            return f"{login}#code={sessions.new_code()}"
+
+        page = None if api_only else new_page()
+        say(f"API: {address}/api/v1" if page is None else f"studio: {page}")
+        if page is not None:
+            enter = "press Enter for a new address, or " if _on_enter(lambda: say(f"studio: {new_page()}")) else ""
+            minutes = f"{sessions.code_seconds / 60:g} minutes"
+            say(f"This address works once, within {minutes}. Later, {enter}enter the token at {login}.")
+        say(f"workspace: {folder.folder}")
+        say(f"token: in the file {folder.folder / TOKEN_FILE}")
+        say("Stop it with Ctrl-C.")
+        config = uvicorn.Config(
+            app,
+            http=limited(limits),
+            ws="none",
+            backlog=BACKLOG,
+            log_level="error",  # whoever sends nonsense does not write to the terminal
+            timeout_graceful_shutdown=2,
+        )
+        if open_page and page is not None:
+            webbrowser.open(_opening_file(folder.folder, page).as_uri())
+        uvicorn.Server(config).run(sockets=[opened])
+
+
+def _opening_file(folder: Path, page: str) -> Path:
+    """Write a file that leads to the page: all users of the machine can see the arguments of the browser's command."""
+    file = folder / OPEN
+    with atomic_path(file, private=True) as temporary:
+        temporary.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(page)}">\n')
+    return file
+
+
+def _on_enter(action: Callable[[], object]) -> bool:
+    """Call a function whenever Enter is pressed in the terminal; return whether there is one."""
+    try:
+        handle = sys.stdin.fileno()
+        if not os.isatty(handle):
+            return False
+    except (AttributeError, OSError, ValueError):  # no standard input, or one that was replaced
+        return False
+    if hasattr(signal, "SIGTTIN"):  # reading in the background would stop the studio; ignored, it is an error
+        signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+
+    def wait() -> None:
+        while True:
+            try:
+                if not os.read(handle, 1024):  # not of sys.stdin, which cannot be closed while a thread reads it
+                    return
+            except OSError:
+                time.sleep(BACKGROUND)
+            else:
+                action()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return True

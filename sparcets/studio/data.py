@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sparcets.io.folders import inside
 from sparcets.studio.models import DatasetRecord
 from sparcets.studio.reader import describe, features_of
-from sparcets.studio.workspace import Workspace, new_id, write_record
+from sparcets.studio.workspace import RECORD, Workspace, new_id, write_record
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.datasets.base import Dataset
-    from sparcets.datasets.recordings import Recordings
+    from sparcets.data.dataset import Dataset
+    from sparcets.data.recordings import Recordings
 
 SUFFIXES = (".csv", ".npz")
 ARRAYS = "arrays.npz"  # the series of an uploaded file, as they were read
@@ -22,19 +23,21 @@ NEW = "new"  # folder of recordings that were added to a data set
 
 def load(workspace: Workspace, record: DatasetRecord) -> Dataset:
     """Read a data set of the workspace."""
-    from sparcets.datasets.files import load_file
-    from sparcets.datasets.load import load_dataset
+    from sparcets.data.files import load_file
+    from sparcets.data.load import DATASETS, load_dataset
 
     if record.uploaded:
         folder = workspace.path("datasets", record.id)
-        arrays = folder / ARRAYS  # of earlier versions, there is only the uploaded file
-        return load_file(arrays if arrays.exists() else folder / record.source, seed=record.seed)
+        arrays = inside(folder, ARRAYS)  # of earlier versions, there is only the uploaded file
+        uploaded = inside(folder, record.source, named_by=folder / RECORD)
+        return load_file(arrays if arrays.exists() else uploaded, seed=record.seed)
+    DATASETS.location(record.source)  # raises for paths: no file outside the workspace is read
     return load_dataset(record.source, seed=record.seed)
 
 
 def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRecord, Dataset]:
     """Open a registered data set; opening it again returns the same record."""
-    from sparcets.datasets.load import DATASETS, load_dataset
+    from sparcets.data.load import DATASETS, load_dataset
 
     DATASETS.location(name)  # raises for paths: no file outside the workspace is read
     known = [r for r in workspace.datasets() if r.source == name and not r.uploaded and r.seed == seed]
@@ -49,12 +52,13 @@ def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRec
 
 def new_files(workspace: Workspace, name: str) -> list[Path]:
     """Return the files of recordings that were added to a data set, in the order in which they were."""
-    return sorted((workspace.path("datasets", name) / NEW).glob("[0-9]*.npz"))
+    folder = inside(workspace.path("datasets", name), NEW)
+    return sorted(inside(folder, file.name) for file in folder.glob("[0-9]*.npz"))
 
 
 def load_new(file: Path, dataset: Dataset) -> Recordings:
     """Read recordings that were added to a data set."""
-    from sparcets.datasets.recordings import load_recordings
+    from sparcets.data.recordings import load_recordings
 
     return load_recordings(file).like(features_of(dataset), dataset.n_steps, padded=dataset.lengths_train is not None)
 

@@ -12,7 +12,7 @@ from sparcets.web.errors import ApiError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sparcets.explanation.result import Explanation
+    from sparcets.core.explanation import Explanation
 
 MEDIA_TYPES = {
     "png": "image/png",
@@ -53,7 +53,7 @@ def render(explanation: Explanation, kind: str, shown: int) -> bytes:
 
 
 def _write(explanation: Explanation, file: Path) -> None:
-    from sparcets.report.html import write_report
+    from sparcets.show.report import write_report
 
     if file.suffix == ".npz":
         explanation.save(file)
@@ -79,7 +79,7 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
 def warm_up() -> None:
     """Import what figures need, and draw one: the first one takes a second longer than the others."""
-    from sparcets.plots import style
+    from sparcets.show import style
 
     with style.new_figure(1, 1) as figure:
         figure.add_subplot().set_xlabel("time (s)")

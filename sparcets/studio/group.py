@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.studio.models import GroupException, GroupResponse, Overview, Pattern
 from sparcets.studio.recordings import AllRecordings, Predictions
-from sparcets.studio.view_models import GroupException, GroupResponse, Overview, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sparcets.explanation.result import Explanation
+    from sparcets.core.explanation import Explanation
 
 MAX_PATTERNS = 12  # most frequent changes that are listed
 MAX_EXCEPTIONS = 10

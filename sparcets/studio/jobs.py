@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import queue
 import subprocess
@@ -14,21 +15,127 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from sparcets.core.errors import SparcetsError
+from sparcets.io.files import read_json, write_json
 from sparcets.studio import processes
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, Job, JobKind, TrainClassifier
-from sparcets.studio.training_history import read_trainings, write_trainings
-from sparcets.studio.training_progress import TrainingProgress
 from sparcets.studio.workspace import Kind, Workspace, new_id
-from sparcets.web.errors import ApiError
-from sparcets.web.models import ErrorBody
+from sparcets.web.errors import ApiError, ErrorBody
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.own_model import OwnModel
+    from sparcets.models.own_model import OwnModel
 
+
+FILE = "trainings.json"
+LOST = ErrorBody(code="lost", message="the studio ended before this training did. Start it again.")
 log = logging.getLogger(__name__)
+
+
+def read_trainings(folder: Path) -> list[Job]:
+    """Return the trainings of a workspace, oldest first; those that were not finished are lost.
+
+    Parameters
+    ----------
+    folder
+        The workspace. A damaged list is an empty one: it is no reason not to start.
+    """
+    file = folder / FILE
+    if not file.exists():
+        return []
+    try:
+        jobs = [Job.model_validate(entry) for entry in read_json(file, "the studio's list of trainings")["trainings"]]
+    except (SparcetsError, ValidationError, TypeError, KeyError) as error:
+        log.warning("the list of trainings cannot be read and begins anew: %s", error)
+        return []
+    return [_as_it_is(folder, job) for job in jobs]
+
+
+def _as_it_is(folder: Path, job: Job) -> Job:
+    """Return a training of a studio that has ended: one that was not finished is lost, unless its result is there."""
+    if job.state not in ("queued", "running"):
+        return job
+    ended: dict[str, Any] = {"state": "lost", "error": LOST, "left": None}
+    if (folder / f"{job.kind}s" / job.id).is_dir():
+        ended = {"state": "done", "result": job.id, "share": 1.0, "left": None}
+    return job.model_copy(update={**ended, "stage": "", "note": ""})
+
+
+def write_trainings(folder: Path, jobs: Sequence[Job]) -> None:
+    """Write the trainings of a workspace; only its owner can read the file."""
+    try:
+        write_json(folder / FILE, {"trainings": [job.model_dump() for job in jobs]}, private=True)
+    except SparcetsError as error:  # a full disk ends no training
+        log.warning("the list of trainings was not stored: %s", error)
+
+
+# Expected share of the time of each stage, where a training has several; measured with the default settings. A stage
+# that is not listed counts as much as all others together, as the training of a generator does.
+EXPECTED = {
+    "fitting sparcets": {"training fcn": 0.27, "training resnet": 0.55, "fitting models of other kinds": 0.18},
+}
+MAX_POINTS = 200  # of a learning curve; longer ones are thinned out
+
+
+class TrainingProgress:
+    """Collects what the stages of a training report.
+
+    Parameters
+    ----------
+    title
+        Title of the job.
+
+    Examples
+    --------
+    >>> progress = TrainingProgress("training fcn")
+    >>> progress.update("training fcn", 2.0, 8.0, "loss 0.5  validation_loss 0.7")
+    >>> progress.share, progress.left(10.0), progress.curves
+    (0.25, 30.0, {'loss': [0.5], 'validation_loss': [0.7]})
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title, self.share = title, 0.0
+        self.curves: dict[str, list[float | None]] = {}
+        self._weights = dict(EXPECTED.get(title, {}))
+        self._done = dict.fromkeys(self._weights, 0.0)
+        self._steps: dict[str, float] = {}
+
+    def update(self, stage: str, done: float, total: float | None, note: str) -> None:
+        """Take in a report of one stage: ``done`` of ``total`` steps, and its values as a text."""
+        self._weights.setdefault(stage, sum(self._weights.values()) or 1.0)
+        if total:
+            self._done[stage] = min(1.0, done / total)
+        whole = sum(self._weights.values())
+        reached = sum(self._weights[name] * self._done.get(name, 0.0) for name in self._weights) / whole
+        self.share = max(self.share, reached)  # another stage may come up; the bar does not go back
+        if done > self._steps.get(stage, -1.0):
+            self._steps[stage] = done
+            self._add(stage, note)
+
+    def left(self, seconds: float) -> float | None:
+        """Return the time left in seconds, if so many have passed; None as long as nothing is known."""
+        return None if self.share < 0.01 else seconds * (1 - self.share) / self.share
+
+    def _add(self, stage: str, note: str) -> None:
+        prefix = "" if stage == self.title else f"{stage.removeprefix('training ')} "
+        for part in note.split("  "):
+            name, _, text = part.rpartition(" ")
+            try:
+                value = float(text)
+            except ValueError:  # a note in words
+                continue
+            if name:
+                points = self.curves.setdefault(prefix + name, [])
+                points.append(value if math.isfinite(value) else None)
+                if len(points) > MAX_POINTS:
+                    del points[1:-1:2]
+
+
 WORKER = "sparcets.studio.worker"
 MAX_FINISHED = 50  # finished jobs that stay listed
 
@@ -232,7 +339,9 @@ class Jobs:
             "seed": self.seed,
             "device": self.device,
         }
-        if self.model is not None and self.is_own(getattr(entry.request, "architecture", "")):
+        # An explainer may be one of this model, which its process then runs.
+        fits = isinstance(entry.request, FitExplainer) or self.is_own(entry.request.architecture)
+        if self.model is not None and fits:
             task["model"] = self.model.to_dict()
         threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is left for requests
         return processes.start(self._worker, task, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sparcets.web.limits import MIB, WebLimits
+from sparcets.web.requests import MIB, WebLimits
 
 UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
 

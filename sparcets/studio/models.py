@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, FiniteFloat, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from sparcets.web.models import ErrorBody, RequestModel
+from sparcets.web.errors import ErrorBody, Pair, RequestModel, Value, Whole
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
 JobKind = Literal["classifier", "explainer"]
 Part = Literal["test", "train", "new"]  # new: added later, without a part in any training
 Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[int, Field(ge=0, le=1_000_000)]
-Windows = Annotated[list[tuple[Step, Step]], Field(max_length=200)]
+Step = Annotated[Whole, Field(ge=0, le=1_000_000)]
+Windows = Annotated[list[Pair[Step]], Field(max_length=200)]
+
+
+class LogIn(RequestModel):
+    """Request to open a session, with a code that is valid once or with the token."""
+
+    code: Annotated[str, Field(max_length=200)] | None = None
+    token: Annotated[str, Field(max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> LogIn:
+        if (self.code is None) == (self.token is None):
+            raise ValueError("give the code or the token")
+        return self
+
+
+class Session(BaseModel):
+    """A session that was opened: ``Authorization: Bearer <secret>``, until it was idle or open for so many seconds."""
+
+    secret: str
+    idle_seconds: float
+    seconds: float
 
 
 class Status(BaseModel):
@@ -138,6 +159,7 @@ class ExplainerRecord(BaseModel):
     seed: int
     summary: str
     seconds: float
+    doubts: list[str] = []  # what speaks against the model itself; not in records of earlier versions
 
 
 class Job(BaseModel):
@@ -190,8 +212,8 @@ class ConstraintsRequest(RequestModel):
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
     frozen: Windows = []  # for all features
     frozen_features: Annotated[dict[Name, Windows], Field(max_length=2000)] = {}  # for single ones
-    ranges: Annotated[dict[Name, tuple[FiniteFloat | None, FiniteFloat | None]], Field(max_length=2000)] = {}
-    max_step: Annotated[dict[Name, FiniteFloat], Field(max_length=2000)] = {}
+    ranges: Annotated[dict[Name, Pair[float | None]], Field(max_length=2000)] = {}
+    max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
     direction: Annotated[dict[Name, Literal["up", "down"]], Field(max_length=2000)] = {}
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
     like_real: bool = False
@@ -203,7 +225,7 @@ class Stroke(RequestModel):
     feature: Name
     at: Step
     width: Step
-    by: FiniteFloat
+    by: Value
 
 
 class ExplainRequest(RequestModel):
@@ -214,10 +236,10 @@ class ExplainRequest(RequestModel):
     """
 
     explainer: Id
-    rows: Annotated[list[Annotated[int, Field(ge=0, le=100_000_000)]], Field(min_length=1)]
+    rows: Annotated[list[Annotated[Whole, Field(ge=0, le=100_000_000)]], Field(min_length=1)]
     target: Name | None = None  # None: the runner-up class of each query
     sparsity: Annotated[float, Field(gt=0, le=1)] | None = None
-    answers: Annotated[int, Field(ge=1)] = 1
+    answers: Annotated[Whole, Field(ge=1)] = 1
     constraints: ConstraintsRequest = ConstraintsRequest()
     strokes: Annotated[list[Stroke], Field(max_length=200)] = []
     find_rest: bool = True
@@ -242,7 +264,7 @@ class AnswerRequest(ExplainRequest):
 class ExportRequest(ExplainRequest):
     """Request to export an explanation; the plot shows counterfactual ``shown``."""
 
-    shown: Annotated[int, Field(ge=0)] = 0
+    shown: Annotated[Whole, Field(ge=0)] = 0
 
 
 class Change(BaseModel):
@@ -303,3 +325,89 @@ class ExplainResponse(BaseModel):
     seconds: float
     draft: bool = False
     answers: list[CounterfactualResult]
+
+
+class CurveResponse(BaseModel):
+    """How belief falls as less may change, for one recording; no points for methods without other models.
+
+    Each point has the ``share`` of changed values, the ``support`` of the family of other models that is convinced
+    least, and whether the classifier predicts the target (``valid``).
+    """
+
+    target: str
+    needed: float  # share of the answer without a cap
+    share: list[float]
+    support: list[float]
+    valid: list[bool]
+    flips_at: float | None  # smallest share at which the classifier predicts the target
+    least_believed: float | None  # smallest share at which all families agree
+    fragile: bool
+
+
+class Pattern(BaseModel):
+    """A change that several answers share: who does what, in how many answers, and by how much (the median)."""
+
+    what: str
+    how: str
+    count: int
+    amount: float
+    unit: str
+
+
+class GroupException(BaseModel):
+    """A recording whose answer is not like those of the others."""
+
+    row: int
+    id: str | None
+    subject: str | None
+    verdict: str
+    why: str
+    likeness: float | None  # cosine of its change and that of the others
+
+
+class GroupResponse(BaseModel):
+    """What the answers of many recordings have in common; ``share`` and ``change`` are (time, features).
+
+    ``share`` is that of the answers that change an entry, ``change`` their mean change in standard deviations, both
+    over the answers that reach the target.
+    """
+
+    n: int
+    n_reached: int
+    verdicts: dict[str, int]
+    share: list[list[float]]
+    change: list[list[float]]
+    patterns: list[Pattern]
+    exceptions: list[GroupException]
+    rows: list[int]
+    row_verdicts: list[str]
+    row_shares: list[float]
+
+
+class Overview(BaseModel):
+    """The predictions of a classifier: confusion tables by part (labels × predictions), and a point per recording."""
+
+    confusion: dict[Part, list[list[int]]]
+    x: list[float]
+    y: list[float]
+    predicted: list[int]
+    labels: list[int]  # -1 where unknown
+    parts: list[Part]
+    probability: list[float]
+    names: list[str] | None
+
+
+class SkeletonResponse(BaseModel):
+    """Body points among the features, two coordinates each; no limbs if the features name no body."""
+
+    limbs: list[list[str]] | None = None
+    outline: list[list[str]] = []
+    points: dict[str, list[int]] = {}
+    ball: str | None = None
+
+
+class AddedRecordings(BaseModel):
+    """Recordings that were added to a data set: their number, and the row of the first."""
+
+    n: int
+    first_row: int

@@ -6,16 +6,19 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparcets.digests import digest_of_json
-from sparcets.errors import CapabilityError
+from sparcets.core.errors import CapabilityError
+from sparcets.io.files import digest_of_json
 from sparcets.studio.data import dataset_record, open_by_name
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
 from sparcets.studio.workspace import Workspace, new_id, write_record
 
 if TYPE_CHECKING:
-    from sparcets.datasets.base import Dataset
-    from sparcets.explainers.base import BaseExplainer
+    from sparcets.data.dataset import Dataset
+    from sparcets.methods.base import BaseExplainer
+    from sparcets.models.base import Classifier, Regressor
+    from sparcets.models.own_model import OwnModel
 
+STUDIO = "sparcets studio"  # what to type with --model, if a workspace needs it
 DIGITS = 8  # of the digest, in the ids
 
 
@@ -35,7 +38,7 @@ def add_fit(
     classifier, fitted
         Folders of the classifier and of the explainer.
     """
-    from sparcets.classifiers.own_model import is_own_model
+    from sparcets.models.own_model import is_own_model
 
     info = explainer.info_
     assert info is not None  # it is fitted
@@ -64,6 +67,7 @@ def add_fit(
         preset="default",
         seed=explainer.config.seed,
         summary=explainer.summary(),
+        doubts=[] if info.model is None else info.model.findings,
         seconds=0.0,
     )
     if model.id not in [other.id for other in workspace.classifiers()]:
@@ -72,18 +76,28 @@ def add_fit(
     return record
 
 
+def load_model(folder: Path, device: str, named: OwnModel | None) -> Classifier | Regressor:
+    """Return a model of the workspace; of a Python file, only the one that the studio was started with is run."""
+    from sparcets.models.own_model import check_named, load_any_model, needs_code
+
+    code = named.source if named is not None and needs_code(folder) else None
+    check_named(folder, code, STUDIO)
+    return load_any_model(folder, device=device, model=code)
+
+
 def _copy(workspace: Workspace, kind: Any, source: Path, record: ClassifierRecord | ExplainerRecord) -> None:
     with workspace.create(kind, record.id) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+        shutil.copytree(source, folder, dirs_exist_ok=True, symlinks=True)  # nothing from elsewhere is copied
         write_record(folder, record)
 
 
 def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
     """Return the data set of a fit: opened by its name, or the file as it was split for the fit."""
-    from sparcets.datasets.files import save_dataset
-    from sparcets.datasets.load import DATASETS, load_dataset
+    from sparcets.data.files import save_dataset
+    from sparcets.data.load import DATASETS, load_dataset
+    from sparcets.methods.fit_folder import data_of_fit
 
-    source, options = str(run["dataset"]), dict(run["dataset_options"])
+    source, options = data_of_fit(run, "Fit again, on")
     if source in DATASETS and set(options) <= {"seed"}:
         return open_by_name(workspace, source, int(options.get("seed", 0)))[0]
     dataset: Dataset = load_dataset(source, **options)

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparcets.errors import DataError, SparcetsError, TooLargeError
+from sparcets.core.errors import DataError, SparcetsError, TooLargeError
 from sparcets.studio import processes
 from sparcets.studio.limits import Limits
-from sparcets.web.limits import MIB
+from sparcets.web.requests import MIB
 
 if TYPE_CHECKING:
-    from sparcets.datasets.base import Dataset
-    from sparcets.datasets.recordings import Recordings
+    from sparcets.data.dataset import Dataset
+    from sparcets.data.recordings import Recordings
 
 
 def read_dataset(file: Path, limits: Limits, seed: int) -> Dataset:
     """Read labelled series; error messages give the name of the file without the folder."""
-    from sparcets.datasets.files import load_file
+    from sparcets.data.files import load_file
 
     with reading(file, limits):
         dataset = load_file(file, seed=seed)
@@ -52,7 +52,7 @@ def read_dataset(file: Path, limits: Limits, seed: int) -> Dataset:
 
 def read_recordings(file: Path, limits: Limits, like: Mapping[str, Any]) -> Recordings:
     """Read series that need no labels; ``like`` are the arguments of :meth:`Recordings.like`."""
-    from sparcets.datasets.recordings import load_recordings
+    from sparcets.data.recordings import load_recordings
 
     with reading(file, limits):
         found = load_recordings(file).like(tuple(like["feature_names"]), like["n_steps"], padded=like["padded"])
@@ -101,7 +101,7 @@ def reading(file: Path, limits: Limits) -> Iterator[None]:
 
 def describe(dataset: Dataset) -> dict[str, Any]:
     """Return the metadata of a data set."""
-    from sparcets.arrays import length_mask
+    from sparcets.core.arrays import length_mask
 
     X = dataset.X_train
     inside = X[length_mask(dataset.lengths_train, len(X), X.shape[1])]  # (steps, features)
@@ -134,7 +134,7 @@ def features_of(dataset: Dataset) -> tuple[str, ...]:
 
 def carry_out(task: Mapping[str, Any]) -> dict[str, Any]:
     """Read a file, write its series as arrays, and return what is known about them."""
-    from sparcets.datasets.files import save_dataset
+    from sparcets.data.files import save_dataset
 
     file, out, limits = Path(task["file"]), Path(task["out"]), Limits(**task["limits"])
     if file.suffix.lower() == ".csv":
@@ -151,8 +151,7 @@ def carry_out(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_recordings(found: Recordings, out: Path) -> None:
     """Write recordings as a .npz file."""
-    from sparcets.npz import write_npz
-    from sparcets.storage import atomic_path
+    from sparcets.io.files import atomic_path, write_npz
 
     arrays = {"X": found.X, "y": found.labels, "ids": found.ids, "subjects": found.subjects, "lengths": found.lengths}
     arrays["feature_names"] = np.array(found.feature_names)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.base import Classifier
-    from sparcets.datasets.base import Dataset
-    from sparcets.datasets.recordings import Recordings
+    from sparcets.data.dataset import Dataset
+    from sparcets.data.recordings import Recordings
+    from sparcets.models.base import Classifier
 
 BATCH = 256  # recordings predicted at a time
 NO_LABEL = -1

@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.arrays import FloatArray
+from sparcets.core.arrays import FloatArray
 from sparcets.studio.models import (
     Change,
     CounterfactualResult,
+    CurveResponse,
     DatasetRecord,
     Description,
     ExplainResponse,
     QueryPage,
     QuerySummary,
     Series,
+    SkeletonResponse,
     VerdictEntry,
     VerdictResult,
 )
 from sparcets.studio.recordings import AllRecordings, Predictions
-from sparcets.studio.view_models import CurveResponse, SkeletonResponse
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.explanation.result import Explanation
-    from sparcets.explanation.verdict import Verdict
-    from sparcets.narrate.conclusion import Conclusion
+    from sparcets.core.evidence import Verdict
+    from sparcets.core.explanation import Explanation
+    from sparcets.show.verdict import Conclusion
 
 
 def series(recordings: AllRecordings, row: int) -> Series:
@@ -123,7 +124,7 @@ def to_response(explanation: Explanation, rows: Sequence[int]) -> ExplainRespons
 
 
 def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult:
-    from sparcets.narrate.sentences import build_narrative
+    from sparcets.show.text import build_narrative
 
     status: Any = str(e.status[i])
     narrative = build_narrative(e[i])
@@ -150,8 +151,8 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
 
 def skeleton(record: DatasetRecord) -> SkeletonResponse:
     """Return the body that the features name; of three coordinates, the two with the largest range."""
-    from sparcets.plots.body import BALL, OUTLINE
-    from sparcets.skeletons import find_skeleton
+    from sparcets.motion.skeleton import find_skeleton
+    from sparcets.motion.stick_figure import BALL, OUTLINE
 
     names = record.feature_names
     found = find_skeleton(names)

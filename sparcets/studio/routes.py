@@ -2,34 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from sparcets import __version__
-from sparcets.studio import data, group, results
-from sparcets.studio.explanation_routes import add_explanations
+from sparcets.studio import data, exports, group, results
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
+    AddedRecordings,
+    AnswerRequest,
     Catalog,
     CatalogEntry,
     ClassifierRecord,
+    CurveResponse,
     DatasetRecord,
     ExplainerRecord,
+    ExplainRequest,
+    ExplainResponse,
+    ExportRequest,
     FitExplainer,
+    GroupResponse,
     Id,
     Job,
     OpenDataset,
+    Overview,
     Part,
     QueryPage,
     Series,
+    SkeletonResponse,
     Status,
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
+from sparcets.studio.snippet import python_code
 from sparcets.studio.uploads import Uploads
-from sparcets.studio.view_models import AddedRecordings, Overview, SkeletonResponse
-from sparcets.web.models import ERRORS
+from sparcets.web.errors import ERRORS
+
+if TYPE_CHECKING:
+    from sparcets.core.explanation import Explanation
+
+
+def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
+    """Add the routes of answers and of what is made of them."""
+
+    @router.post("/explanations", tags=["explanations"])
+    async def explain(request: AnswerRequest) -> ExplainResponse:
+        """Return counterfactuals for one query or a batch; drafts of them at once."""
+        return await service.run(lambda: service.answers.respond(request), patient=not request.draft)
+
+    @router.post("/curves", tags=["explanations"])
+    async def curve(request: ExplainRequest) -> CurveResponse:
+        """Return how belief falls as less may change in the first recording of a request, whatever its cap."""
+        return await service.run(lambda: service.answers.curve(request), patient=True)
+
+    @router.post("/groups", tags=["explanations"])
+    async def together(request: ExplainRequest) -> GroupResponse:
+        """Return what the answers of many recordings have in common; explain them before, a few at a time."""
+        asked = request.model_copy(update={"answers": 1})
+        explanation = await _explanation(service, asked)
+        return await service.render(lambda: group.summarise(explanation, asked.rows))
+
+    files: dict[int | str, dict[str, Any]] = {
+        200: {
+            "description": "The file.",
+            "content": {kind: {"schema": {"type": "string"}} for kind in exports.MEDIA_TYPES.values()},
+        }
+    }
+
+    @router.post("/exports/{kind}", tags=["explanations"], response_class=Response, responses=files)
+    async def export(
+        kind: Literal["png", "svg", "pdf", "csv", "npz", "html", "py"], request: ExportRequest
+    ) -> Response:
+        """Return answers as a file: figure, table of changes, explanation file, report, or Python code.
+
+        Answers that were requested before are not computed again.
+        """
+        content = await _file(service, request, kind)
+        name = f"explanation.{kind}"
+        return Response(
+            content,
+            media_type=exports.MEDIA_TYPES[kind],
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+
+async def _file(service: StudioService, request: ExportRequest, kind: str) -> bytes:
+    if kind == "py":
+        dataset = service.workspace.explainer(request.explainer).dataset
+        recordings = await service.run(lambda: service.recordings(dataset))
+        own = service.model
+        return await service.render(lambda: python_code(service.workspace, request, recordings, own).encode())
+    explanation = await _explanation(service, request)
+    numbered = replace(explanation, query_index=np.array(request.rows)[explanation.query_index])
+    return await service.render(lambda: exports.render(numbered, kind, request.shown))
+
+
+async def _explanation(service: StudioService, request: ExplainRequest) -> Explanation:
+    """Return the answers to a request, which wait for no search if they are in memory."""
+    known = service.answers.known(request)
+    return known if known is not None else await service.run(lambda: service.answers.explanation(request), patient=True)
+
 
 PREFIX = "/api/v1"
 OWN_MODEL = "your own model, as it is; nothing is trained"
@@ -69,10 +144,10 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
     @router.get("/catalog", tags=["overview"])
     def catalog() -> Catalog:
         """List the data sets, classifiers and explainers that can be selected by name."""
-        from sparcets.datasets.load import DATASETS
-        from sparcets.explainers import EXPLAINERS
-        from sparcets.explanation.verdict import VERDICTS
-        from sparcets.networks import ARCHITECTURES
+        from sparcets.core.evidence import VERDICTS
+        from sparcets.data.load import DATASETS
+        from sparcets.methods import EXPLAINERS
+        from sparcets.training import ARCHITECTURES
 
         def entries(registry: Any) -> list[CatalogEntry]:
             return [CatalogEntry(name=name, about=registry.about.get(name, "")) for name in registry]
@@ -150,7 +225,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     @router.post("/classifiers", tags=["models"], status_code=202)
     def train_classifier(request: TrainClassifier) -> Job:
         """Start to train a classifier; the job reports progress, and its result is the classifier's id."""
-        from sparcets.networks import ARCHITECTURES
+        from sparcets.training import ARCHITECTURES
 
         if not jobs.is_own(request.architecture):
             ARCHITECTURES.location(request.architecture)
@@ -206,7 +281,7 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     @router.post("/explainers", tags=["models"], status_code=202)
     def fit_explainer(request: FitExplainer) -> Job:
         """Start to fit an explainer to a classifier; the job's result is the explainer's id."""
-        from sparcets.explainers import EXPLAINERS
+        from sparcets.methods import EXPLAINERS
 
         EXPLAINERS.location(request.method)
         workspace.classifier(request.classifier)

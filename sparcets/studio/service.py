@@ -10,28 +10,101 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sparcets.errors import SparcetsError
+from sparcets.core.errors import SparcetsError
 from sparcets.studio import exports
 from sparcets.studio.answers import Answers
 from sparcets.studio.cache import LruCache
 from sparcets.studio.data import load, load_new, new_files
 from sparcets.studio.limits import Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
-from sparcets.studio.turns import Turns
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.base import Classifier
-    from sparcets.datasets.base import Dataset
-    from sparcets.explainers.base import BaseExplainer
+    from sparcets.data.dataset import Dataset
+    from sparcets.methods.base import BaseExplainer
+    from sparcets.models.base import Classifier
+    from sparcets.models.own_model import OwnModel
+
 
 T = TypeVar("T")
+Turn = tuple[Context, "Future[Any]", Callable[[], Any]]
+
+
+class Turns:
+    """Runs functions in one thread.
+
+    Patient ones are interrupted between the rounds of their searches, and urgent ones run there, on top of them:
+    nothing that was computed is lost.
+
+    Examples
+    --------
+    >>> turns = Turns("service")
+    >>> turns.submit(lambda: 2 + 3).result()
+    5
+    >>> turns.close()
+    """
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._urgent: deque[Turn] = deque()
+        self._patient: deque[Turn] = deque()
+
+    def submit(self, work: Callable[[], T], *, patient: bool = False) -> Future[T]:
+        """Let a function run as soon as it is its turn."""
+        future: Future[T] = Future()
+        (self._patient if patient else self._urgent).append((copy_context(), future, work))
+        self._thread.submit(self._next)
+        return future
+
+    def close(self) -> None:
+        """Cancel what waits, and accept no more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        for queue in (self._urgent, self._patient):
+            while queue:
+                queue.popleft()[1].cancel()
+
+    def _next(self) -> None:
+        if not self._run_first(self._urgent):
+            self._run_first(self._patient)
+
+    def _make_way(self) -> None:
+        while self._run_first(self._urgent):
+            pass
+
+    def _run_first(self, queue: deque[Turn]) -> bool:
+        """Run what has waited longest; return whether there was something."""
+        try:
+            context, future, work = queue.popleft()
+        except IndexError:  # it has run already, on top of something patient
+            return False
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(context.run(self._interruptible if queue is self._patient else _call, work))
+            except SystemExit as error:  # of the user's model; it would end the studio
+                future.set_exception(RuntimeError(f"sys.exit({error.code!r}) was called"))
+            except BaseException as error:
+                future.set_exception(error)
+        return True
+
+    def _interruptible(self, work: Callable[[], T]) -> T:
+        from sparcets.methods.request import pausing  # imports torch
+
+        with pausing(self._make_way):
+            return work()
+
+
+def _call(work: Callable[[], T]) -> T:
+    return work()
+
+
 log = logging.getLogger(__name__)
 
 
@@ -46,10 +119,14 @@ class StudioService:
         Time limit and number of queued requests, cache sizes.
     device
         Device of the models.
+    model
+        The user's own model that the studio was started with; no other Python file is run.
     """
 
-    def __init__(self, workspace: Workspace, limits: Limits, device: str = "auto") -> None:
-        self.workspace, self.limits, self.device = workspace, limits, device
+    def __init__(
+        self, workspace: Workspace, limits: Limits, device: str = "auto", model: OwnModel | None = None
+    ) -> None:
+        self.workspace, self.limits, self.device, self.model = workspace, limits, device, model
         self._thread, self._renderer = Turns("service"), Turns("renderer")
         self._queued = 0
         self._datasets: LruCache[Dataset] = LruCache(limits.cached_models)
@@ -120,15 +197,15 @@ class StudioService:
 
     def classifier(self, name: str) -> Classifier:
         """Return a classifier of the workspace."""
-        from sparcets.classifiers.own_model import load_any_model
+        from sparcets.studio.own_explainer import load_model
 
         path = self.workspace.path("classifiers", name)
         # Of a model of the user's own, a worker has made sure that it is a classifier.
-        return self._classifiers.get(name, lambda: cast("Classifier", load_any_model(path, device=self.device)))
+        return self._classifiers.get(name, lambda: cast("Classifier", load_model(path, self.device, self.model)))
 
     def explainer(self, name: str) -> BaseExplainer[Any]:
         """Return an explainer of the workspace."""
-        from sparcets.explainers.files import load as load_explainer
+        from sparcets.methods.folder import load as load_explainer
 
         path, record = self.workspace.path("explainers", name), self.workspace.explainer(name)
         return self._explainers.get(name, lambda: load_explainer(path, classifier=self.classifier(record.classifier)))

@@ -7,18 +7,23 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparcets.studio.answers import Windows, to_constraints
-from sparcets.studio.by_hand import draw
+from sparcets.studio.answers import Windows, draw, to_constraints
 from sparcets.studio.data import new_files
 from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
 from sparcets.studio.recordings import AllRecordings
 from sparcets.studio.workspace import Workspace
 
+if TYPE_CHECKING:
+    from sparcets.models.own_model import OwnModel
 
-def python_code(workspace: Workspace, request: ExportRequest, recordings: AllRecordings) -> str:
+
+def python_code(
+    workspace: Workspace, request: ExportRequest, recordings: AllRecordings, own: OwnModel | None = None
+) -> str:
     """Return a script that computes an explanation again; it is to be run in the workspace's folder.
 
     Parameters
@@ -29,6 +34,8 @@ def python_code(workspace: Workspace, request: ExportRequest, recordings: AllRec
         What to explain, and which counterfactual to show.
     recordings
         All recordings of the data set.
+    own
+        The model that the studio was started with: of a Python file, the script names this one.
     """
     explainer = workspace.explainer(request.explainer)
     classifier = workspace.classifier(explainer.classifier)
@@ -39,7 +46,7 @@ def python_code(workspace: Workspace, request: ExportRequest, recordings: AllRec
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
-        *_classifier(workspace, classifier, dataset),
+        *_classifier(workspace, classifier, dataset, own),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *_queries(workspace, dataset, recordings, request.rows),
         *([f"limits = {limits}"] if limits and not request.strokes else []),
@@ -63,7 +70,7 @@ def _queries(workspace: Workspace, dataset: DatasetRecord, recordings: AllRecord
             read = f"load_recordings({file.as_posix()!r})"
             like = f"like({tuple(dataset.feature_names)!r}, ds.n_steps, padded={dataset.padded})"
             if not lines:
-                lines.append("from sparcets.datasets.recordings import load_recordings")
+                lines.append("from sparcets.data.recordings import load_recordings")
             lines.append(f"{source[:-2]} = {read}.{like}")
         pieces.append(f"{source}[{[index for _, index in places]}]")
     if len(pieces) == 1:
@@ -88,7 +95,7 @@ def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllReco
     chosen, names = recordings.choose(request.rows), dataset.feature_names
     length = recordings.length(request.rows[0])
     made, windows = draw(chosen.X[0], request.strokes, names, np.array(dataset.mutable), length)
-    lines = ["from sparcets.explainers.review import review", "drawn = X.copy()"]
+    lines = ["from sparcets.methods.evidence import review", "drawn = X.copy()"]
     for name, steps in windows.items():
         feature = names.index(name)
         for start, stop in steps:
@@ -98,13 +105,15 @@ def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllReco
     if not request.find_rest:
         return [*lines, f"e = review(ex, X, drawn, {request.target!r}{lengths})"]
     limits = _constraints(request.constraints, names, windows)
+    rules = _constraints(request.constraints, names)  # without the windows that were drawn, which are changes
+    given = f", constraints={rules}" if rules else ""
     n = f".repeat({request.answers}, axis=0)" if request.answers > 1 else ""
     lengths = lengths and f", lengths={chosen.lengths.repeat(request.answers).tolist()}"  # type: ignore[union-attr]
     return [
         *lines,
         f"limits = {limits}  # what was drawn stays",
         _explain(request, recordings, limits, "drawn"),
-        f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}, status=e.status, reason=e.reason)",
+        f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}{given}, status=e.status, reason=e.reason)",
     ]
 
 
@@ -112,17 +121,20 @@ def _source(dataset: DatasetRecord) -> str:
     return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
 
 
-def _classifier(workspace: Workspace, record: ClassifierRecord, dataset: DatasetRecord) -> list[str]:
+def _classifier(
+    workspace: Workspace, record: ClassifierRecord, dataset: DatasetRecord, named: OwnModel | None
+) -> list[str]:
     """Return the lines that give the classifier: one of ours, or the user's own model."""
-    from sparcets.classifiers.own_model import is_own_model, read_own_model
+    from sparcets.models.own_model import is_own_model, needs_code, read_own_model
 
     place = Path("classifiers", record.id)
     if not is_own_model(workspace.folder / place):
         return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record, dataset)}']
-    own = read_own_model(workspace.folder / place)
+    folder = workspace.folder / place
+    own = read_own_model(folder, named.source if named is not None and needs_code(folder) else None)
     options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
     if own.function is None:
-        return [f'clf = sp.wrap("{(place / own.file.name).as_posix()}"{options})']
+        return [f"clf = sp.wrap({_python((place / own.file.name).as_posix())}{options})"]
     return [
         "import importlib",
         "import sys",
@@ -134,11 +146,12 @@ def _classifier(workspace: Workspace, record: ClassifierRecord, dataset: Dataset
 def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
     missing = ', "missing=forward"' if dataset.n_missing else ""
     start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
-    return f'sp.TorchClassifier("{record.architecture}", {start}.override("seed={record.seed}"{missing})).fit(ds)'
+    name = _python(record.architecture)  # a record may hold any text, which must stay text
+    return f'sp.TorchClassifier({name}, {start}.override("seed={record.seed}"{missing})).fit(ds)'
 
 
 def _fitted(record: ExplainerRecord) -> str:
-    from sparcets.explainers import EXPLAINERS
+    from sparcets.methods import EXPLAINERS
 
     name = EXPLAINERS.location(record.method).rpartition(":")[2]
     start = f"sp.{name}Config.tiny()" if record.preset == "tiny" else f"sp.{name}Config()"

@@ -20,14 +20,15 @@ from typing import Any
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from sparcets import errors
+from sparcets.core import errors
+from sparcets.io.folders import inside, make_private
 from sparcets.studio import processes
 from sparcets.studio.data import ARRAYS, NEW, safe_name
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import DatasetRecord
-from sparcets.studio.workspace import Workspace, make_private, new_id, write_record
+from sparcets.studio.workspace import Workspace, new_id, write_record
 from sparcets.web.errors import ApiError
-from sparcets.web.limits import MIB, too_large
+from sparcets.web.requests import MIB, too_large
 
 READER = "sparcets.studio.reader"
 # One thread each. Allocators that reserve memory in advance would reach the limit before they need it.
@@ -77,7 +78,7 @@ class Uploads:
             await self._receive(request.stream(), file)
             like = {key: getattr(dataset, key) for key in ("feature_names", "n_steps", "padded")}
             found = await self._read({"file": str(file), "out": str(out), "like": like}, request.is_disconnected)
-            folder = self.workspace.path("datasets", dataset.id) / NEW
+            folder = inside(self.workspace.path("datasets", dataset.id), NEW)
             folder.mkdir(mode=0o700, exist_ok=True)
             make_private(hidden)
             out.rename(folder / f"{len(list(folder.glob('[0-9]*.npz'))):05d}-{file.stem}.npz")

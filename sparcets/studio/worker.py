@@ -15,16 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sparcets.errors import CapabilityError, SparcetsError
-from sparcets.progress import report_progress_to
+from sparcets.core.errors import CapabilityError, SparcetsError
+from sparcets.core.progress import report_progress_to
 from sparcets.studio import processes
 from sparcets.studio.data import load
 from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
+from sparcets.studio.own_explainer import load_model
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:
-    from sparcets.classifiers.base import Classifier
+    from sparcets.models.base import Classifier
 
 REPORT_INTERVAL = 0.1  # seconds between two reports of one stage
 
@@ -38,11 +39,11 @@ def train_classifier(
     own: dict[str, Any] | None = None,
 ) -> None:
     """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
-    from sparcets.classifiers.own_model import OwnModel
-    from sparcets.classifiers.regressor import Regressor
-    from sparcets.classifiers.torch_classifier import TorchClassifier
-    from sparcets.config.models import ClassifierConfig
-    from sparcets.explainers.compatibility import agree_on_class_names
+    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.methods.compatibility import agree_on_class_names
+    from sparcets.models.base import Regressor
+    from sparcets.models.network import TorchClassifier
+    from sparcets.models.own_model import OwnModel
 
     started = time.perf_counter()
     preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
@@ -78,18 +79,28 @@ def train_classifier(
         write_record(folder, record)
 
 
-def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: int, device: str) -> None:
-    """Fit an explainer and save it in the workspace."""
-    from sparcets.classifiers.own_model import load_any_model
-    from sparcets.config.presets import from_preset
-    from sparcets.explainers import EXPLAINERS
+def fit_explainer(
+    workspace: Workspace,
+    name: str,
+    request: FitExplainer,
+    seed: int,
+    device: str,
+    own: dict[str, Any] | None = None,
+) -> None:
+    """Fit an explainer and save it in the workspace; ``own`` is the user's own model, which may be run."""
+    from sparcets.core.method_config import from_preset
+    from sparcets.methods import EXPLAINERS
+    from sparcets.models.own_model import OwnModel
 
     started = time.perf_counter()
     method = EXPLAINERS.load(request.method)
     config = from_preset(method.config_class, request.preset).override(f"seed={seed}", f"device={device}")
     classifier = workspace.classifier(request.classifier)
-    model = load_any_model(workspace.path("classifiers", classifier.id), device=device)
+    named = None if own is None else OwnModel.from_dict(own)
+    model = load_model(workspace.path("classifiers", classifier.id), device, named)
     explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
+    info = explainer.info_
+    assert info is not None  # it is fitted
     with workspace.create("explainers", name) as folder:
         explainer.save(folder)
         record = ExplainerRecord(
@@ -98,6 +109,7 @@ def fit_explainer(workspace: Workspace, name: str, request: FitExplainer, seed: 
             **request.model_dump(),
             seed=seed,
             summary=explainer.summary(),
+            doubts=[] if info.model is None else info.model.findings,
             seconds=time.perf_counter() - started,
         )
         write_record(folder, record)
@@ -141,7 +153,7 @@ def main() -> int:
                 request = TrainClassifier.model_validate(task["request"])
                 train_classifier(*item, request, **options, own=task.get("model"))
             else:
-                fit_explainer(*item, FitExplainer.model_validate(task["request"]), **options)
+                fit_explainer(*item, FitExplainer.model_validate(task["request"]), **options, own=task.get("model"))
     except SparcetsError as error:
         send(code=code_of(error), message=str(error))
         return 2

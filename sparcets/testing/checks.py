@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparcets.arrays import FloatArray, IntArray, length_mask
-from sparcets.classifiers.base import Classifier
-from sparcets.classifiers.wrap import wrap
-from sparcets.constraints.spec import Constraints
-from sparcets.datasets.base import Dataset
-from sparcets.errors import CapabilityError, DataError, NotFittedError, SparcetsError
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.files import load_as
-from sparcets.explanation.files import load_explanation
-from sparcets.explanation.layout import STATUSES
-from sparcets.explanation.result import Explanation
-from sparcets.targets import AtLeast
+from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.constraints import Constraints
+from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, SparcetsError
+from sparcets.core.explanation import STATUSES, Explanation
+from sparcets.core.method_config import IcsConfig, NearestConfig
+from sparcets.core.target import AtLeast
+from sparcets.data.dataset import Dataset
+from sparcets.io.explanations import load_explanation
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.base import BaseExplainer
+from sparcets.methods.folder import load_as
+from sparcets.models.base import Classifier
+from sparcets.models.wrap import wrap
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 
@@ -225,11 +225,17 @@ def check_unchanged_and_not_found(s: Subject) -> None:
 
 
 def check_sparsity_is_a_cap(s: Subject) -> None:
-    """No more than the given share changes, in any query."""
-    for share in (0.001, 0.05, 0.3):
-        e = s.fitted.explain(s.queries, target=1, sparsity=share)
-        _check_statuses(e)
-        assert e.share_changed.max() <= share, f"sparsity={share} gave {e.share_changed.max():.3f}"
+    """No more than the given share changes, in any query, of what the constraints allow to change."""
+    frozen = Constraints(immutable=["f3"], frozen={"f1": [(0, 5)], "f2": [(4, None)]}, groups={"pair": ["f0", "f1"]})
+    T = s.queries.shape[1]
+    steps_free = {"f0": T - 5, "f1": T - 5, "f2": 4}  # a step that is frozen for one of a pair is so for both
+    for constraints, free in ((None, 4 * T), (frozen, sum(steps_free.values()))):
+        for share in (0.001, 0.05, 0.3):
+            e = s.fitted.explain(s.queries, target=1, sparsity=share, constraints=constraints)
+            _check_statuses(e)
+            changed = (e.counterfactual != e.query).sum((1, 2)) / free
+            assert changed.max() <= share, f"sparsity={share} gave {changed.max():.3f} of what may change"
+            assert np.allclose(e.share_changed, changed), "the share told is not of the entries that may change"
 
 
 def check_several_answers(s: Subject) -> None:
@@ -317,6 +323,16 @@ def check_not_fitted(s: Subject) -> None:
     assert "fit" in _raises(NotFittedError, lambda: s.build().explain(s.queries, target=1))
 
 
+def check_settings_of_another_method(s: Subject) -> None:
+    """Settings of another method, their class or a dictionary are refused by name, before any work."""
+    own, name = s.kind.config_class, s.kind.__name__
+    foreign: Any = IcsConfig if own is NearestConfig else NearestConfig
+    for config, came in ((foreign(), foreign.__name__), (own, f"the class {own.__name__}"), ({}, "dict")):
+        explainer = s.kind(s.classifier, config)
+        message = _raises(ConfigError, lambda explainer=explainer: explainer.fit(*s.data))  # type: ignore[misc]
+        assert f"{name} takes a" in message and f"{own.__name__}, got {came}." in message, f"unclear: {message}"
+
+
 def check_capabilities(s: Subject) -> None:
     """A black box is explained, or refused before any work."""
     X, y = s.data
@@ -392,6 +408,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_refit_forgets,
     check_gaps,
     check_not_fitted,
+    check_settings_of_another_method,
     check_capabilities,
     check_unequal_lengths,
     check_numbers,

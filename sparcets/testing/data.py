@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.arrays import FloatArray, IntArray
-from sparcets.errors import DataError
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.errors import DataError
 
 
 def make_series(

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.arrays import FloatArray
-from sparcets.classifiers.base import Classifier
-from sparcets.config.explainers import NearestConfig
-from sparcets.explainers.base import BaseExplainer
-from sparcets.explainers.request import Answers, Request
-from sparcets.explanation.series_info import SeriesInfo
-from sparcets.networks.temporal import mean_over_time
+from sparcets.core.arrays import FloatArray
+from sparcets.core.info import SeriesInfo
+from sparcets.core.method_config import NearestConfig
+from sparcets.methods.base import BaseExplainer
+from sparcets.methods.request import Answers, Request
+from sparcets.models.base import Classifier
+from sparcets.training.convolutional import mean_over_time
 
 
 class MeanModule(nn.Module):

@@ -16,11 +16,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from sparcets.digests import add_digest, check_digest, digest_of_arrays
-from sparcets.errors import FileFormatError
-from sparcets.folders import warn_unverified
-from sparcets.storage import MALFORMED, atomic_path
-from sparcets.training.callbacks import Callback, History
+from sparcets.core.errors import FileFormatError
+from sparcets.io.files import MALFORMED, add_digest, atomic_path, check_digest, digest_of_arrays
+from sparcets.io.folders import inside, warn_unverified
+from sparcets.training.loop import Callback, History
 
 FILE = "checkpoint.safetensors"
 DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, OSError, safetensors.SafetensorError)
@@ -53,6 +52,8 @@ class Checkpoint(Callback):
         identity: str,
         reference_proba: Tensor,
     ) -> None:
+        for name in (FILE, "tensorboard"):  # which the same training writes beside it
+            inside(folder, name)
         self.file = folder / FILE
         self.networks, self.optimisers = networks, optimisers
         self.history, self.identity, self.reference_proba = history, identity, reference_proba
@@ -105,16 +106,17 @@ class Checkpoint(Callback):
 
 def has_identity(folder: Path, identity: str) -> bool:
     """Return whether the folder holds a checkpoint of the training of that name."""
+    file = inside(folder, FILE)
     try:
-        return bool(_read(folder / FILE)[0]["identity"] == identity)
+        return bool(_read(file)[0]["identity"] == identity)
     except DAMAGE:
         return False  # none, or a damaged one, about which its own training will raise
 
 
-def delete_checkpoints(folder: Path) -> None:
-    """Remove the checkpoint of a failed training, and those in its subfolders."""
-    for file in (folder / FILE, *folder.glob(f"*/{FILE}")):
-        file.unlink(missing_ok=True)
+def delete_checkpoint(folder: Path, identity: str) -> None:
+    """Remove the checkpoint of the training of that name; any other file is left alone."""
+    if has_identity(folder, identity):
+        (folder / FILE).resolve().unlink()  # a link by which somebody named it stays
 
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -2,15 +2,186 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.seeding import spawn
-from sparcets.training.callbacks import Callback
+from sparcets.core.arrays import IntArray
+from sparcets.core.errors import DataError, StorageError
+from sparcets.core.progress import Bar
+from sparcets.core.seeding import generator, spawn
+from sparcets.io.files import reason
 from sparcets.training.device import seeded
+
+EXPLODED = 1e6  # a loss this large does not recover
+DEAD_CHECKS = 3  # consecutive checks without a single changed entry
+LOST_CHECKS = 5  # consecutive checks in which the discriminator is perfect and no counterfactual is valid
+
+
+class Callback:
+    """Base: does nothing."""
+
+    stop: bool = False
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Handle the named values of one epoch."""
+
+    def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
+        """Handle the mean values since the last check, ``steps`` steps into the training."""
+
+
+class History(Callback):
+    """Keeps every named value of every epoch, in ``values``."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[float]] = {}
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Append the values."""
+        for name, value in logs.items():
+            self.values.setdefault(name, []).append(value)
+
+
+def history_to_plain(values: Mapping[str, list[float]]) -> dict[str, list[float | None]]:
+    """Return a history for JSON, which has no NaN: values that are no finite numbers become None."""
+    return {name: [v if math.isfinite(v) else None for v in series] for name, series in values.items()}
+
+
+def history_from_plain(plain: Mapping[str, list[float | None]]) -> dict[str, list[float]]:
+    """Return the history that :func:`history_to_plain` was given, with NaN for None."""
+    return {name: [math.nan if v is None else float(v) for v in series] for name, series in plain.items()}
+
+
+class Progress(Callback):
+    """Advances a progress bar by one epoch and shows the values."""
+
+    def __init__(self, bar: Bar) -> None:
+        self.bar = bar
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Advance the bar."""
+        self.bar.advance(1, "  ".join(f"{name} {value:.3g}" for name, value in logs.items()))
+
+
+class EarlyStopping(Callback):
+    """Stops when a value has not decreased for ``patience`` epochs; ``improved`` is whether it just did.
+
+    A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
+    number never improves; if none ever did, ``best_epoch`` stays -1. Where the value is the same as the best, a fall of
+    ``tie`` counts; an epoch whose ``tie`` is no number never counts.
+    """
+
+    SMALLEST = 1e-3
+
+    def __init__(self, watch: str, patience: int, *, tie: str | None = None) -> None:
+        self.watch = watch
+        self.patience = patience
+        self.tie = tie
+        self.best = math.inf
+        self.best_tie = math.inf
+        self.best_epoch = -1
+        self.improved = False
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Compare with the best so far."""
+        value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else 0.0
+        same = self.tie is not None and value == self.best and tie < self.best_tie - self.SMALLEST
+        self.improved = math.isfinite(tie) and (same or value < self.best - self.SMALLEST)
+        if self.improved:
+            self.best, self.best_tie, self.best_epoch = value, tie, epoch
+        self.stop = epoch - self.best_epoch >= self.patience
+
+
+class KeepBest(Callback):
+    """Copies a network's weights whenever early stopping saw an improvement, and puts the best ones back at the end."""
+
+    def __init__(self, network: torch.nn.Module, watched: EarlyStopping) -> None:
+        self.network = network
+        self.watched = watched
+        self._best = copy.deepcopy(network.state_dict())
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Copy the weights if they are the best so far; ``watched`` must stand before this in the list."""
+        if self.watched.improved:
+            self._best = copy.deepcopy(self.network.state_dict())
+
+    def restore(self) -> None:
+        """Put the best weights back."""
+        self.network.load_state_dict(self._best)
+
+
+class TensorBoard(Callback):
+    """Writes the values for TensorBoard, if that is installed; otherwise it does nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._writer = None
+            return
+        try:
+            self._writer = SummaryWriter(str(folder))
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another path.") from error
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the values of an epoch."""
+        if self._writer is not None:
+            for name, value in logs.items():
+                self._writer.add_scalar(name, value, epoch)
+            self._writer.flush()
+
+
+class TrainingFailure(Exception):  # noqa: N818  (caught by the explainer, which restarts or explains)
+    """A training that cannot succeed; the message says why."""
+
+
+class DivergenceCheck(Callback):
+    """Checks the logged values every few steps and raises :class:`TrainingFailure` if the training has failed.
+
+    Parameters
+    ----------
+    hopeless
+        Whether a training without an error of numbers fails too if nothing changes, or if the discriminator has won.
+    """
+
+    def __init__(self, *, hopeless: bool = True) -> None:
+        self.hopeless = hopeless
+        self.dead = 0
+        self.lost = 0
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Check the means of the epoch: a short training may end before the first check."""
+        _check_explosion(logs, f"epoch {epoch + 1}")
+
+    def on_check(self, steps: int, logs: Mapping[str, float]) -> None:
+        """Check the means since the last check."""
+        _check_explosion(logs, f"{steps} steps")
+        if not self.hopeless:
+            return
+        self.dead = self.dead + 1 if logs.get("changed") == 0 else 0
+        if self.dead >= DEAD_CHECKS:
+            raise TrainingFailure(f"the generator is dead: it changes nothing at all after {steps} steps")
+        won = logs.get("discriminator", 1.0) < 1e-3 and logs.get("valid", 1.0) < 0.02
+        self.lost = self.lost + 1 if won else 0
+        if self.lost >= LOST_CHECKS:
+            raise TrainingFailure(
+                "the discriminator has won: it tells every counterfactual from real series, and the classifier accepts "
+                f"{logs['valid']:.0%} of them, after {steps} steps"
+            )
+
+
+def _check_explosion(logs: Mapping[str, float], when: str) -> None:
+    for name, value in logs.items():
+        if not math.isfinite(value) or abs(value) > EXPLODED:
+            raise TrainingFailure(f"the training exploded: {name} is {value:.3g} after {when}")
+
 
 Batch: TypeAlias = Mapping[str, Tensor]  # what a step is given: rows of the training data, by name, all of one length
 Batches: TypeAlias = Callable[[int], Iterable[Batch]]  # the batches of an epoch
@@ -105,3 +276,84 @@ def _check(callbacks: Sequence[Callback], steps: int, names: tuple[str, ...], me
     logs = dict(zip(names, means.tolist(), strict=True))
     for callback in callbacks:
         callback.on_check(steps, logs)
+
+
+class Pairing:
+    """Batches of equal size; an epoch sees every query once (the last batch is filled up from the others).
+
+    Each epoch is drawn from its own seed, so that a training can go on at any epoch without what came before.
+
+    Parameters
+    ----------
+    y
+        Labels of the training series (batch,).
+    target
+        The one class to be reached, or None for every class: then each query is sent to a random other class.
+    batch_size
+        Queries per batch.
+    balance
+        Whether queries and targets are cut to equal numbers first, as the published code does.
+    seed
+        Of all draws.
+    device
+        Where the batches are needed; an epoch's are brought there at once.
+    min_batches
+        Batches of an epoch; where the queries make fewer, they come several times.
+    """
+
+    def __init__(
+        self,
+        y: IntArray,
+        *,
+        target: int | None,
+        batch_size: int,
+        balance: bool,
+        seed: int,
+        device: torch.device,
+        min_batches: int = 1,
+    ) -> None:
+        self.min_batches = min_batches
+        self.y, self.target, self.seed, self.device = y, target, seed, device
+        self.classes, self.position = np.unique(y, return_inverse=True)  # those that have series
+        self.members = {int(k): np.flatnonzero(y == k) for k in self.classes}
+        self.queries = np.arange(len(y)) if target is None else np.flatnonzero(y != target)
+        if not len(self.queries):
+            raise DataError("every training series is in the target class, so there is no query to learn from.")
+        if target is not None and target not in self.members:
+            raise DataError("no training series is in the target class, so there is nothing to learn it from.")
+        if balance and target is not None:
+            rng = generator(seed, "balance")
+            n = min(len(self.queries), len(self.members[target]))
+            self.queries = np.sort(rng.permutation(self.queries)[:n])
+            self.members[target] = np.sort(rng.permutation(self.members[target])[:n])
+        self.batch_size = min(batch_size, len(self.queries))
+
+    def __len__(self) -> int:
+        """Return the number of batches of an epoch."""
+        return max(self.min_batches, -(-len(self.queries) // self.batch_size))
+
+    def __call__(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch: rows of queries, target classes, rows of real series of those classes."""
+        rng = generator(self.seed, f"epoch {epoch}")
+        order = np.resize(rng.permutation(self.queries), len(self) * self.batch_size)
+        if self.target is None:
+            # Any class but the query's own, all equally likely.
+            n_classes = len(self.classes)
+            targets = self.classes[(self.position[order] + rng.integers(1, n_classes, len(order))) % n_classes]
+        else:
+            targets = np.full(len(order), self.target)
+        real = np.empty_like(order)
+        for k in self.members:
+            places = np.flatnonzero(targets == k)
+            if len(places):
+                real[places] = self._real(k, len(places), rng)
+        columns = {"query": order, "target": targets, "real": real}
+        batches = {name: torch.from_numpy(v.reshape(len(self), -1)).to(self.device) for name, v in columns.items()}
+        for i in range(len(self)):
+            yield {name: rows[i] for name, rows in batches.items()}
+
+    def _real(self, k: int, n: int, rng: np.random.Generator) -> IntArray:
+        """Return ``n`` real series of class k: each once before any comes twice."""
+        rounds = -(-n // len(self.members[k]))
+        drawn: IntArray = np.concatenate([rng.permutation(self.members[k]) for _ in range(rounds)])
+        return drawn[:n]

@@ -1,6 +1,6 @@
 """The constraints as a differentiable layer, so that a generator is trained under the constraints of its answers.
 
-``BoundConstraints.enforce`` in :mod:`sparcets.constraints.enforcement` does the same for finished answers, exact to the
+``BoundConstraints.enforce`` in :mod:`sparcets.core.enforcement` does the same for finished answers, exact to the
 last bit; a test compares the two.
 """
 
@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.constraints.enforcement import BoundConstraints
-from sparcets.datasets.scaling import Scaler
-from sparcets.networks.filling import fill_gaps
-from sparcets.networks.temporal import blank_padding, inside
+from sparcets.core.enforcement import BoundConstraints
+from sparcets.core.info import Scaler
+from sparcets.training.convolutional import blank_padding, inside
+from sparcets.training.networks import fill_gaps
 
 FAR = 1e6  # standard deviations
 

@@ -1,7 +1,8 @@
-"""Who may use a web application: whoever knows its token. The browser keeps a cookie after the first visit.
+"""Who may use a web application: programs that send its token, and pages that have logged in.
 
-The token is printed at the start and stored in a file that only its owner can read. Programs send it as a header,
-``Authorization: Bearer …``.
+The token is stored in a file that only its owner can read. Programs send it as a header, ``Authorization: Bearer …``.
+A page logs in with a code that is valid once, or with the token, and sends the secret of its session in the same
+header. There is no cookie: browsers send cookies to every port of a host, whoever listens there.
 """
 
 from __future__ import annotations
@@ -10,73 +11,147 @@ import hashlib
 import os
 import re
 import secrets
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import Request
 
-from sparcets.errors import ConfigError
-from sparcets.storage import atomic_path
+from sparcets.core.errors import ConfigError
+from sparcets.io.files import atomic_path
 from sparcets.web.errors import ApiError
 
 TOKEN_FILE = "token"
-VALID_TOKEN = re.compile(r"[!-~]{8,}")  # printable ASCII: it has to fit into an address and into headers
+VALID_TOKEN = re.compile(r"[!-~]{8,}")  # printable ASCII: it has to fit into headers
 HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 MAX_PORT = 65535
+HOUR = 3600.0
+
+
+class Sessions:
+    """The pages that have logged in. They are kept in memory only: a restart ends all of them.
+
+    Parameters
+    ----------
+    code_seconds
+        Time in which a login code has to be used.
+    idle_seconds, seconds
+        A session ends after so much time without a request, and after so much time in any case.
+    most
+        Sessions at the same time; one more ends the one that was used least recently.
+    clock
+        Returns the time in seconds. That of the system goes on while the machine sleeps.
+
+    Examples
+    --------
+    >>> sessions = Sessions()
+    >>> code = sessions.new_code()
+    >>> secret = sessions.log_in(code)
+    >>> sessions.log_in(code) is None, sessions.is_open(secret)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        code_seconds: float = 600.0,
+        idle_seconds: float = 4 * HOUR,
+        seconds: float = 24 * HOUR,
+        most: int = 64,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.code_seconds, self.idle_seconds, self.seconds = code_seconds, idle_seconds, seconds
+        self._most, self._clock = most, clock
+        self._code: tuple[str, float] | None = None  # and when it expires
+        self._open: dict[str, tuple[float, float]] = {}  # start and last use, by digest; the least recent use first
+        self._lock = threading.Lock()  # codes are made in another thread than they are used in
+
+    def new_code(self) -> str:
+        """Return a code for one login; it replaces the one before."""
+        code = secrets.token_urlsafe(24)
+        with self._lock:
+            self._code = (code, self._clock() + self.code_seconds)
+        return code
+
+    def log_in(self, code: str) -> str | None:
+        """Return the secret of a new session, or None if this is not the code, or not any more."""
+        with self._lock:
+            if self._code is None or not _equal(code, self._code[0]):
+                return None
+            expires, self._code = self._code[1], None
+        return self.open() if self._clock() < expires else None
+
+    def open(self) -> str:
+        """Return the secret of a new session."""
+        secret, now = secrets.token_urlsafe(32), self._clock()
+        with self._lock:
+            while len(self._open) >= self._most:
+                del self._open[next(iter(self._open))]
+            self._open[_digest(secret)] = (now, now)
+        return secret
+
+    def is_open(self, secret: str) -> bool:
+        """Whether this is the secret of a session, which counts as its use."""
+        name, now = _digest(secret), self._clock()
+        with self._lock:
+            found = self._open.pop(name, None)
+            if found is None or now >= min(found[0] + self.seconds, found[1] + self.idle_seconds):
+                return False
+            self._open[name] = (found[0], now)
+        return True
+
+    def close(self, secret: str | None = None) -> None:
+        """End one session, or all."""
+        with self._lock:
+            if secret is None:
+                self._open.clear()
+            else:
+                self._open.pop(_digest(secret), None)
 
 
 class Access:
-    """Recognises requests of people who know the token.
+    """Recognises requests that contain the token, or the secret of a session.
 
     Parameters
     ----------
     token
-        The secret.
+        The secret of the application.
     owner, where
         Name of the application, and where its token is found: for error messages.
+    sessions
+        The pages that have logged in; None if there is no page.
     """
 
-    def __init__(self, token: str, *, owner: str, where: str) -> None:
-        self._token, self._owner, self._where = token, owner, where
-        # Not the token itself: a server on another port of this host receives the cookie, too.
-        self._cookie = hashlib.sha256(f"sparcets studio {token}".encode()).hexdigest()
+    def __init__(self, token: str, *, owner: str, where: str, sessions: Sessions | None = None) -> None:
+        self._token, self._owner, self._where, self.sessions = token, owner, where, sessions
 
     def knows(self, token: str) -> bool:
         """Whether this is the token."""
         return _equal(token, self._token)
 
     def check(self, scope: Any) -> None:
-        """Raise a 401 error unless the request contains the token or the cookie."""
-        request = Request(scope)
-        header = request.headers.get("authorization")
-        cookie = request.cookies.get(cookie_name(request.headers.get("host", "")))
-        if header is None and cookie is None:
-            raise self._refused("token_needed", f"this {self._owner} needs its token.")
-        if header is not None:  # which then decides alone
-            scheme, _, given = header.partition(" ")
-            allowed = scheme.lower() == "bearer" and self.knows(given.strip())
-        else:
-            allowed = _equal(cookie or "", self._cookie)
-        if not allowed:
-            raise self._refused("wrong_token", f"this is not the token of this {self._owner}.")
+        """Raise a 401 error unless the request contains the token, or the secret of a session."""
+        given = bearer(scope)
+        if given is None:
+            raise self.refused("token_needed", f"this {self._owner} needs its token.")
+        if not self.knows(given) and (self.sessions is None or not self.sessions.is_open(given)):
+            ended = "" if self.sessions is None else ", or the session has ended"
+            raise self.refused("wrong_token", f"this is not the token of this {self._owner}{ended}.")
 
-    def sign_in(self, request: Request, response: Response) -> None:
-        """Add the cookie to a response."""
-        name = cookie_name(request.headers.get("host", ""))
-        response.set_cookie(name, self._cookie, httponly=True, samesite="strict")
-
-    def _refused(self, code: str, problem: str) -> ApiError:
-        message = f"{problem} {self._where}"
-        return ApiError(401, code, message, headers={"WWW-Authenticate": "Bearer"})
+    def refused(self, code: str, problem: str) -> ApiError:
+        """Return a 401 error that says where the token is found."""
+        return ApiError(401, code, f"{problem} {self._where}", headers={"WWW-Authenticate": "Bearer"})
 
 
-def cookie_name(host: str) -> str:
-    """Return the name of the cookie; browsers do not tell the ports of a host apart.
-
-    >>> cookie_name("localhost:8765")
-    'sparcets-studio-8765'
-    """
-    return f"sparcets-studio-{split_host(host)[1] or 80}"
+def bearer(scope: Any) -> str | None:
+    """Return what the header ``Authorization: Bearer …`` of a request holds; None without one, "" if it is no such."""
+    header = Request(scope).headers.get("authorization")
+    if header is None:
+        return None
+    scheme, _, given = header.partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def split_host(host: str) -> tuple[str, int | None]:
@@ -113,7 +188,7 @@ def find_token(file: Path, given: str | None) -> str:
 
 
 def check_token(token: str) -> str:
-    """Return a token that fits into an address and into headers; raise for any other."""
+    """Return a token that fits into headers; raise for any other."""
     if VALID_TOKEN.fullmatch(token) is None:
         raise ConfigError(
             f"a token needs at least 8 characters, letters, digits and signs without spaces, got {len(token)}. "
@@ -133,6 +208,10 @@ def _stored_token(file: Path) -> str | None:
             return None
         token = opened.read(1000).strip()
     return token if VALID_TOKEN.fullmatch(token) else None
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()  # how long a look-up takes then says nothing
 
 
 def _equal(given: str, expected: str) -> bool:

@@ -6,15 +6,19 @@ import logging
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from sparcets.errors import SparcetsError, TooLargeError
+from sparcets.core.arrays import LARGEST
+from sparcets.core.errors import SparcetsError, TooLargeError
 
 log = logging.getLogger(__name__)
+OTHER_FORM = ("missing", "extra_forbidden")  # types of problems of a form that was not meant
+MOST_DETAILS = 20  # problems that a response lists, of a request that may have thousands
 
 
 class ApiError(HTTPException):
@@ -49,12 +53,37 @@ def error_body(code: str, message: str, details: Sequence[dict[str, str]] = ()) 
 def code_of(error: Exception) -> str:
     """Return the error code of one of the package's exceptions.
 
-    >>> from sparcets.errors import DataNotFoundError
+    >>> from sparcets.core.errors import DataNotFoundError
     >>> code_of(DataNotFoundError("…"))
     'data_not_found'
     """
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
     return words.removesuffix("_error")
+
+
+def place_of(error: dict[str, Any], body: Any) -> list[str]:
+    """Return the path to a value that is not valid, without the names that pydantic gives to the forms of a field.
+
+    >>> place_of({"loc": ("body", "frozen", "list[tuple[int, int]]", 0, 1), "type": "int_type"}, {"frozen": [[0, "3"]]})
+    ['body', 'frozen', '0', '1']
+    """
+    source, *rest = error["loc"]
+    if source != "body" or not isinstance(body, (dict, list)):
+        return [str(part) for part in error["loc"]]
+    path = [str(source)]
+    value: Any = body
+    for k, part in enumerate(rest):
+        if part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int):
+            value = value[part] if isinstance(value, dict) or part < len(value) else None
+        elif error["type"] != "missing" or k < len(rest) - 1:
+            continue
+        path.append(str(part))
+    return path
+
+
+def _problem(error: dict[str, Any]) -> str:
+    why = f": {error['ctx']['error']}" if error["type"] == "json_invalid" else ""
+    return f"{error['msg']}{why}"
 
 
 def add_error_handlers(app: FastAPI, *, owner: str) -> None:
@@ -76,9 +105,14 @@ def add_error_handlers(app: FastAPI, *, owner: str) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        details = [{"where": ".".join(map(str, e["loc"])), "problem": str(e["msg"])} for e in error.errors()]
-        first = f"{details[0]['where']}: {details[0]['problem']}" if details else "it cannot be parsed"
-        more = f", and {len(details) - 1} more" if len(details) > 1 else ""
+        every = error.errors()
+        found = [(place_of(e, error.body), e) for e in every[:MOST_DETAILS]]
+        details = [{"where": ".".join(place), "problem": _problem(e)} for place, e in found]
+        # Of the forms that a field may have, the one that fits furthest was meant.
+        depths = [len(p) - 0.5 * (e["type"] in OTHER_FORM) if p[:2] == found[0][0][:2] else 0.0 for p, e in found]
+        said = details[depths.index(max(depths))] if found else None
+        first = "it cannot be parsed" if said is None else f"{said['where']}: {said['problem']}"
+        more = f", and {len(every) - 1} more" if len(every) > 1 else ""
         return JSONResponse(error_body("invalid_request", f"the request is not valid: {first}{more}.", details), 422)
 
     @app.exception_handler(SparcetsError)
@@ -90,3 +124,50 @@ def add_error_handlers(app: FastAPI, *, owner: str) -> None:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         message = f"unexpected error in the {owner}; see its log. Finished work is kept."
         return JSONResponse(error_body("internal", message), 500)
+
+
+T = TypeVar("T")
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]  # to JSON, 2.0 is one
+Pair: TypeAlias = Annotated[tuple[T, T], Strict(False)]  # JSON has lists only
+Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]  # of a series
+
+
+class RequestModel(BaseModel):
+    """Base of all requests: unknown keys are rejected, not ignored, and a text or a truth value is no number.
+
+    A whole number is one where any number is expected; NaN and infinity are none. Whole numbers are of type ``Whole``.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ErrorDetail(BaseModel):
+    """One problem of an invalid request."""
+
+    where: str
+    problem: str
+
+
+class ErrorBody(BaseModel):
+    """Code and message of an error."""
+
+    code: str
+    message: str
+    details: list[ErrorDetail] = []
+
+
+class ErrorResponse(BaseModel):
+    """Body of every error response."""
+
+    error: ErrorBody
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorResponse, "description": "Error with code and message."}
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from sparcets.errors import ConfigError
+from sparcets.core.errors import ConfigError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -1,4 +1,4 @@
-"""Attacks on the studio: wrong tokens, malformed hosts, unfinished requests, bombs in files, uploads that break off."""
+"""Attacks on the studio: wrong tokens, sessions and hosts, unfinished requests, bombs in files, broken uploads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import numpy as np
 from .registry import OK, Trial, UnavailableError, campaign
 
 TOKEN, OTHER = "the-token-of-this-studio", "the-token-of-somebody-else"
-STATUS = "/api/v1/status"
+STATUS, LOGIN, LOGOUT = "/api/v1/status", "/api/v1/login", "/api/v1/logout"
 PATHS = (STATUS, "/api/v1/catalog", "/api/v1/datasets", "/api/v1/jobs", "/api/v1/openapi.json", "/api/v1/nowhere")
 SOON = 20.0  # seconds; an answer that takes milliseconds, on a machine that does many other things
 PATIENCE = 120.0  # seconds that a client waits for any answer
@@ -77,6 +77,12 @@ class Studio:
         lines += ["Connection: close", *([f"Content-Length: {len(body)}"] if body else [])]
         return self.send("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
 
+    def log_in(self, **given: str) -> str:
+        """Return the secret of a new session, or "" if it was refused."""
+        got = self.ask(LOGIN, {"Content-Type": "application/json"}, json.dumps(given).encode())
+        assert got.status in (200, 401) and "set-cookie" not in got.head.lower(), got
+        return str(json.loads(got.body)["secret"]) if got.status == 200 else ""
+
     def left(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "datasets").iterdir())
 
@@ -100,23 +106,23 @@ def received(client: socket.socket) -> Response:
 
 
 @contextlib.contextmanager
-def studio(folder: Path, **limits: Any) -> Iterator[Studio]:
-    """Serve a studio on an empty workspace."""
+def studio(folder: Path, sessions: Any = None, **limits: Any) -> Iterator[Studio]:
+    """Serve a studio on an empty workspace, with sessions of its own unless they are given."""
     try:
         import uvicorn
 
         from sparcets.studio.app import create_app
     except ImportError as error:
         raise UnavailableError("needs the extra sparcets[studio]") from error
+    from sparcets.studio.app import BACKLOG
     from sparcets.studio.limits import Limits
-    from sparcets.studio.server import BACKLOG
     from sparcets.web.access import TOKEN_FILE, find_token
-    from sparcets.web.connections import limited
+    from sparcets.web.requests import limited
     from sparcets.web.sockets import bind
 
     workspace = folder / "workspace"
     own = Limits(**limits)
-    app = create_app(workspace, token=TOKEN, limits=own, device="cpu")
+    app = create_app(workspace, token=TOKEN, limits=own, device="cpu", sessions=sessions)
     find_token(workspace / TOKEN_FILE, TOKEN)
     config = uvicorn.Config(app, http=limited(own), ws="none", log_level="critical", backlog=BACKLOG)
     server = uvicorn.Server(config)
@@ -137,37 +143,31 @@ def damaged(rng: np.random.Generator, text: str) -> str:
     k, letter = int(rng.integers(len(text))), chr(rng.integers(33, 127))
     ways = (text[:k], text + letter, text[:k] + letter + text[k + 1 :], text.swapcase(), text[::-1], text * 2, "",
             f"{text}\x00", f'"{text}"', f"%{text}", text[1:], OTHER)  # fmt: skip
-    return str(ways[rng.integers(len(ways))])
+    found = str(ways[rng.integers(len(ways))])
+    return OTHER if found == text else found  # a letter that was replaced by itself
 
 
 @campaign("studio: tokens", trials=6000, dose=60, parts=2)
 def tokens(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     """Only the right token in the right place opens anything; files are for their owner alone."""
-    from sparcets.web.access import Access, cookie_name
-
-    own, other = Access(TOKEN, owner="studio", where="")._cookie, Access(OTHER, owner="studio", where="")._cookie
     with studio(folder) as here:
-        cookie = cookie_name(f"localhost:{here.port}")
+        own = here.log_in(token=TOKEN)
         for trial in range(trials):
             path, wrong = str(rng.choice(PATHS)), damaged(rng, TOKEN)
             bad: list[tuple[dict[str, str], str]] = [
                 ({}, ""),
                 ({"Authorization": f"Bearer {wrong}"}, ""),
+                ({"Authorization": f"Bearer {damaged(rng, own)}"}, ""),
                 ({"Authorization": f"Basic {TOKEN}"}, ""),
                 ({"Authorization": TOKEN}, ""),
-                ({"Cookie": f"{cookie}={TOKEN}"}, ""),  # the cookie is not the token
-                ({"Cookie": f"{cookie}={other}"}, ""),  # of another studio
-                ({"Cookie": f"{cookie_name('localhost:1')}={own}"}, ""),  # of another port
-                (
-                    {"Cookie": f"{cookie}={damaged(rng, own)}".replace('"', "'")},
-                    "",
-                ),  # quotes are no part of a cookie's value
-                ({"Authorization": f"Bearer {wrong}", "Cookie": f"{cookie}={own}"}, ""),  # the header decides
+                ({"Cookie": f"sparcets-studio-{here.port}={TOKEN}"}, ""),  # no cookie counts
+                ({"Cookie": f"sparcets-session={own}; Authorization=Bearer {own}"}, ""),
+                ({"Authorization": f"Bearer {wrong}", "Cookie": f"sparcets-session={own}"}, ""),
                 ({"X-Token": TOKEN, "Proxy-Authorization": f"Bearer {TOKEN}"}, ""),
-                ({}, f"?token={urllib.parse.quote(TOKEN)}"),  # of the page only
-                ({}, f"?token={urllib.parse.quote(wrong)}"),
+                ({}, f"?token={urllib.parse.quote(TOKEN)}"),  # nor does the address
+                ({}, f"?secret={urllib.parse.quote(own)}"),
             ]
-            good = [{"Authorization": f"Bearer {TOKEN}"}, {"Cookie": f"a=b; {cookie}={own}"}]
+            good = [{"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {own}", "Cookie": "a=b"}]
             if trial % 8 == 0:
                 got = here.ask(path, headers := good[int(rng.integers(len(good)))])
                 expected = got.status == (404 if path.endswith("nowhere") else 200)
@@ -182,6 +182,63 @@ def tokens(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
             readable = here.is_open_to_others() if trial % 50 == 0 else ""
             fault = f"{path} with {headers}: {got.status} {got.code} {readable}"
             yield OK if expected and not readable else Trial(fault)
+
+
+@campaign("studio: sessions", trials=4000, dose=300)
+def sessions(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+    """A code opens one session, and a session ends by log-out, idleness and age; nothing else opens anything."""
+    try:
+        from sparcets.web.access import Sessions
+    except ImportError as error:
+        raise UnavailableError("needs the extra sparcets[studio]") from error
+    now, idle, longest, lasts = 0.0, 100.0, 300.0, 50.0
+    known = Sessions(code_seconds=lasts, idle_seconds=idle, seconds=longest, most=10**6, clock=lambda: now)
+    code, expires, codes = "", 0.0, ["never-a-code"]
+    opened: dict[str, tuple[float, float]] = {}  # start and last use of those that should be open
+    secrets = ["never-a-secret"]
+
+    def alive(secret: str) -> bool:
+        start, used = opened.get(secret, (-longest, 0.0))
+        return now < min(start + longest, used + idle)
+
+    with studio(folder, sessions=known) as here:
+        for _ in range(trials):
+            now += float(rng.choice([0, 1, 20, 60, 120], p=[0.5, 0.2, 0.2, 0.07, 0.03]))
+            move = str(rng.choice(["new code", "code", "token", "use", "use", "replay", "out", "all out"]))
+            secret = str(rng.choice(secrets[-6:]))
+            fault = ""
+            if move == "new code":
+                code, expires = known.new_code(), now + lasts
+                codes.append(code)
+            elif move in ("code", "token"):
+                tried = str(rng.choice(codes[-3:])) if move == "code" else str(rng.choice([TOKEN, damaged(rng, TOKEN)]))
+                right = (tried == code and now < expires) if move == "code" else tried == TOKEN
+                got = here.log_in(**{move: tried})
+                fault = "" if bool(got) == right else f"{tried} at {now}: {got or 'refused'}"
+                if move == "code" and tried == code:
+                    code = ""
+                if got:
+                    secrets.append(got)
+                    opened[got] = (now, now)
+            elif move == "replay":  # whatever another port could be sent
+                sent = {
+                    "Cookie": f"sparcets-session={secret}; token={TOKEN}",
+                    "Referer": f"http://localhost/#{codes[-1]}",
+                }
+                fault = "" if here.ask(STATUS, sent).status == 401 else f"opened by {sent}"
+            elif move == "all out" and rng.random() < 0.2:
+                fault = "" if here.ask(LOGOUT, method="POST").status == 204 else "the token ends no sessions"
+                opened.clear()
+            else:
+                path, method = (LOGOUT, "POST") if move == "out" else (STATUS, "GET")
+                got_status = here.ask(path, {"Authorization": f"Bearer {secret}"}, method=method).status
+                expected = (204 if move == "out" else 200) if alive(secret) else 401
+                fault = "" if got_status == expected else f"{move} at {now}: {got_status}, expected {expected}"
+                if got_status == 200:
+                    opened[secret] = (opened[secret][0], now)
+                else:
+                    opened.pop(secret, None)
+            yield OK if not fault else Trial(fault)
 
 
 @campaign("studio: hosts", trials=4000, dose=60)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import sparcets as sp
-from sparcets.arrays import FloatArray
-from sparcets.datasets.files import load_file, save_dataset
-from sparcets.errors import TrainingError
-from sparcets.explanation.result import PER_ANSWER
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import TrainingError
+from sparcets.core.explanation import PER_ANSWER
+from sparcets.data.files import load_file, save_dataset
 from tests.campaigns.material import Material, draw_material
 from tests.campaigns.registry import Trial, campaign
 

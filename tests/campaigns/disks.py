@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 import sparcets as sp
-from sparcets.cli.fit_folder import new_folder, write_fit
-from sparcets.datasets.files import save_dataset
-from sparcets.errors import SparcetsError
+from sparcets.cli.fit import new_folder, write_fit
+from sparcets.core.errors import FileFormatError, SparcetsError
+from sparcets.data.files import save_dataset
 from sparcets.evaluation.scores import Scores
-from sparcets.experiments.benchmark.store import ResultStore
-from sparcets.report.html import write_report
-from sparcets.storage import TEMPORARY
+from sparcets.io.files import TEMPORARY
+from sparcets.show.report import write_report
+from sparcets_paper.benchmark.store import ResultStore
 
 from .files import quiet
 from .kinds import X, Y, checkpoint, classifier, explainer, of_checkpoint, of_classifier, of_explanation, read_fit
@@ -97,7 +97,7 @@ def _streamed(folder: Path) -> Any:
 def _finished(path: Path) -> bool:
     try:
         sp.load_explanation(path)
-    except sp.errors.FileFormatError:
+    except FileFormatError:
         return path.name == "answers-0"  # which has to be read
     return True
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.errors import SparcetsError
+from sparcets.core.errors import SparcetsError
+from sparcets.io.locks import LOCK
 
 from .kinds import KINDS, Kind
 from .mutations import Mutation, mutate
@@ -46,9 +47,7 @@ class Example:
         (own := folder / name.replace(" ", "-")).mkdir()
         kind = KINDS[name]
         kind.write(own)
-        files = {
-            file: file.read_bytes() for file in sorted(own.rglob("*")) if file.is_file() and ".lock" not in file.name
-        }
+        files = {file: file.read_bytes() for file in sorted(own.rglob("*")) if file.is_file() and LOCK not in file.name}
         return cls(name, kind, own, files, kind.read(own))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.errors import SparcetsError
+from sparcets.core.errors import SparcetsError
 
 from .processes import Ended, Process, Task
 from .registry import OK, Trial, campaign
@@ -99,7 +100,7 @@ def _problem(load: Callable[[], Any]) -> str:
 
 @campaign("Ctrl-C in fit", trials=TRIALS, dose=DOSE, parts=PARTS)
 def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.cli.fit_folder import load_fit
+    from sparcets.cli.fit import load_fit
 
     methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"], ["-m", "sparcets"])
 
@@ -118,7 +119,7 @@ def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
 
 @campaign("Ctrl-C in explain", trials=TRIALS, dose=DOSE, parts=PARTS)
 def explain(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.explanation.files import load_explanation
+    from sparcets.io.explanations import load_explanation
 
     def task(own: Path, rng: np.random.Generator) -> Task:
         return Task(["explain", str(site().model), "--out", str(own / "run.npz"), "--plots", str(own / "plots")])
@@ -130,7 +131,7 @@ def explain(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tri
 
 
 def _check_results(own: Path) -> str:
-    from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+    from sparcets_paper.benchmark.store import RESULTS, ResultStore
 
     failed = [row["error"] for row in ResultStore(own / "out" / RESULTS).rows() if "error" in row]
     return f"rows with errors: {failed}" if failed else ""
@@ -149,7 +150,7 @@ def benchmark(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[T
 
 @campaign("Ctrl-C in reproduce", trials=TRIALS, dose=DOSE, parts=PARTS)
 def reproduce(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.experiments.reproduce.page import RUN, read_run
+    from sparcets_paper.reproduce.page import RUN, read_run
 
     def task(own: Path, rng: np.random.Generator) -> Task:
         part = ["table1", "figures", "timing"][rng.integers(3)]
@@ -165,7 +166,7 @@ def reproduce(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[T
 
 @campaign("Ctrl-C in data fetch", trials=TRIALS, dose=DOSE, parts=PARTS)
 def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.datasets.fetch import content_digest
+    from sparcets.data.fetch import content_digest
 
     with Server(seconds=1.0) as fast, Server(seconds=60.0) as slow:
         archive = folder / "archive.zip"
@@ -225,8 +226,9 @@ def _address(process: Process) -> tuple[str, str]:
     while "Ctrl-C" not in (text := process.err()):
         assert time.monotonic() < end and process.running(), text
         time.sleep(0.02)
-    address, _, token = text.split("studio: ")[1].split("\n")[0].partition("/?token=")
-    return address, token
+    address, file = re.search(r"studio: (\S+)/login", text), re.search(r"token: in the file (.+)", text)
+    assert address is not None and file is not None, text
+    return address[1], Path(file[1]).read_text().strip()
 
 
 def _post(url: str, body: bytes | dict[str, Any], token: str) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.errors import FileFormatError, SparcetsError
+from sparcets.core.errors import FileFormatError, SparcetsError
+from sparcets.io.locks import LOCK
 
 from .processes import Ended, Task, killed, run
 from .registry import OK, Trial, campaign
@@ -90,7 +91,7 @@ def _problem(check: Callable[..., str], *arguments: Any) -> str:
 
 def _names(folder: Path) -> list[str]:
     """Return what a folder holds, except empty lock files, which the next process uses again."""
-    found = (p for p in folder.rglob("*") if not (p.name.endswith(".lock") and not p.stat().st_size))
+    found = (p for p in folder.rglob("*") if not (p.name.endswith(LOCK) and not p.stat().st_size))
     return sorted(str(p.relative_to(folder)) for p in found)
 
 
@@ -169,7 +170,7 @@ def _check_fit(here: Site, own: Path, task: Task) -> str:
 
 
 def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
-    from sparcets.cli.fit_folder import load_fit
+    from sparcets.cli.fit import load_fit
 
     run, explainer = load_fit(folder, device="cpu")
     state = {name: array.tobytes() for name, array in explainer._state().items()}
@@ -181,8 +182,8 @@ def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
 
 def save(kind: str, source: str, out: str) -> None:
     """Save a model that was saved before under another path."""
-    from sparcets.classifiers.torch_classifier import load_classifier
-    from sparcets.explainers.files import load
+    from sparcets.methods.folder import load
+    from sparcets.models.network import load_classifier
 
     model = load_classifier(f"{source}/classifier", device="cpu")
     (model if kind == "classifier" else load(f"{source}/explainer", model)).save(out)
@@ -207,8 +208,8 @@ def saving(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
 
     def content(task: Task, folder: Path) -> dict[str, bytes]:
         """Return the arrays of a saved model, once it was loaded."""
-        from sparcets.classifiers.torch_classifier import load_classifier
-        from sparcets.explainers.files import load
+        from sparcets.methods.folder import load
+        from sparcets.models.network import load_classifier
 
         kind, source, _ = task.arguments
         model = load_classifier(folder if kind == "classifier" else f"{source}/classifier", device="cpu")
@@ -248,9 +249,9 @@ def saving(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
 
 def explain_to(model: str, data: str, out: str) -> None:
     """Explain into a folder of several shards."""
-    from sparcets.cli.fit_folder import load_fit
-    from sparcets.datasets.load import load_dataset
-    from sparcets.explanation import shards
+    from sparcets.cli.fit import load_fit
+    from sparcets.data.load import load_dataset
+    from sparcets.io import shards
 
     shards.MAX_SHARD_BYTES = SHARD_BYTES
     explainer = load_fit(Path(model), device="cpu")[1]
@@ -263,14 +264,14 @@ def explaining(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[
         return [Task([str(site().model), str(site().data), str(own / "out")], f"{HERE}:explain_to")]
 
     def shards(own: Path) -> dict[str, dict[str, bytes]]:
-        from sparcets.explanation.files import load_explanation
+        from sparcets.io.explanations import load_explanation
 
         names = ("query", "counterfactual", "target", "status", "proba_after", "query_index")
         found = {file.name: load_explanation(file) for file in sorted((own / "out").glob("shard-*.npz"))}
         return {name: {n: getattr(e, n).tobytes() for n in names} for name, e in found.items()}
 
     def check(own: Path, task: Task) -> str:
-        from sparcets.explanation.shards import HEADER, ExplanationFolder
+        from sparcets.io.shards import HEADER, ExplanationFolder
 
         shards(own)  # raises if one is damaged
         try:
@@ -316,7 +317,7 @@ def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial
 
 @campaign("kill in benchmark run", trials=TRIALS, dose=DOSE, parts=PARTS)
 def benchmark(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.experiments.benchmark.store import RESULTS, ResultStore
+    from sparcets_paper.benchmark.store import RESULTS, ResultStore
 
     def tasks(own: Path) -> list[Task]:
         cells = ["-d", str(site().data), "-m", "nearest", "-m", "countergan", "-c", "fcn", "--seed-count", "2"]

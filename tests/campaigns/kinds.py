@@ -16,24 +16,24 @@ import torch
 from safetensors.torch import save_file
 
 import sparcets as sp
-from sparcets.cli.fit_folder import load_fit, write_fit
-from sparcets.datasets.catching import CLASS_NAMES, load_catching
-from sparcets.datasets.motionsense import FEATURES, load_motionsense
-from sparcets.datasets.ui_prmd import FEATURES as JOINTS
-from sparcets.datasets.ui_prmd import load_ui_prmd
+from sparcets.cli.fit import load_fit, write_fit
+from sparcets.data.motionsense import FEATURES, load_motionsense
+from sparcets.data.ui_prmd import FEATURES as JOINTS
+from sparcets.data.ui_prmd import load_ui_prmd
 from sparcets.evaluation.scores import Scores
-from sparcets.experiments.benchmark.plan import Plan
-from sparcets.experiments.benchmark.speed import read_rows
-from sparcets.experiments.benchmark.store import ResultStore
-from sparcets.experiments.reproduce.page import folder_page
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.base import BaseExplainer
-from sparcets.explanation.shards import ShardWriter
-from sparcets.storage import write_json
+from sparcets.io.files import write_json
+from sparcets.io.shards import ShardWriter
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.base import BaseExplainer
+from sparcets.motion.catching import CLASS_NAMES, load_catching
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets.training.callbacks import History
 from sparcets.training.checkpoint import Checkpoint
+from sparcets.training.loop import History
+from sparcets_paper.benchmark.plan import Plan
+from sparcets_paper.benchmark.speed import read_rows
+from sparcets_paper.benchmark.store import ResultStore
+from sparcets_paper.reproduce.page import folder_page
 
 X, Y = make_series(30, n_steps=5)
 BLACK_BOX = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
@@ -232,9 +232,9 @@ def _write_reproduction(folder: Path) -> None:
 
 def _write_record(folder: Path) -> None:
     from sparcets.studio.data import dataset_record
-    from sparcets.studio.workspace import write_record
+    from sparcets.studio.workspace import Workspace, write_record
 
-    (folder / "datasets" / "mine").mkdir(parents=True)
+    (Workspace(folder).folder / "datasets" / "mine").mkdir()
     dataset = sp.Dataset.from_arrays(X, Y, test_size=0.3)
     record = dataset_record(dataset, "mine", source="mine.csv", uploaded=True, seed=0)
     write_record(folder / "datasets" / "mine", record)

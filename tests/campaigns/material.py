@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 import sparcets as sp
-from sparcets.arrays import FloatArray, IntArray
-from sparcets.classifiers.base import Classifier
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.base import BaseExplainer
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.base import BaseExplainer
+from sparcets.models.base import Classifier
 
 MODELS = ("module", "channels first", "sigmoid", "classifier", "function")
 # Settings for fits in a moment: what is promised holds for any settings, and for bad answers too.

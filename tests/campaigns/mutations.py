@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.digests import KEY, digest_of_array, digest_of_json
+from sparcets.io.files import KEY, digest_of_array, digest_of_json
 
 Rng = np.random.Generator
 MOST_ARRAYS = 2**20  # bytes of a file whose arrays are changed; of larger ones, bytes are

@@ -272,16 +272,16 @@ def _serve() -> None:
         "uvicorn",
         "sparcets.__main__",
     ]
-    modules += ["sparcets.cli.main", "sparcets.experiments.reproduce.run", "sparcets.experiments.benchmark.runner"]
-    modules += ["sparcets.explainers.sparcets.explainer", "sparcets.explainers.nearest", "sparcets.explainers.ics"]
+    modules += ["sparcets.cli.main", "sparcets_paper.reproduce.run", "sparcets_paper.benchmark.runner"]
+    modules += ["sparcets.methods.own.explainer", "sparcets.methods.nearest", "sparcets.methods.ics"]
     modules += [
-        "sparcets.studio.server",
+        "sparcets.studio.app",
         "sparcets.studio.app",
         "sparcets.server.serve",
-        "sparcets.datasets.fetch",
+        "sparcets.data.fetch",
         "sparcets.testing.mocks",
     ]
-    modules += ["sparcets.classifiers.torch_classifier", "sparcets.explainers.files", "sparcets.datasets.files"]
+    modules += ["sparcets.models.network", "sparcets.methods.folder", "sparcets.data.files"]
     for module in modules:
         import_module(module)
     gc.freeze()  # else every process would copy all of it in its first collection
@@ -336,7 +336,7 @@ def _become(task: dict[str, Any], ready: int) -> NoReturn:
 
 
 def _say_when_installed(ready: int) -> None:
-    from sparcets.interrupts import Interruption
+    from sparcets.core.interrupts import Interruption
 
     install = Interruption.install
 

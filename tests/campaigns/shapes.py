@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import sparcets as sp
-from sparcets.arrays import BoolArray
-from sparcets.explanation.result import Explanation
+from sparcets.core.arrays import BoolArray
+from sparcets.core.explanation import Explanation
 from tests.campaigns.material import Material
 
 

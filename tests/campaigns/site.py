@@ -80,7 +80,7 @@ def small_archive() -> bytes:
 
 def expect_small_archive() -> None:
     """Make ``fetch`` of this process expect the small archive, in small pieces."""
-    from sparcets.datasets import fetch
+    from sparcets.data import fetch
 
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder, ARCHIVE)).write_bytes(small_archive())
@@ -133,6 +133,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def no_judges() -> None:
     """Leave out the judges of benchmarks in this process: training them takes seconds."""
-    from sparcets.experiments.benchmark import cell
+    from sparcets_paper.benchmark import cell
 
     cell.find_judges = lambda *_, **__: {}  # type: ignore[assignment]

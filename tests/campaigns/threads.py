@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 import sparcets as sp
-from sparcets.classifiers.base import Classifier
 from sparcets.evaluation.families import FamilyJudge
-from sparcets.explainers import EXPLAINERS
-from sparcets.explainers.base import BaseExplainer
+from sparcets.methods import EXPLAINERS
+from sparcets.methods.base import BaseExplainer
+from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from tests.campaigns.material import quick
 from tests.campaigns.registry import OK, Trial, campaign

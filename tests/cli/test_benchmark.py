@@ -12,7 +12,7 @@ from sparcets.testing.data import make_series
 
 @pytest.fixture(autouse=True)
 def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparcets.experiments.benchmark.cell.find_judges", lambda *_, **__: {})  # they take seconds
+    monkeypatch.setattr("sparcets_paper.benchmark.cell.find_judges", lambda *_, **__: {})  # they take seconds
 
 
 @pytest.fixture

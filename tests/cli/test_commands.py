@@ -1,6 +1,7 @@
 """The commands as a user types them: results on stdout, one line on stderr and exit code 2 for a user error."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
+from tests.campaigns.folders import snapshot
 
 
 @pytest.fixture(scope="module")
@@ -290,3 +292,34 @@ def test_data_info_shows_unequal_lengths(capsys: pytest.CaptureFixture[str], tmp
     rows = [f"{s},{t},{'ab'[s % 2]},{s + t}" for s in range(8) for t in range(3 + s % 3)]
     (tmp_path / "own.csv").write_text("\n".join(["series,time,label,x", *rows]))
     assert "unequal length: 3 to 5 steps" in run(capsys, "data", "info", str(tmp_path / "own.csv"))[1]
+
+
+@pytest.mark.parametrize("out", [".", "/dev/null", "/dev/stdout", "pipe"])
+def test_an_out_that_is_no_file_is_refused_at_once(
+    out: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    saved = str(tmp_path / "run.npz")
+    run(capsys, "explain", model, "--rows", "0:2", "--out", saved)
+    before = snapshot(tmp_path)
+    commands = (["explain", model], ["evaluate", saved], ["report", saved], ["export", model], ["benchmark", "speed"])
+    for command in commands:
+        said = user_error(capsys, *command, "--out", out)
+        assert f"cannot write {out}: it is a" in said and "not a file. Name a file" in said and "free some" not in said
+    assert snapshot(tmp_path) == before
+
+
+def test_pictures_are_told_if_there_are_any(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "pictures"
+    code, out, _ = run(capsys, "explain", model, "--predicted", "calm", "-t", "calm", "--plots", str(folder))
+    assert code == 0 and "no pictures: no answer changes anything" in out and not folder.exists()
+    for _ in range(2):
+        assert f"pictures in {folder}" in run(capsys, "explain", model, "--rows", "0:3", "--plots", str(folder))[1]
+    file = next(folder.iterdir())
+    file.write_text("theirs")
+    assert "is not a picture by sparcets" in user_error(
+        capsys, "explain", model, "--rows", "0:3", "--plots", str(folder)
+    )
+    assert file.read_text() == "theirs"
+    assert "it is a file, not a folder" in user_error(capsys, "explain", model, "--plots", str(file))

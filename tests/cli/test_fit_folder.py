@@ -14,6 +14,7 @@ import pytest
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
+from tests.campaigns.folders import snapshot
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +105,8 @@ def test_parts_of_two_fits_are_refused(
 def test_a_reader_beside_a_writer_gets_one_fit(
     fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sparcets.cli.fit_folder import load_fit
-    from sparcets.folders import atomic_folder
+    from sparcets.cli.fit import load_fit
+    from sparcets.io.folders import atomic_folder
 
     model = tmp_path / "model"
     shutil.copytree(fits[0], model)
@@ -141,3 +142,36 @@ def test_a_fit_of_an_earlier_version_is_read_with_a_warning(
     with caplog.at_level(logging.WARNING):
         assert main(["explain", str(tmp_path / "model"), "--rows", "0:2"]) == 0
     assert "run.json was saved by an earlier version, without a digest" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name", ["classifier/model.py", "explainer/notes.txt", "classifier/.git/HEAD", "classifier", "run.json", "link"]
+)
+def test_force_replaces_fits_alone(
+    name: str, own_data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "proj" / name).parent.mkdir(parents=True)
+    file.write_text("theirs")
+    if name == "link":
+        file.with_name("run.json").symlink_to("link")
+        file.unlink()
+        name = "run.json"
+    before = snapshot(tmp_path)
+    for options in ((), ("--force",)):
+        assert fit(own_data, tmp_path / "proj", *options) == 2
+        err = capsys.readouterr().err
+        assert "is in the way: it is not of a fit" in err and name.split("/")[0] in err and snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights-0123456789abcdef.safetensors"],
+)
+def test_force_keeps_a_fit_that_holds_files_of_others(
+    name: str, own_data: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(fits[0], tmp_path / "model")
+    (tmp_path / "model" / name).symlink_to(fits[1]) if name.endswith("link") else (tmp_path / "model" / name).touch()
+    before = snapshot(tmp_path)
+    assert fit(own_data, tmp_path / "model", "--force") == 2
+    assert f"{name} is in the way" in capsys.readouterr().err and snapshot(tmp_path) == before

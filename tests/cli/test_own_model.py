@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,6 @@ import pytest
 
 import sparcets as sp
 from sparcets.__main__ import main
-from sparcets.cli.fit import _likely_order
-from sparcets.cli.model_options import own_model
 from sparcets.testing.data import make_series
 
 MODEL = """
@@ -60,7 +59,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 FIT = ("fit", "-d", "own.npz", "-m", "nearest", "--preset", "tiny", "--out", "fitted")
-PYTHON = ("--model", "my_model.py:load", "--output", "logits:scores")
+NAMED = ("--model", "my_model.py:load")
+PYTHON = (*NAMED, "--output", "logits:scores")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -101,7 +101,9 @@ def onnx_model(path: Path, *, apart: bool = False) -> None:
 def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fitted = json.loads(run(capsys, *FIT, *PYTHON, "--json"))
     assert fitted["classifier"] == "my_model.py:load" and fitted["test_accuracy"] == 1.0
-    answers = json.loads(run(capsys, "explain", "fitted", "-t", "wild", "--rows", "0:3", "--out", "run.npz", "--json"))
+    answers = json.loads(
+        run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:3", "--out", "run.npz", "--json")
+    )
     assert all(a["valid"] for a in answers)
     e = sp.load_explanation("run.npz")
     np.testing.assert_array_equal((e.counterfactual.mean(1) @ np.load("weight.npy")).argmax(1), e.target)
@@ -113,7 +115,7 @@ def test_evaluate_finds_the_model(place: Path, capsys: pytest.CaptureFixture[str
     import sparcets.evaluation.evaluate as evaluation
 
     run(capsys, *FIT, *PYTHON)
-    run(capsys, "explain", "fitted", "-t", "wild", "--rows", "0:2", "--out", "run.npz")
+    run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
     seen = []
 
     def measured(e, data, *, classifier, **_):  # type: ignore[no-untyped-def]
@@ -121,7 +123,7 @@ def test_evaluate_finds_the_model(place: Path, capsys: pytest.CaptureFixture[str
         raise sp.SparcetsError("enough")
 
     monkeypatch.setattr(evaluation, "evaluate", measured)
-    assert user_error(capsys, "evaluate", "run.npz", "--model", "fitted") == "sparcets: enough\n"
+    assert user_error(capsys, "evaluate", "run.npz", "--model", "fitted", *NAMED) == "sparcets: enough\n"
     assert len(seen) == 1
 
 
@@ -142,52 +144,169 @@ def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str],
 
 def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *FIT, *PYTHON)
-    explain = ("explain", "fitted", "-t", "wild", "--rows", "0:2")
+    explain = ("explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2")
     np.save("weight.npy", np.eye(4)[:, :3])  # another model, of which the Python file knows nothing
     assert "my_model.py:load is not the model of the fit: its probabilities" in user_error(capsys, *explain)
     np.save("weight.npy", np.eye(4)[:, [1, 0, 2]])
     run(capsys, *explain)
     (place / "my_model.py").write_text(MODEL + "\n")
-    assert "my_model.py has changed since the fit: its sha256" in user_error(capsys, *explain)
+    assert "my_model.py has changed since the fit, or is another file: its sha256" in user_error(capsys, *explain)
     (place / "my_model.py").unlink()
-    assert "needs your model" in user_error(capsys, *explain)
+    assert "no file my_model.py, where your model should be" in user_error(capsys, *explain)
 
 
-def test_no_python_file_of_a_folder_is_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from sparcets.explainers.fit_folder import RUN, digests_of
-    from sparcets.storage import read_json, write_json
+def renamed(fit: Path, source: str) -> None:
+    """Let a fit name another Python file, with all digests as they have to be: as a stranger could."""
+    from sparcets.io.files import read_json, write_json
+    from sparcets.methods.fit_folder import RUN, digests_of
+
+    header = fit / "classifier" / "model.json"
+    write_json(header, {**read_json(header, ""), "source": source})
+    write_json(fit / RUN, {**read_json(fit / RUN, ""), "parts": digests_of(fit)})
+
+
+READERS = (
+    ("explain", "fitted"),
+    ("serve", "fitted"),
+    ("export", "fitted", "--out", "generator.onnx"),
+    ("evaluate", "run.npz", "--model", "fitted"),
+    ("studio", "--explainer", "fitted"),
+)
+
+
+@pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
+def test_every_command_says_what_to_type_and_takes_it(
+    place: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sparcets.methods import fit_folder
 
     run(capsys, *FIT, *PYTHON)
+    run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
+    (place / "my_model.py").write_text("open('ran', 'w')\n")
+    typed = " ".join(["sparcets", *command, "--model", f"{place / 'my_model.py'}:load"])
+    assert user_error(capsys, *command).endswith(f"If you trust it, type: {typed}\n")
+    assert not (place / "ran").exists()
+    (place / "my_model.py").write_text(MODEL)
+    seen = []
+
+    def loaded(*_: object, model: str | None, **__: object) -> None:
+        seen.append(model)
+        raise sp.SparcetsError("enough")
+
+    monkeypatch.setattr(fit_folder, "load_fit", loaded)
+    monkeypatch.setattr(fit_folder, "load_fitted_model", loaded)
+    monkeypatch.setattr("sparcets.server.serve.serve", lambda *_, own_model, **__: loaded(model=own_model))
+    assert user_error(capsys, *typed.split()[1:]) == "sparcets: enough\n"
+    assert seen == [f"{place / 'my_model.py'}:load"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "{place}/fitted/my_model.py",
+        "{place}/elsewhere/../fitted/my_model.py",
+        "{place}/link.py",
+        "{place}/folder/my_model.py",
+        "/proc/self/cwd/fitted/my_model.py",
+        "fitted/my_model.py",
+        "my_model.py",
+        "{place}/my_model.py",
+    ],
+)
+def test_no_python_file_that_a_folder_names_is_run(place: Path, capsys: pytest.CaptureFixture[str], where: str) -> None:
+    run(capsys, *FIT, *PYTHON)
     shutil.copy("my_model.py", "fitted/my_model.py")
-    for source in (place / "fitted" / "my_model.py", Path("my_model.py")):  # as a stranger could write it
-        header = place / "fitted" / "classifier" / "model.json"
-        write_json(header, {**read_json(header, ""), "source": f"{source}:load"})
-        record = place / "fitted" / RUN
-        write_json(record, {**read_json(record, ""), "parts": digests_of(place / "fitted")})
-        assert "no Python file in the folder itself is run" in user_error(capsys, "explain", "fitted")
-    run(capsys, *FIT, *PYTHON, "--force")
+    (place / "elsewhere").mkdir()
+    (place / "link.py").symlink_to(place / "fitted" / "my_model.py")
+    (place / "folder").symlink_to(place / "fitted")
+    renamed(place / "fitted", f"{where.format(place=place)}:load")
+    sys.modules.pop("my_model", None)
+    for name in ("my_model.py", "fitted/my_model.py"):
+        Path(name).write_text(MODEL + "\nopen('ran', 'w')\n")
+    assert "names Python code" in user_error(capsys, "explain", "fitted")
+    inside = where not in ("my_model.py", "{place}/my_model.py")
+    if inside:
+        assert "--model FILE.py:FUNCTION\n" in user_error(
+            capsys, "explain", "fitted"
+        )  # nothing of the folder is proposed
+        named = f"{where.format(place=place)}:load"
+        assert "no Python file in it is run" in user_error(capsys, "explain", "fitted", "--model", named)
+    assert not (place / "ran").exists()
+
+
+def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fastapi")
+    from sparcets.server.pool import start_workers
+
+    assert "next: sparcets explain fitted --model my_model.py:load --target" in run(capsys, *FIT, *PYTHON)
+    with pytest.raises(sp.SparcetsError, match="names Python code"):
+        start_workers(place / "fitted", "cpu", 1)
+    workers, described = start_workers(place / "fitted", "cpu", 1, "my_model.py:load")
+    for worker in workers:
+        worker.close()
+    assert described["classes"] == ["brisk", "calm", "wild"]
+
+
+def test_what_is_proposed_for_typing_is_one_word(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *FIT, *PYTHON)
+    renamed(place / "fitted", "/tmp/a b; touch ran/x.py:load")
+    assert user_error(capsys, "explain", "fitted").endswith("--model '/tmp/a b; touch ran/x.py:load'\n")
+    for hidden in ("/tmp/\x1b[2Jx.py:load", "/tmp/\n/x.py:load", "/tmp/x.py:os.system"):
+        renamed(place / "fitted", hidden)
+        assert user_error(capsys, "explain", "fitted").endswith("--model FILE.py:FUNCTION\n")
+
+
+def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *FIT, *PYTHON)
+    shutil.copy("my_model.py", "fitted/my_model.py")
     assert "where no Python file is run" in user_error(capsys, *FIT, "--model", "fitted/my_model.py:load", "--force")
+    (place / "moved").mkdir()
+    for name in ("my_model.py", "neighbour.py", "weight.npy"):
+        shutil.move(name, place / "moved" / name)
+    for name in [name for name in sys.modules if name.startswith(("my_model", "neighbour"))]:
+        del sys.modules[name]
+    run(capsys, "explain", "fitted", "--model", "moved/my_model.py:load", "-t", "wild", "--rows", "0:2")
+    (place / "my_model.py").write_text("open('ran', 'w')\n")
+    for model, message in (
+        ("my_model.py:load", "has changed since the fit, or is another file"),
+        ("moved/my_model.py:broken", "was fitted to the function 'load', got moved/my_model.py:broken"),
+        ("moved/none.py:load", "no file moved/none.py"),
+    ):
+        assert message in user_error(capsys, "explain", "fitted", "--model", model)
+    assert not (place / "ran").exists()
+    run(capsys, *FIT, "-c", "fcn", "--set-classifier", "epochs=1", "--force")
+    assert "for which no file is run: leave out my_model.py:load" in user_error(capsys, "explain", "fitted", *NAMED)
 
 
 def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(place / "weight.npy", np.eye(4)[:, [0, 2, 1]])  # calm, wild, brisk
-    data = sp.load_dataset("own.npz")
-    assert _likely_order(own_model(PYTHON[1], PYTHON[3], None, None).load(), data) == "calm, wild, brisk"  # type: ignore[union-attr]
-    assert "Check that model and labels use the same classes" in user_error(capsys, *FIT, *PYTHON)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", sp.ModelWarning)
+        assert main([*FIT, *PYTHON]) == 2
+    said, error = capsys.readouterr().err.splitlines()[-2:]
+    assert said.startswith("sparcets: scores: the classes seem to be in another order: class_names=['calm', 'wild', ")
+    assert "Check that model and labels use the same classes" in error
     named = run(capsys, *FIT, *PYTHON, "--classes", "calm,wild,brisk", "--force")
     assert "test accuracy 0.9" in named or "test accuracy 1.0" in named
-    assert (
-        _likely_order(
-            own_model(PYTHON[1], PYTHON[3], None, None).load(),
-            sp.load_dataset("own.npz", class_names=["calm", "wild", "brisk"]),
-        )
-        == ""
-    )
-    run(capsys, "explain", "fitted", "--target", "calm", "--predicted", "wild", "--out", "run.npz")
+    assert "Careful" not in named
+    run(capsys, "explain", "fitted", *NAMED, "--target", "calm", "--predicted", "wild", "--out", "run.npz")
     e = sp.load_explanation("run.npz")
     assert e.class_names == ("calm", "wild", "brisk") and len(e) and (e.proba_before.argmax(1) == 1).all()
     assert e.valid.all() and (e.proba_after.argmax(1) == 0).all()
-    assert "no class 'wide'" in user_error(capsys, "explain", "fitted", "--predicted", "wide")
+    assert "no class 'wide'" in user_error(capsys, "explain", "fitted", *NAMED, "--predicted", "wide")
+
+
+def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(place / "weight.npy", np.random.default_rng(0).normal(0, 0.001, (4, 3)) + np.eye(4)[:, [3, 3, 3]])
+    assert "Careful: the model" in run(capsys, *FIT, *PYTHON)
+    assert main(["explain", "fitted", *NAMED, "--target", "calm", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "\ncareful: the model is not better than chance: " in err and err.endswith("; no answer is believed\n")
+    answers = json.loads(out)
+    assert not [answer for answer in answers if answer["verdict"] == "believed"]
+    assert all(answer["doubts"][0].startswith("the model") for answer in answers if answer["verdict"] == "doubtful")
 
 
 @pytest.mark.parametrize(
@@ -236,12 +355,18 @@ def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixtu
     (place / "my_aged.py").write_text(AGED)
     fit = ("fit", "-d", "aged.npz", "-m", "nearest", "--model", "my_aged.py:load", "--out", "aged")
     assert main([*fit]) == 0 and "side input age)" in capsys.readouterr().out
-    assert main(["explain", "aged", "--target", "1", "--rows", "0:3", "--out", "run.npz"]) == 0
+    assert (
+        main(["explain", "aged", "--model", "my_aged.py:load", "--target", "1", "--rows", "0:3", "--out", "run.npz"])
+        == 0
+    )
     e = sp.load_explanation("run.npz")
     assert e.side is not None and e.side["age"].shape == (3,) and e.query.shape[2] == 4
     (place / "my_aged.py").write_text(AGED.replace("0.01", "0.02"))
     capsys.readouterr()
-    assert main(["explain", "aged", "--target", "1"]) == 2 and "has changed since the fit" in capsys.readouterr().err
+    assert (
+        main(["explain", "aged", "--model", "my_aged.py:load", "--target", "1"]) == 2
+        and "has changed since the fit" in capsys.readouterr().err
+    )
     np.savez(place / "own.npz", X=X, y=y)
     assert main([*FIT, "--model", "my_aged.py:load"]) == 2
     assert "--option side=age" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys: pytest.CaptureFi
     said = run(capsys, *FIT, *OWN, "--force")
     assert "pressure.py:load: explained test variance 1.000" in said
     assert "numbers systolic (mmHg), diastolic (mmHg)" in said
-    assert "next: sparcets explain fitted --at-least 1" in said and "--of 'systolic'" in said
+    assert "next: sparcets explain fitted --model pressure.py:load --at-least 1" in said and "--of 'systolic'" in said
     result = json.loads(run(capsys, *FIT, *OWN, "--force", "--json"))
     assert result["explained_test_variance"] > 0.999 and "test_accuracy" not in result
 
@@ -112,7 +112,7 @@ def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None
 def test_every_question_is_that_of_python(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], target: sp.AtLeast
 ) -> None:
-    told = json.loads(run(capsys, "explain", "fitted", *options, "--rows", "0:4", "--out", "run.npz", "--json"))
+    told = json.loads(run(capsys, "explain", "fitted", *OWN, *options, "--rows", "0:4", "--out", "run.npz", "--json"))
     e = sp.load_explanation("run.npz")
     bounds = target.bounds(e.prediction_before, ("systolic", "diastolic"))
     np.testing.assert_array_equal(e.numbers.bounds, bounds)  # type: ignore[union-attr]
@@ -128,10 +128,10 @@ def test_tables_scores_and_reports_speak_of_numbers(
 
     judge = sp.wrap(lambda X: 100 + 9 * X[:, :, :2].mean(1), task="regression")
     monkeypatch.setattr(evaluation, "find_judges", lambda *_, **__: {"statistics": judge})
-    said = run(capsys, "explain", "fitted", "--at-least", "105", "--of", "0", "--rows", "0:2", "--out", "run.npz")
+    said = run(capsys, "explain", "fitted", *OWN, "--at-least", "105", "--of", "0", "--rows", "0:2", "--out", "run.npz")
     assert "\treached\t" in said and "systolic at least 105 mmHg" in said
     assert "The model's prediction of systolic goes from " in said
-    scores = run(capsys, "evaluate", "run.npz", "--model", "fitted", "--out", "scores.json")
+    scores = run(capsys, "evaluate", "run.npz", "--model", "fitted", *OWN, "--out", "scores.json")
     line = next(line for line in scores.splitlines() if line.startswith("direction_statistics"))
     assert line.endswith("higher") and "judges and the share of the variance that they explain" in scores
     run(capsys, "report", "run.npz", "--scores", "scores.json", "--out", "report.html")
@@ -142,7 +142,7 @@ def test_tables_scores_and_reports_speak_of_numbers(
 def test_another_file_has_numbers_too(capsys: pytest.CaptureFixture[str]) -> None:
     frame = pd.read_csv("own.csv").drop(columns="diastolic").rename(columns={"systolic": "label"})
     frame.rename(columns={"id": "series", "t": "time"}).to_csv("other.csv", index=False)
-    question = ("explain", "fitted", "--at-least", "102", "--of", "0", "--rows", "0:2")
+    question = ("explain", "fitted", *OWN, "--at-least", "102", "--of", "0", "--rows", "0:2")
     assert "p" in run(capsys, *question, "-d", "other.csv")
     named = ("-o", "series=id", "-o", "time=t", "-o", "label=systolic,diastolic")
     Path("again.csv").write_text(Path("own.csv").read_text())
@@ -150,8 +150,8 @@ def test_another_file_has_numbers_too(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_model_that_changed_is_refused(tmp_path: Path) -> None:
-    from sparcets.classifiers.own_model import HEADER, load_own_model
-    from sparcets.storage import read_json, write_json
+    from sparcets.io.files import read_json, write_json
+    from sparcets.models.own_model import HEADER, load_own_model
 
     folder = tmp_path / "a" / "b"  # away from the Python file
     header = read_json(Path("fitted/classifier", HEADER), "")
@@ -161,29 +161,35 @@ def test_a_model_that_changed_is_refused(tmp_path: Path) -> None:
         header["check"]["proba"] = [[number + off for number in row] for row in before]
         write_json(folder / HEADER, header)
         if off < 1e-3:
-            load_own_model(folder)
+            load_own_model(folder, "pressure.py:load")
     with pytest.raises(sp.SparcetsError, match="is not the model of the fit: its numbers for the same series"):
-        load_own_model(folder)
+        load_own_model(folder, "pressure.py:load")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("explain", "fitted"), "the model predicts numbers systolic (mmHg), diastolic (mmHg): say where they have to"),
-        (("explain", "fitted", "-t", "1"), "it has no classes for --target. Give --at-least 30"),
-        (("explain", "fitted", "--not", "1"), "it has no classes for --not"),
-        (("explain", "fitted", "--at-least", "3", "--change", "4"), "give --at-least or --change, not both"),
-        (("explain", "fitted", "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
-        (("explain", "fitted", "--between", "4:3"), "holds no number; write Between(3, 4)"),
-        (("explain", "fitted", "--at-least", "3", "--of", "sistolic"), "no output 'sistolic'. Did you mean 'systolic'"),
-        (("explain", "fitted", "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
+        (
+            ("explain", "fitted", *OWN),
+            "the model predicts numbers systolic (mmHg), diastolic (mmHg): say where they have to",
+        ),
+        (("explain", "fitted", *OWN, "-t", "1"), "it has no classes for --target. Give --at-least 30"),
+        (("explain", "fitted", *OWN, "--not", "1"), "it has no classes for --not"),
+        (("explain", "fitted", *OWN, "--at-least", "3", "--change", "4"), "give --at-least or --change, not both"),
+        (("explain", "fitted", *OWN, "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
+        (("explain", "fitted", *OWN, "--between", "4:3"), "holds no number; write Between(3, 4)"),
+        (
+            ("explain", "fitted", *OWN, "--at-least", "3", "--of", "sistolic"),
+            "no output 'sistolic'. Did you mean 'systolic'",
+        ),
+        (("explain", "fitted", *OWN, "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
         (("fit", *TABLE, "--task", "regression", "--out", "no"), "A model that predicts numbers is your own"),
         (("fit", *TABLE, "--task", "regresion", *OWN, "--out", "no"), "task must be 'classification' or 'regression'"),
         (("fit", *TABLE, *OWN, "--out", "no"), "label must be one column"),
         ((*FIT[:-1], "no", "--model", "pressure.py:one"), "predicts 1 numbers per series, y holds 2"),
         ((*FIT[:-1], "no", *OWN, "--classes", "a,b"), "are for classes; a regressor has none"),
         ((*FIT[:-1], "no", *OWN, "-t", "a"), "a regressor has none"),
-        (("export", "fitted", "--out", "no.onnx"), "for which every query is searched: there is no generator"),
+        (("export", "fitted", "--out", "no.onnx", *OWN), "for which every query is searched: there is no generator"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
@@ -197,5 +203,5 @@ def test_questions_about_numbers_are_none_for_a_classifier(capsys: pytest.Captur
     run(capsys, "fit", "-d", "classes.npz", "-m", "nearest", "--model", "pressure.py:classes", "--out", "classes")
     for option in ("--at-least", "--of"):
         assert f"{option} is for a model that predicts numbers; this one predicts the classes 0, 1" in user_error(
-            capsys, "explain", "classes", option, "1"
+            capsys, "explain", "classes", "--model", "pressure.py:classes", option, "1"
         )

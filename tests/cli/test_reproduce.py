@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.experiments.reproduce.run import Reproduction
-from sparcets.report.tables import Table
+from sparcets.show.tables import Table
+from sparcets_paper.reproduce.run import Reproduction
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -39,7 +39,7 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
             seconds=1.23,
         )
 
-    monkeypatch.setattr("sparcets.experiments.reproduce.run.reproduce", fake)
+    monkeypatch.setattr("sparcets_paper.reproduce.run.reproduce", fake)
     return seen
 
 

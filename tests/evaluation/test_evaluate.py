@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.datasets.scaling import Scaler
-from sparcets.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.evaluation import judges as judges_module
+from sparcets.evaluation import measures as proximity
+from sparcets.evaluation import measures as sparsity
 from sparcets.evaluation.families import FAMILIES
+from sparcets.evaluation.measures import coverage
+from sparcets.evaluation.outliers import Plausibility
+from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import SHAPE, better, measure_names
-from sparcets.explanation.evidence import Evidence
-from sparcets.explanation.result import Explanation
-from sparcets.explanation.series_info import SeriesInfo
-from sparcets.metrics import proximity, sparsity
-from sparcets.metrics.geometry import joint_distance, limb_distance
-from sparcets.metrics.plausibility import Plausibility
-from sparcets.metrics.saliency import pooled_auc, salient_auc
-from sparcets.metrics.validity import coverage
-from sparcets.skeletons import find_skeleton
+from sparcets.motion.geometry import joint_distance, limb_distance
+from sparcets.motion.skeleton import find_skeleton
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 

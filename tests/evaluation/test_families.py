@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.errors import FeatureMismatchError, MissingExtraError, UnknownNameError
+from sparcets.core.errors import FeatureMismatchError, MissingExtraError, UnknownNameError
 from sparcets.evaluation import families as module
 from sparcets.evaluation.families import (
     AEON,

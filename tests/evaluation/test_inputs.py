@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.errors import CapabilityError, DataError, FeatureMismatchError, NotFittedError
+from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, NotFittedError
 from sparcets.evaluation.judges import find_judges
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.errors import CapabilityError, UnknownNameError
+from sparcets.core.errors import CapabilityError, UnknownNameError
 from sparcets.evaluation import judges as module
 from sparcets.evaluation.families import FAMILIES, FamilyJudge
 from sparcets.evaluation.judges import JUDGES, accuracies, find_judges, judge_config
-from sparcets.networks import ARCHITECTURES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
+from sparcets.training import ARCHITECTURES
 
 DATA = sp.Dataset.from_arrays(*make_series(90))
 NEURAL = ("neural",)

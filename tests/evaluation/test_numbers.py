@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.errors import DataError
-from sparcets.evaluation.numbers import NumberJudge, transfer_of_numbers
+from sparcets.core.errors import DataError
+from sparcets.evaluation.regression import NumberJudge, transfer_of_numbers
 from sparcets.testing.data import make_series
 
 

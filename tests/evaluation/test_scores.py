@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import sparcets as sp
-from sparcets.errors import FileFormatError
+from sparcets.core.errors import FileFormatError
 from sparcets.evaluation.scores import better, summarise
 
 

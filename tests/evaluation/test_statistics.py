@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
 import sparcets as sp
-from sparcets.errors import DataError, ShapeError
+from sparcets.core.errors import DataError, ShapeError
 from sparcets.evaluation.statistics import bootstrap_interval, bootstrap_intervals, compare, holm, mcnemar, wilcoxon
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba

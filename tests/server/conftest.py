@@ -15,13 +15,12 @@ pytest.importorskip("httpx2", reason="the tests of the server need httpx2")
 from fastapi.testclient import TestClient
 
 import sparcets as sp
-from sparcets.cli.fit_folder import write_fit
+from sparcets.cli.fit import write_fit
 from sparcets.server.answers import Outcome, Query, answer_batch
 from sparcets.server.app import PATHS, create_app
-from sparcets.server.batching import Batcher
-from sparcets.server.limits import ServerLimits
+from sparcets.server.batching import Batcher, ServerLimits
 from sparcets.server.metrics import Metrics
-from sparcets.server.worker import describe
+from sparcets.server.pool import describe
 from sparcets.testing.data import make_series
 
 TOKEN = "a-token-of-tests"

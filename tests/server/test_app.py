@@ -1,5 +1,6 @@
 """The server's API: answers are those of explain, errors have one shape, and the token is asked for."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 import sparcets as sp
-from sparcets.server.worker import load
+from sparcets.server.answers import Failure, Query, answer_batch
+from sparcets.server.pool import load
 from sparcets.testing.data import make_series
 from tests.http_api import error
 
@@ -94,6 +96,81 @@ def test_bad_requests_are_told_what_is_wrong(
 ) -> None:
     message = error(client.post("/explain", json={"series": [fit.X[0].tolist()], **change}), status)["message"]
     assert said in message, message
+
+
+@pytest.mark.parametrize("bad", ["1.5", True, 1e300, -1e39, 10**400, float("nan"), float("inf"), [1.0], {}, "\ud800"])
+def test_what_is_no_number_in_a_series_is_refused_by_its_place(client: TestClient, fit: Fit, bad: Any) -> None:
+    series = fit.X[:2].tolist()
+    series[1][3][2] = series[1][4][0] = bad
+    content = json.dumps({"series": series, "target": "wild"}).encode()
+    problem = error(client.post("/explain", content=content, headers={"Content-Type": "application/json"}), 422)
+    where = "body.series.1.3.2: " if bad != "\ud800" else "body.0: JSON decode error: "  # half of a character
+    assert problem["message"].startswith(f"the request is not valid: {where}") and len(problem["details"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"sparsity": "0.5"}, "sparsity"),
+        ({"sparsity": True}, "sparsity"),
+        ({"confidence": "0.5"}, "confidence"),
+        ({"confidence": True}, "confidence"),
+        ({"n": "2"}, "n"),
+        ({"n": True}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"text": 1}, "text"),
+        ({"counterfactual": "false"}, "counterfactual"),
+        ({"ids": [1]}, "ids.0"),
+        ({"target": True}, "target"),
+        ({"target": 1.5}, "target"),
+        ({"target": {"not": True}}, "target.not"),
+        ({"target": {"between": [1, "2"]}}, "target.between.1"),
+        ({"target": {"at_least": True}}, "target.at_least"),
+        ({"side": {"age": ["3"]}}, "side.age.0"),
+        ({"side": {"age": [True]}}, "side.age.0"),
+        ({"side": {"age": [[1, True]]}}, "side.age.0.1"),
+        ({"constraints": {"ranges": {"left": ["1", None]}}}, "constraints.ranges.left.0"),
+        ({"constraints": {"max_step": {"left": True}}}, "constraints.max_step.left"),
+        ({"constraints": {"frozen": [[0, True]]}}, "constraints.frozen.0.1"),
+        ({"constraints": {"frozen": {"left": [[0, "3"]]}}}, "constraints.frozen.left.0.1"),
+        ({"constraints": {"max_features": True}}, "constraints.max_features"),
+        ({"constraints": {"ranges": {"left": [0, 1e400]}}}, "constraints.ranges.left.1"),
+    ],
+)
+def test_texts_and_truth_values_are_no_numbers_in_options(
+    client: TestClient, fit: Fit, change: dict[str, Any], where: str
+) -> None:
+    content = json.dumps({"series": [fit.X[0].tolist()], **change}).encode()
+    problem = error(client.post("/explain", content=content, headers={"Content-Type": "application/json"}), 422)
+    assert problem["message"].startswith(f"the request is not valid: body.{where}: "), problem["message"]
+
+
+def test_whole_numbers_are_numbers(client: TestClient, fit: Fit) -> None:
+    series = np.rint(fit.X[0] * 10).astype(int).tolist()
+    rules = {"ranges": {"left": [-100, 100]}, "max_step": {"left": 50}, "frozen": [[0, 2]]}
+    answer = explain(client, [series], target="wild", sparsity=1, n=1.0, constraints=rules)[0]
+    assert answer["target"] == "wild"
+
+
+class Exits:
+    """An explainer whose model ends the process."""
+
+    def __init__(self, explainer: Any) -> None:
+        self.info_ = explainer.info_
+
+    def explain(self, *_: Any, **__: Any) -> Any:
+        raise SystemExit(3)
+
+
+def test_a_model_that_ends_the_process_is_an_error_of_its_series(fit: Fit) -> None:
+    (outcome,) = answer_batch(Exits(fit.explainer), "{}", [Query(X=fit.X[0])])  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure) and (outcome.status, outcome.code) == (500, "internal")
+
+
+def test_a_request_with_many_problems_lists_some(client: TestClient, fit: Fit) -> None:
+    request = {"series": [fit.X[0].tolist()], "ids": list(range(5000))}
+    problem = error(client.post("/explain", json=request), 422)
+    assert len(problem["details"]) == 20 and "and 4999 more" in problem["message"]
 
 
 def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:

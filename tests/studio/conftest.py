@@ -130,16 +130,16 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 
 @pytest.fixture(scope="session")
-def studio(shared: Sample) -> Iterator[str]:
-    """Start the studio with its command and yield the address that it prints, which holds the token."""
+def studio(shared: Sample) -> Iterator[Any]:
+    """Start the studio with its command."""
     from .visit import running
 
-    with running(shared.folder) as (address, _):
-        yield address
+    with running(shared.folder) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def one_visit(browser: Any, studio: str) -> Iterator[Any]:
+def one_visit(browser: Any, studio: Any) -> Iterator[Any]:
     from .visit import Visit
 
     visit = Visit(browser, studio)

@@ -1,4 +1,4 @@
-"""The token: where it is kept, how requests and the browser give it, and what a wrong one is told."""
+"""The token and the sessions of pages: where they are kept, how requests give them, and when they end."""
 
 import os
 import stat
@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.errors import ConfigError
-from sparcets.web.access import TOKEN_FILE, find_token, split_host
+from sparcets.core.errors import ConfigError, StorageError
+from sparcets.studio.workspace import MARKER
+from sparcets.web.access import TOKEN_FILE, Sessions, find_token, split_host
 from sparcets.web.errors import ApiError
+from tests.campaigns.folders import snapshot
 from tests.http_api import error
 
 from .conftest import API, TOKEN, Sample
 
 Start = Callable[..., TestClient]
 STATUS = f"{API}/status"
-COOKIE = "sparcets-studio-80"
+LOGIN, LOGOUT = f"{API}/login", f"{API}/logout"
 
 
 @pytest.mark.parametrize(
@@ -32,8 +34,8 @@ COOKIE = "sparcets-studio-80"
         ({"Authorization": TOKEN}, "wrong_token"),
         ({"Authorization": "Bearer "}, "wrong_token"),
         ({"Authorization": "Bearer sécret".encode("latin-1")}, "wrong_token"),
-        ({"Cookie": f"{COOKIE}={TOKEN}"}, "wrong_token"),  # the cookie is not the token
-        ({"Cookie": f"other={TOKEN}"}, "token_needed"),
+        ({"Cookie": f"sparcets-studio-80={TOKEN}"}, "token_needed"),  # no cookie counts
+        ({"X-Token": TOKEN}, "token_needed"),
     ],
 )
 def test_requests_without_the_token_are_refused_in_words(start: Start, headers: Any, code: str) -> None:
@@ -45,26 +47,114 @@ def test_requests_without_the_token_are_refused_in_words(start: Start, headers: 
         assert response.headers["www-authenticate"] == "Bearer"
 
 
-def test_the_printed_address_gives_the_browser_a_cookie(start: Start) -> None:
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def log_in(client: TestClient, **given: str) -> dict[str, str]:
+    """Log in and return the headers of a page that has."""
+    response = client.post(LOGIN, json=given)
+    assert response.status_code == 200, response.text
+    return {"Authorization": f"Bearer {response.json()['secret']}"}
+
+
+def test_a_code_is_used_once_for_a_session_of_its_own(start: Start) -> None:
+    sessions = Sessions()
+    client = start(headers={}, sessions=sessions)
+    code = sessions.new_code()
+    response = client.post(LOGIN, json={"code": code})
+    secret = response.json()["secret"]
+    assert len(secret) >= 43 and "set-cookie" not in response.headers
+    assert response.headers["cache-control"] == "no-store" and response.headers["referrer-policy"] == "no-referrer"
+    assert client.get(STATUS, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    assert error(client.post(LOGIN, json={"code": code}), 401)["code"] == "wrong_code"
+    others = [log_in(client, code=sessions.new_code()), log_in(client, token=TOKEN), log_in(client, token=TOKEN)]
+    assert len({secret, *(headers["Authorization"][7:] for headers in others)}) == 4  # none derived from the token
+    for wrong in (code, TOKEN[:-1], secret):
+        assert error(client.post(LOGIN, json={"token": wrong}), 401)["code"] == "wrong_token"
+    for bad in ({}, {"code": "a", "token": "b"}, {"code": 1}, {"code": None}):
+        error(client.post(LOGIN, json=bad), 422)
+
+
+def test_only_the_newest_code_is_valid_and_guesses_do_not_use_it_up(start: Start) -> None:
+    sessions = Sessions()
+    client = start(headers={}, sessions=sessions)
+    old, new = sessions.new_code(), sessions.new_code()
+    for wrong in (old, new[:-1], "", TOKEN):
+        error(client.post(LOGIN, json={"code": wrong}), 401)
+    assert client.get(STATUS, headers=log_in(client, code=new)).status_code == 200
+
+
+def test_codes_and_sessions_expire(start: Start) -> None:
+    clock = Clock()
+    sessions = Sessions(code_seconds=600, idle_seconds=100, seconds=250, clock=clock)
+    client = start(headers={}, sessions=sessions)
+    code = sessions.new_code()
+    clock.now += 600
+    assert error(client.post(LOGIN, json={"code": code}), 401)["code"] == "wrong_code"
+    clock.now -= 1
+    error(client.post(LOGIN, json={"code": code}), 401)  # gone with the first attempt
+
+    idle = log_in(client, token=TOKEN)
+    for _ in range(2):
+        clock.now += 99
+        assert client.get(STATUS, headers=idle).status_code == 200  # each use counts
+    clock.now += 100
+    problem = error(client.get(STATUS, headers=idle), 401)
+    assert problem["code"] == "wrong_token" and "the session has ended" in problem["message"]
+
+    busy = log_in(client, token=TOKEN)
+    for _ in range(5):
+        clock.now += 49
+        assert client.get(STATUS, headers=busy).status_code == 200
+    clock.now += 5
+    error(client.get(STATUS, headers=busy), 401)  # 250 seconds after the log-in, however busy
+
+
+def test_logging_out_ends_one_session_and_the_token_ends_all(start: Start) -> None:
     client = start(headers={})
-    response = client.get(f"/?token={TOKEN}", follow_redirects=False)
-    assert (response.status_code, response.headers["location"]) == (303, "/")
-    cookie = response.headers["set-cookie"]
-    assert cookie.startswith(f"{COOKIE}=") and TOKEN not in cookie
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
-    assert client.get(STATUS).status_code == 200 and "main.js" in client.get("/").text
-    # A wrong header is not made good by the cookie, and another port has a cookie of its own.
-    error(client.get(STATUS, headers={"Authorization": "Bearer wrong"}), 401)
-    assert error(client.get(STATUS, headers={"Host": "127.0.0.1:8765"}), 401)["code"] == "token_needed"
+    first, second, third = (log_in(client, token=TOKEN) for _ in range(3))
+    error(client.post(LOGOUT), 401)
+    assert client.post(LOGOUT, headers=first).status_code == 204
+    error(client.get(STATUS, headers=first), 401)
+    assert client.get(STATUS, headers=second).status_code == 200
+    assert client.post(LOGOUT, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 204
+    for headers in (second, third):
+        error(client.get(STATUS, headers=headers), 401)
 
 
-@pytest.mark.parametrize(
-    ("address", "words"), [("/", "needs its token"), ("/?token=", "not the token"), ("/?token=<b>", "not the token")]
-)
-def test_the_page_asks_for_the_token(start: Start, address: str, words: str) -> None:
-    response = start(headers={}).get(address)
-    assert response.status_code == 401 and words in response.text and "<b>" not in response.text
-    assert "main.js" not in response.text and response.headers["cache-control"] == "no-store"
+def test_a_restarted_studio_has_no_sessions(start: Start) -> None:
+    headers = log_in(start(headers={}), token=TOKEN)
+    error(start(headers={}).get(STATUS, headers=headers), 401)
+
+
+def test_sessions_are_limited_in_number() -> None:
+    sessions = Sessions(most=2)
+    first, second = sessions.open(), sessions.open()
+    assert sessions.is_open(first)  # so that the second was used least recently
+    third = sessions.open()
+    assert [sessions.is_open(secret) for secret in (first, second, third)] == [True, False, True]
+
+
+def test_other_pages_cannot_log_in_or_out(start: Start) -> None:
+    client = start(headers={})
+    headers = log_in(client, token=TOKEN)
+    for foreign in ({"Origin": "http://127.0.0.1:1"}, {"Sec-Fetch-Site": "same-site"}, {"Host": "evil.example"}):
+        error(client.post(LOGIN, json={"token": TOKEN}, headers=foreign), 403)
+        error(client.post(LOGOUT, headers={**headers, **foreign}), 403)
+
+
+@pytest.mark.parametrize("address", ["/", "/login", f"/?token={TOKEN}"])
+def test_pages_hold_no_data_and_set_no_cookie(start: Start, address: str) -> None:
+    response = start(headers={}).get(address, follow_redirects=False)
+    assert response.status_code == 200 and TOKEN not in response.text
+    assert response.headers["cache-control"] == "no-store" and "set-cookie" not in response.headers
 
 
 def test_the_token_is_documented(client: TestClient) -> None:
@@ -93,7 +183,9 @@ def test_a_token_that_others_may_have_read_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").chmod(0o600)
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
-    assert find_token(tmp_path / TOKEN_FILE, None) != "planted-by-somebody" and not file.is_symlink()
+    with pytest.raises(StorageError, match=r"it is a link, and its content is for you alone. Remove the link"):
+        find_token(tmp_path / TOKEN_FILE, None)
+    assert (tmp_path / "elsewhere").read_text() == "planted-by-somebody" and file.is_symlink()
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a space", "zwölf-zeichen"])
@@ -113,27 +205,29 @@ def test_a_malformed_host_is_a_bad_request(client: TestClient, host: str) -> Non
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
 def test_a_workspace_of_an_earlier_version_becomes_private(start: Start, sample: Sample) -> None:
-    outside = sample.folder.parent / "outside"
-    outside.write_text("somebody's")
-    (sample.folder / "datasets" / "own" / "link").symlink_to(outside)
-    outside.chmod(0o644)
+    (sample.folder / MARKER).unlink()
+    (sample.folder / "trainings.json").write_text("{}")
+    own = sample.folder / "datasets" / "own"
     for path in (sample.folder, *sample.folder.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        path.chmod(0o755 if path.is_dir() else 0o644)
     client = start()
     assert client.post(f"{API}/datasets", json={"name": "catching"}).status_code == 200
-    assert {
-        stat.S_IMODE(p.lstat().st_mode) for p in sample.folder.rglob("*") if p.is_file() and not p.is_symlink()
-    } == {0o600}
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (sample.folder, *sample.folder.rglob("*")) if p.is_dir()} == {0o700}
-    assert stat.S_IMODE(outside.stat().st_mode) == 0o644
+    folders = (sample.folder, *(sample.folder / kind for kind in ("datasets", "classifiers", "explainers")))
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}  # nobody else can go further
+    assert stat.S_IMODE(own.stat().st_mode) == 0o755 and (sample.folder / MARKER).is_file()
+    (new,) = set((sample.folder / "datasets").iterdir()) - {own}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (new, *new.iterdir())} == {0o700, 0o600}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_folder_with_other_things_keeps_its_permissions(start: Start, sample: Sample) -> None:
+def test_what_others_put_into_a_workspace_is_left_alone(start: Start, sample: Sample) -> None:
     (sample.folder / "thesis.tex").touch(0o644)
+    (sample.folder / "datasets" / ".git").mkdir(0o755)
+    (sample.folder / "datasets" / ".git" / "HEAD").write_text("ref")
+    (sample.folder / "datasets" / "tool.sh").touch(0o755)
     sample.folder.chmod(0o755)
+    before = snapshot(sample.folder)
+    (sample.folder / "datasets").chmod(0o755)
     start()
-    assert stat.S_IMODE(sample.folder.stat().st_mode) == 0o755
-    assert stat.S_IMODE((sample.folder / "thesis.tex").stat().st_mode) == 0o644
-    assert stat.S_IMODE((sample.folder / "datasets").stat().st_mode) == 0o700
+    after = snapshot(sample.folder)
+    assert {name: after[name] for name in before} == before

@@ -1,5 +1,6 @@
 """The API as a client program uses it: data, queries, explanations, exports, and error responses."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -12,6 +13,9 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.studio.limits import Limits
+from sparcets.studio.models import FitExplainer
+from sparcets.studio.worker import fit_explainer
+from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 
 from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
@@ -196,6 +200,7 @@ def test_one_feature_is_locked_in_one_window(client: TestClient, sample: Sample)
     values = np.array(client.get(f"{API}/datasets/own/series/0").json()["values"])
     changed = np.array(locked["counterfactual"]) != values
     assert not changed[:4].any() and not changed[:12, k].any() and changed[4:12].any() and changed[12:, k].any()
+    assert locked["share_changed"] == changed.sum() / (changed[4:].size - 8)  # of the values that are not locked
 
 
 def test_a_curve_drawn_by_hand_is_judged_and_kept(client: TestClient, sample: Sample) -> None:
@@ -211,6 +216,7 @@ def test_a_curve_drawn_by_hand_is_judged_and_kept(client: TestClient, sample: Sa
     assert np.array_equal(kept[6:11, 3], np.array(drawn["counterfactual"])[6:11, 3])  # what was drawn stays
     assert whole["valid"] and whole["target"] == drawn["target"]
     assert {c["feature"] for c in whole["changes"]} > {"idle"}  # changes are told against the recording itself
+    assert whole["share_changed"] == (kept != values).sum() / values.size  # what was drawn is changed, too
     error(
         client.post(f"{API}/explanations", json={"explainer": sample.nearest, "rows": [0, 1], "strokes": [stroke]}), 422
     )
@@ -241,6 +247,7 @@ def test_the_exported_table_contains_the_rows_of_the_data(client: TestClient, sa
     assert set(pd.read_csv(BytesIO(response.content))["query"]) == {7, 2}
 
 
+STROKE = {"feature": "left", "at": 8, "width": 2, "by": 1}
 INVALID = [
     ({"rows": [10**6]}, 422, "no_such_row", "there are 90"),
     ({"rows": []}, 422, "invalid_request", "rows"),
@@ -253,6 +260,34 @@ INVALID = [
     ({"constraints": {"frozen": [[5, 2]]}}, 422, "constraint", "0 <= start < stop"),
     ({"explainer": "nobody"}, 404, "not_found", "nobody"),
     ({"surprise": 1}, 422, "invalid_request", "surprise"),
+    *(
+        (change, 422, "invalid_request", f"the request is not valid: body.{where}: ")
+        for change, where in (
+            ({"rows": ["0"]}, "rows.0"),
+            ({"rows": [True]}, "rows.0"),
+            ({"rows": [0.5]}, "rows.0"),
+            ({"target": 1}, "target"),
+            ({"target": "\ud800"}, "target"),
+            ({"sparsity": "0.5"}, "sparsity"),
+            ({"sparsity": True}, "sparsity"),
+            ({"sparsity": float("nan")}, "sparsity"),
+            ({"answers": "1"}, "answers"),
+            ({"answers": True}, "answers"),
+            ({"find_rest": 1}, "find_rest"),
+            ({"draft": "true"}, "draft"),
+            ({"constraints": {"like_real": "yes"}}, "constraints.like_real"),
+            ({"constraints": {"immutable": ["\ud800"]}}, "constraints.immutable.0"),
+            ({"constraints": {"frozen": [[0, "3"]]}}, "constraints.frozen.0.1"),
+            ({"constraints": {"frozen_features": {"left": [[False, 3]]}}}, "constraints.frozen_features.left.0.0"),
+            ({"constraints": {"ranges": {"left": ["0", None]}}}, "constraints.ranges.left.0"),
+            ({"constraints": {"ranges": {"left": [0, float("inf")]}}}, "constraints.ranges.left.1"),
+            ({"constraints": {"max_step": {"left": True}}}, "constraints.max_step.left"),
+            ({"strokes": [{**STROKE, "at": "8"}]}, "strokes.0.at"),
+            ({"strokes": [{**STROKE, "width": True}]}, "strokes.0.width"),
+            ({"strokes": [{**STROKE, "by": "0.25"}]}, "strokes.0.by"),
+            ({"strokes": [{**STROKE, "by": 1e300}]}, "strokes.0.by"),
+        )
+    ),
 ]
 
 
@@ -261,8 +296,16 @@ def test_invalid_requests(
     client: TestClient, sample: Sample, change: dict[str, Any], status: int, code: str, text: str
 ) -> None:
     request = {"explainer": sample.nearest, "rows": [0], **change}
-    problem = error(client.post(f"{API}/explanations", json=request), status)
+    content = json.dumps(request).encode()  # also what is no JSON strictly, such as NaN
+    response = client.post(f"{API}/explanations", content=content, headers={"Content-Type": "application/json"})
+    problem = error(response, status)
     assert problem["code"] == code and text in problem["message"]
+
+
+def test_whole_numbers_are_numbers(client: TestClient, sample: Sample) -> None:
+    rules = {"ranges": {"left": [-100, 100]}, "max_step": {"left": 50}, "frozen": [[0, 2.0]]}
+    assert explain(client, sample, constraints=rules, sparsity=1)[0]["row"] == 0
+    assert explain(client, sample, strokes=[STROKE], find_rest=False)[0]["row"] == 0
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nowhere", "/api/v2/status", "/api/v1/jobs/none", "/nowhere", "/static/none"])
@@ -334,3 +377,19 @@ def test_an_explainer_of_an_older_version_is_listed_reported_and_removable(clien
         assert problem["code"] == "file_format" and "Fit and save it again" in problem["message"]
     assert explain(client, sample)[0]["valid"]
     assert client.delete(f"{API}/explainers/{sample.ics}").status_code == 204
+
+
+def test_a_model_that_knows_nothing_is_spoken_against(start: Callable[..., TestClient], sample: Sample) -> None:
+    workspace, file = Workspace(sample.folder), sample.folder / "datasets" / "own" / "own.npz"
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    np.savez(file, **{**arrays, "y": np.random.default_rng(0).permutation(arrays["y"])})  # other labels
+    fit_explainer(workspace, "doubted", FitExplainer(classifier="fcn", method="nearest", preset="tiny"), 0, "cpu")
+    client = start()
+    records = {record["id"]: record for record in client.get(f"{API}/explainers").json()}
+    (doubt,) = records["doubted"]["doubts"]
+    assert doubt.startswith("the model is not better than chance") and doubt in records["doubted"]["summary"]
+    assert records[sample.nearest]["doubts"] == []
+    request = {"explainer": "doubted", "rows": [0, 1, 2, 3]}
+    answers = client.post(f"{API}/explanations", json=request).json()["answers"]
+    assert all(answer["verdict"]["doubts"][0] == doubt for answer in answers if answer["valid"])

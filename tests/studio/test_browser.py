@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
-from .visit import SIZES, Visit, running
+from .visit import SIZES, Recorder, Studio, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -272,7 +272,7 @@ def test_everything_can_be_done_with_the_keyboard(visit: Visit, shared: Sample) 
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_layout_fits_the_screen(browser: Any, studio: str, shared: Sample, size: str) -> None:
+def test_the_layout_fits_the_screen(browser: Any, studio: Studio, shared: Sample, size: str) -> None:
     visit = Visit(browser, studio, size)
     page = visit.open(**shared.state(answers=3, compare=shared.ics, immutable=["left"]))
     page.locator("#answer-text .result").nth(1).wait_for()
@@ -290,7 +290,7 @@ def test_the_layout_fits_the_screen(browser: Any, studio: str, shared: Sample, s
     visit.context.close()
 
 
-def test_two_pages_are_independent(browser: Any, studio: str, visit: Visit, shared: Sample) -> None:
+def test_two_pages_are_independent(browser: Any, studio: Studio, visit: Visit, shared: Sample) -> None:
     other = Visit(browser, studio)
     first, second = visit.open(**shared.state()), other.open(**shared.state(row=5, explainer=shared.ics))
     visit.after(lambda: first.get_by_role("button", name=re.compile("^left ")).click())
@@ -303,50 +303,114 @@ def test_two_pages_are_independent(browser: Any, studio: str, visit: Visit, shar
 
 
 def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sample) -> None:
-    with running(sample.folder) as (address, process):
-        visit = Visit(browser, address)
+    with running(sample.folder) as first:
+        visit = Visit(browser, first)
         page = visit.open(**sample.state())
         text = page.locator("#answer-text").inner_text()
-        fit = {"classifier": sample.classifier, "method": "sparcets"}
-        job = page.request.post(f"{visit.address}{API}/explainers", data=fit).json()
-        process.kill()
-        process.wait()
+        job = visit.post("/explainers", {"classifier": sample.classifier, "method": "sparcets"})
+        first.process.kill()
+        first.process.wait()
         page.locator("#sparsity").fill("10")
         page.get_by_text("The studio does not respond.").wait_for()
         assert page.locator("#answer-text").inner_text() == text  # what was there stays
-    port = urlsplit(address).port
-    with running(sample.folder, "--port", str(port)) as (again, _):
-        assert again == address  # the token is that of the workspace
-        page.get_by_text("The studio is back.").wait_for()
-        page.wait_for_function("() => document.querySelector('#verdict').textContent.includes('50 %')")
+    with running(sample.folder, "--port", str(urlsplit(first.address).port)) as again:
+        assert again.token == first.token  # that of the workspace
+        page.get_by_role("heading", name="Log in").wait_for()  # no session outlives the studio
+        page.goto(again.printed)  # in the same tab: the state of the page is kept
+        page.wait_for_function("() => document.querySelector('#verdict')?.textContent.includes('50 %')")
         assert visit.answer()["share_changed"] == pytest.approx(0.5, abs=0.02)
         page.locator("#trainings summary").click()
         lost = page.locator("#trainings li", has_text="Fitting sparcets")
         assert "lost" in lost.inner_text() and "Start it again" in lost.inner_text()
-        assert page.request.get(f"{visit.address}{API}/jobs/{job['id']}").json()["state"] == "lost"
+        assert visit.get(f"/jobs/{job['id']}")["state"] == "lost"
     visit.context.close()
 
 
-def test_the_page_requests_the_token(browser: Any, studio: str, shared: Sample) -> None:
-    address, _, token = studio.partition("/?token=")
+def test_a_page_without_a_session_asks_for_the_token(browser: Any, studio: Studio, shared: Sample) -> None:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{address}/#{json.dumps(shared.state())}")
-    assert page.get_by_text("This studio needs its token.").is_visible()
+    page.goto(f"{studio.address}/#{json.dumps(shared.state())}")
+    page.get_by_role("heading", name="Log in").wait_for()
     page.get_by_label("Token").fill("wrong")
-    page.get_by_role("button", name="Enter").click()
+    page.get_by_role("button", name="Log in").click()
     page.get_by_text("This is not the token of this studio.").wait_for()
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Enter").click()
+    page.get_by_label("Token").fill(studio.token)
+    page.get_by_role("button", name="Log in").click()
     page.wait_for_selector("body[data-drawn]")  # with the state of the first address
-    assert "token" not in page.url and page.evaluate("document.cookie") == ""  # HttpOnly
-    context.clear_cookies()
+    assert studio.token not in page.url and context.cookies() == []
+    assert studio.token not in page.evaluate("JSON.stringify([{...sessionStorage}, {...localStorage}])")
+    page.evaluate("sessionStorage.setItem('sparcets-session', 'guessed')")
     page.locator("#sparsity").fill("9")  # any request: the page asks again
-    page.get_by_text("This studio needs its token.").wait_for()
+    page.get_by_role("heading", name="Log in").wait_for()
     context.close()
 
 
-def test_a_link_on_another_site_opens_the_page(browser: Any, studio: str, shared: Sample, tmp_path: Path) -> None:
+def test_the_code_of_the_address_is_used_once_and_leaves_the_history(browser: Any, sample: Sample) -> None:
+    with running(sample.folder) as studio:
+        code = studio.printed.partition("#code=")[2]
+        context = browser.new_context()
+        page = context.new_page()
+        sent: list[str] = []
+        page.on("request", lambda request: sent.extend([request.url.partition("#")[0], *request.headers.values()]))
+        page.goto(studio.printed)
+        page.wait_for_selector("body[data-ready]")
+        assert code not in page.url and not any(code in part for part in sent)  # in the body of one request only
+        addresses = page.evaluate("navigation.entries().map((entry) => entry.url)")  # of this origin
+        assert addresses[-1] == f"{studio.address}/" and not any(code in address for address in addresses)
+        page.go_back()
+        assert page.url == "about:blank"
+
+        stranger = browser.new_context().new_page()
+        stranger.goto(studio.printed)
+        stranger.get_by_text("The code in this address was used already, or is too old.").wait_for()
+        assert code not in stranger.url and stranger.get_by_label("Token").is_visible()
+        stranger.context.close()
+        context.close()
+
+
+def test_tabs_share_a_session_until_one_logs_out(browser: Any, studio: Studio, shared: Sample) -> None:
+    visit = Visit(browser, studio)
+    first = visit.open(**shared.state())
+    second = visit.context.new_page()
+    second.goto(f"{studio.address}/#{json.dumps(shared.state(row=2))}")
+    second.wait_for_selector("body[data-drawn]")  # as a link in a new tab
+    secret = second.evaluate("sessionStorage.getItem('sparcets-session')")
+    assert secret and secret == first.evaluate("sessionStorage.getItem('sparcets-session')")
+    first.get_by_role("button", name="Log out").click()
+    for page in (first, second):
+        page.get_by_role("heading", name="Log in").wait_for()
+        assert page.evaluate("sessionStorage.getItem('sparcets-session')") is None
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert first.request.get(f"{studio.address}{API}/status", headers=headers).status == 401
+    first.get_by_label("Token").fill(studio.token)
+    first.get_by_role("button", name="Log in").click()
+    for page in (first, second):  # the other one goes on where it was
+        page.wait_for_selector("body[data-ready]")
+    assert "row" in second.url
+    visit.context.close()
+
+
+def test_a_server_on_another_port_learns_nothing_from_the_browser(browser: Any, studio: Studio) -> None:
+    visit = Visit(browser, studio)
+    with Recorder() as other:
+        visit.page.evaluate("document.cookie = 'seen=by-every-port; path=/'")  # that browsers do send these
+        visit.page.goto(other.address)
+        visit.page.evaluate(
+            "(url) => Promise.all(['', 'api/v1/status'].map((path) => "
+            "fetch(`${url}/${path}`, { credentials: 'include', mode: 'no-cors' }).catch(() => null)))",
+            studio.address,
+        )
+        assert visit.page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
+    received = {name.lower(): value for headers in other.requests for name, value in headers.items()}
+    assert received.pop("cookie") == "seen=by-every-port"
+    for name in ("host", "origin", "referer", "sec-fetch-site"):
+        received.pop(name, None)
+    replayed = visit.page.request.get(f"{studio.address}{API}/status", headers={**received, "Cookie": "seen=x"})
+    assert replayed.status == 401
+    visit.context.close()
+
+
+def test_a_link_on_another_site_opens_the_page(browser: Any, studio: Studio, shared: Sample, tmp_path: Path) -> None:
     visit = Visit(browser, studio)
     (tmp_path / "other.html").write_text(f"<a href='{visit.address}/#{json.dumps(shared.state())}'>link</a>")
     visit.page.goto((tmp_path / "other.html").as_uri())

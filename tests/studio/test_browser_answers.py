@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.explanation.verdict import VERDICTS
+from sparcets.core.evidence import VERDICTS
 from tests.axe import serious_findings
 
-from .conftest import API, NAMES, Sample
-from .visit import Visit
+from .conftest import NAMES, Sample
+from .visit import Studio, Visit
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -39,9 +39,7 @@ def value_of(page: Any, cap: float | None) -> str:
 def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
     page = open_curve(visit, shared)
     answer = visit.answer()
-    curve = page.request.post(
-        f"{visit.address}{API}/curves", data={"explainer": shared.sparcets, "rows": [0], "target": "wild"}
-    ).json()
+    curve = visit.post("/curves", {"explainer": shared.sparcets, "rows": [0], "target": "wild"})
     assert curve["needed"] == pytest.approx(answer["share_changed"]) and len(curve["share"]) > 10
     # It starts at the answer that the method gives by itself: the smallest that other models agree with.
     assert page.locator("#sparsity").input_value() == value_of(page, None)
@@ -170,7 +168,7 @@ def test_every_action_can_be_undone(visit: Visit, shared: Sample) -> None:
 
 def test_a_locked_feature_does_not_change(visit: Visit, shared: Sample) -> None:
     page = visit.open(**shared.state())
-    values = page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"]
+    values = visit.get("/datasets/own/series/0")["values"]
     name = visit.answer()["changes"][0]["feature"]
     k = NAMES.index(name)
     button = page.get_by_role("button", name=re.compile(f"^{name} "))
@@ -211,7 +209,7 @@ def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample
     page.locator("#lock-time [name=to]").fill("1.7")
     visit.after(lambda: page.get_by_role("button", name="Lock", exact=True).click())
     assert visit.state()["frozenFeatures"]["constructor"] == [[15, 18]]
-    values = np.array(page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"])
+    values = np.array(visit.get("/datasets/own/series/0")["values"])
     changed = np.array(visit.answer()["counterfactual"]) != values
     assert not changed[start:stop, 2].any() and not changed[15:18, 1].any() and changed[start:stop, 0].any()
     visit.after(lambda: page.get_by_role("button", name="Release all").click())
@@ -225,10 +223,8 @@ def test_answers_like_real_recordings(visit: Visit, shared: Sample) -> None:
     visit.after(offer.click if offer.count() else box.check)  # it is offered where an answer is doubtful
     assert box.is_checked() and not offer.count()
     assert visit.state()["likeReal"] is True and "like real recordings" in page.locator("#locked").inner_text()
-    low, high = (
-        np.array(page.request.get(f"{visit.address}{API}/datasets/own").json()[end]) for end in ("low", "high")
-    )
-    values = np.array(page.request.get(f"{visit.address}{API}/datasets/own/series/0").json()["values"])
+    low, high = (np.array(visit.get("/datasets/own")[end]) for end in ("low", "high"))
+    values = np.array(visit.get("/datasets/own/series/0")["values"])
     made = np.array(visit.answer()["counterfactual"])
     assert ((made == values) | ((made >= low - 1e-6) & (made <= high + 1e-6))).all()
     visit.after(lambda: page.get_by_role("button", name="Release like real recordings").click())
@@ -311,8 +307,8 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     cells = [[int(c) for c in row.locator("td").all_inner_texts()] for row in table.locator("tbody tr").all()]
     assert np.sum(cells) == 18 and "Held out" in table.locator("caption").inner_text()
     points = page.evaluate("() => document.querySelector('#points').data.map((t) => t.x.length)")
-    assert sum(points) == page.request.get(
-        f"{visit.address}{API}/classifiers/{shared.classifier}/queries?limit=1").json()["total"]  # fmt: skip
+    assert sum(points) == visit.get(
+        f"/classifiers/{shared.classifier}/queries?limit=1")["total"]  # fmt: skip
     visit.after(lambda: page.locator("#group-go").click(), "group")
     assert page.get_by_role("heading", name=re.compile(r"calm → wild: \d+ recordings")).is_visible()
     page.locator("#group-map .heatmaplayer image").wait_for()
@@ -334,7 +330,7 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     assert visit.errors == []
 
 
-def test_dark_mode(browser: Any, studio: str, shared: Sample) -> None:
+def test_dark_mode(browser: Any, studio: Studio, shared: Sample) -> None:
     visit = Visit(browser, studio, color_scheme="dark")
     page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
 

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from sparcets.studio.limits import Limits
-from sparcets.web.connections import limited
+from sparcets.web.requests import limited
 
 Connect = Callable[[str], socket.socket]
 REQUEST = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"

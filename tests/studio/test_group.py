@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.explanation.result import Explanation
+from sparcets.core.explanation import Explanation
 from sparcets.studio.group import overview, positions, summarise
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.testing.data import make_series

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.studio.jobs import Jobs
+from sparcets.io.files import TEMPORARY
+from sparcets.io.folders import MARKER
+from sparcets.studio.jobs import FILE, Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import Job, TrainClassifier
-from sparcets.studio.training_history import FILE
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 from tests.http_api import error
@@ -66,12 +67,15 @@ def test_progress_and_result(begin: Callable[..., Jobs], tmp_path: Path) -> None
 
 
 def test_cancel_ends_the_process_and_removes_its_files(begin: Callable[..., Jobs], tmp_path: Path) -> None:
-    folder = "folder = os.path.join(task['workspace'], 'classifiers', '.' + task['id'])\nos.mkdir(folder)"
-    partial = "open(os.path.join(folder, 'pid'), 'w').write(str(os.getpid()))"
+    name = f"'.' + task['id'] + '{TEMPORARY}12345678'"
+    folder = f"folder = os.path.join(task['workspace'], 'classifiers', {name})\nos.mkdir(folder)"
+    partial = (
+        f"open(os.path.join(folder, '{MARKER}'), 'w')\nopen(os.path.join(folder, 'pid'), 'w').write(str(os.getpid()))"
+    )
     jobs = begin(f"{folder}\n{partial}\n{REPORT}\ntime.sleep(3600)")
     first, second = jobs.submit(REQUEST), jobs.submit(REQUEST)
     until(jobs, first.id, lambda j: j.done > 0)
-    pid = int((tmp_path / "classifiers" / f".{first.id}" / "pid").read_text())
+    pid = int((tmp_path / "classifiers" / f".{first.id}{TEMPORARY}12345678" / "pid").read_text())
     assert jobs.cancel(second.id).state == "cancelled"  # still in the queue
     assert jobs.cancel(first.id).state == "cancelled"
     with pytest.raises(ProcessLookupError):

@@ -12,7 +12,7 @@ from sparcets.studio.app import PATHS, STATIC, create_app
 from sparcets.studio.limits import Limits
 from sparcets.web.access import Access
 from sparcets.web.errors import ApiError
-from sparcets.web.middleware import SecurityMiddleware
+from sparcets.web.requests import SecurityMiddleware
 from tests.http_api import error
 
 from .conftest import API, BEARER, HOST, TOKEN, npz_bytes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.cli.fit_folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
+from sparcets.cli.fit import CLASSIFIER, EXPLAINER, load_fit, write_fit
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import ExplainRequest
 from sparcets.studio.own_explainer import add_fit
@@ -49,7 +49,7 @@ def test_the_command_copies_it(fit: Path, tmp_path: Path, monkeypatch: pytest.Mo
     from typer.testing import CliRunner
 
     from sparcets.cli.main import app
-    from sparcets.studio import server
+    from sparcets.studio import app as server
 
     monkeypatch.setattr(server, "serve", lambda *args, **options: None)
     command = ["studio", "--workspace", str(tmp_path / "w"), "--explainer", str(fit), "--device", "cpu"]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.classifiers.own_model import OwnModel
-from sparcets.errors import CapabilityError, LabelError
+from sparcets.core.errors import CapabilityError, ConfigError, LabelError
+from sparcets.models.own_model import OwnModel
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import FitExplainer, TrainClassifier
@@ -68,10 +68,16 @@ def test_the_model_is_loaded_explained_and_found_again(
     (record,) = (c for c in client.get(f"{API}/classifiers").json() if c["id"] == "mine")
     assert record["test_accuracy"] == 1.0 and record["architecture"] == own.name
     fit = FitExplainer(classifier="mine", method="nearest", preset="tiny")
-    fit_explainer(Workspace(sample.folder), "neighbours", fit, 0, "cpu")
+    with pytest.raises(ConfigError, match=r"type: sparcets studio --model .*studio_model.py:load"):
+        fit_explainer(Workspace(sample.folder), "neighbours", fit, 0, "cpu")
+    fit_explainer(Workspace(sample.folder), "neighbours", fit, 0, "cpu", own.to_dict())
 
-    later = start()  # without --model
-    assert offered not in later.get(f"{API}/catalog").json()["classifiers"]
+    without = start()  # without --model
+    assert offered not in without.get(f"{API}/catalog").json()["classifiers"]
+    problem = error(without.get(f"{API}/classifiers/mine/queries"), 422)
+    assert "type: sparcets studio --model" in problem["message"]
+
+    later = start(model=own)
     row = later.get(f"{API}/classifiers/mine/queries?predicted=calm").json()["items"][0]["row"]
     body = {"explainer": "neighbours", "rows": [row], "target": "wild"}
     (answer,) = later.post(f"{API}/explanations", json=body).json()["answers"]
@@ -89,10 +95,10 @@ def test_the_model_is_loaded_explained_and_found_again(
 def test_a_model_that_changed_is_refused(start: Callable[..., TestClient], sample: Sample, own: OwnModel) -> None:
     request = TrainClassifier(dataset="own", architecture=own.name)
     train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
-    client = start()
+    client = start(model=own)
     assert client.get(f"{API}/classifiers/mine/queries").status_code == 200
     own.file.write_text(MODEL + "\n")
-    problem = error(start().get(f"{API}/classifiers/mine/queries"), 422)
+    problem = error(start(model=own).get(f"{API}/classifiers/mine/queries"), 422)
     assert "has changed since the fit" in problem["message"]
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.errors import DataError, FileFormatError, TooLargeError
+from sparcets.core.errors import DataError, FileFormatError, TooLargeError
 from sparcets.studio import processes
 from sparcets.studio.limits import Limits
 from sparcets.studio.reader import carry_out, describe, read_dataset, read_recordings
 from sparcets.studio.results import _plain
 from sparcets.testing.data import make_series
-from sparcets.web.limits import MIB
+from sparcets.web.requests import MIB
 
 CSV = "series,time,label,a,b\n" + "".join(
     f"{s},{t / 10},{'sick' if s % 2 else 'well'},{s + t}.25,{s * t}\n" for s in range(10) for t in range(3 + s % 2)
@@ -38,6 +38,22 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     assert bomb.stat().st_size < 10_000
     with pytest.raises(TooLargeError, match=r"bomb\.npz unpacks to more than"):
         read_dataset(bomb, Limits(unpacked_bytes=1_000_000), 0)
+
+
+@pytest.mark.parametrize("name", ["feature_names", "y", "ids", "subjects", "units"])
+def test_a_name_with_half_of_a_character_is_refused(tmp_path: Path, name: str) -> None:
+    X, y = make_series(30)
+    names = {"y": np.array(["a", "b", "c"])[y], "feature_names": list("abcd"), "ids": [f"i{k}" for k in range(30)]}
+    names |= {"subjects": [f"s{k}" for k in range(30)], "units": ["m"] * 4}
+    bad = np.array(names[name], dtype="U9")
+    bad[bad == bad[0]] = "\ud800"
+    np.savez(tmp_path / "a.npz", X=X, **{**names, name: bad})
+    with pytest.raises(DataError, match=r"a\.npz: .* holds '\\ud800'.* half of a surrogate pair"):
+        read_dataset(tmp_path / "a.npz", Limits(), 0)
+    if name in ("ids", "subjects"):
+        like = {"feature_names": list("abcd"), "n_steps": X.shape[1], "padded": False}
+        with pytest.raises(DataError, match=r"holds '\\ud800'.* half of a surrogate pair"):
+            read_recordings(tmp_path / "a.npz", Limits(), like)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +191,8 @@ def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
 
 def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text("raise SystemExit('planted')")
-    command = processes.command("sparcets.arrays")
+    command = processes.command("sparcets.core.arrays")
     command[-1] = command[-1].replace(
-        "from sparcets.arrays import main; sys.exit(main())", "import numpy; print(numpy.e)"
+        "from sparcets.core.arrays import main; sys.exit(main())", "import numpy; print(numpy.e)"
     )
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("2.718")

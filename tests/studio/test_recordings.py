@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.datasets.recordings import Recordings
+from sparcets.data.recordings import Recordings
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
 

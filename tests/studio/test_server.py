@@ -1,6 +1,8 @@
-"""The command ``sparcets studio``: address, token, and errors on one line."""
+"""The command ``sparcets studio``: address, log-in, token, and errors on one line."""
 
+import http.cookiejar
 import json
+import os
 import re
 import signal
 import socket
@@ -11,20 +13,25 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.errors import ConfigError
-from sparcets.studio.server import _opening_file
+from sparcets.core.errors import ConfigError
+from sparcets.studio.app import _opening_file
 from sparcets.web.sockets import bind
+
+from .visit import Recorder
+
+STATUS = "/api/v1/status"
 
 
 @contextmanager
-def running(*options: str) -> Iterator[dict[str, str]]:
-    """Start the studio and yield its start message as a dict."""
+def running(*options: str, **how: Any) -> Iterator[tuple[dict[str, str], Any]]:
+    """Start the studio and yield its start message as a dict, and the stream of what it says later."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets", "studio", "--port", "0", *options], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "sparcets", "studio", "--port", "0", *options], stderr=subprocess.PIPE, text=True, **how
     )
     assert process.stderr is not None
     message: dict[str, str] = {}
@@ -34,7 +41,7 @@ def running(*options: str) -> Iterator[dict[str, str]]:
         if "Ctrl-C" in line:
             break
     try:
-        yield message
+        yield message, process.stderr
     finally:
         process.send_signal(signal.SIGINT)
         code, rest = process.wait(120), process.stderr.read()
@@ -43,37 +50,83 @@ def running(*options: str) -> Iterator[dict[str, str]]:
 
 
 def get(url: str, token: str | None = None) -> tuple[int, bytes]:
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return send(url, {} if token is None else {"Authorization": f"Bearer {token}"})
+
+
+def send(url: str, headers: dict[str, str], body: Any = None) -> tuple[int, bytes]:
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, content, {"Content-Type": "application/json", **headers})
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=120) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read()
 
 
-def test_the_token_is_printed_and_asked_for_on_loopback(tmp_path: Path) -> None:
-    with running("--workspace", str(tmp_path / "w")) as message:
-        address, _, token = message["studio"].partition("/?token=")
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address) and len(token) >= 24
-        assert token == message["token"] == (tmp_path / "w" / "token").read_text().strip()
-        assert get(f"{address}/api/v1/status")[0] == get(f"{address}/api/v1/status", "guess")[0] == 401
-        status, body = get(f"{address}/api/v1/status", token)
+def test_the_address_holds_a_code_and_the_token_is_in_its_file(tmp_path: Path) -> None:
+    with running("--workspace", str(tmp_path / "w")) as (message, _):
+        address, _, code = message["studio"].partition("/login#code=")
+        token = (tmp_path / "w" / "token").read_text().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address) and len(code) >= 24
+        assert message["token"] == f"in the file {tmp_path / 'w' / 'token'}" and token not in str(message)
+        assert get(f"{address}{STATUS}")[0] == get(f"{address}{STATUS}", "guess")[0] == 401
+        assert get(f"{address}{STATUS}", code)[0] == 401  # the code is for the log-in alone
+        status, body = get(f"{address}{STATUS}", token)
         assert status == 200 and json.loads(body)["workspace"] == "w"
-        assert b"needs its token" in get(address)[1]
+        assert b"Log in" in get(f"{address}/login")[1]
+        assert send(f"{address}/api/v1/login", {}, {"code": code})[0] == 200
+        assert send(f"{address}/api/v1/login", {}, {"code": code})[0] == 401
+
+
+def test_what_another_port_receives_opens_nothing(tmp_path: Path) -> None:
+    jar = http.cookiejar.CookieJar()  # as in a browser, without regard to ports
+    client = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    with running("--workspace", str(tmp_path / "w")) as (message, _), Recorder() as other:
+        address, _, code = message["studio"].partition("/login#code=")
+        for path in ("/", "/login"):
+            client.open(f"{address}{path}", timeout=120).close()
+        request = urllib.request.Request(
+            f"{address}/api/v1/login", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
+        )
+        with client.open(request, timeout=120) as response:
+            secret = json.loads(response.read())["secret"]
+        assert get(f"{address}{STATUS}", secret)[0] == 200
+        client.open(other.address, timeout=120).close()
+        (received,) = other.requests
+        assert "Cookie" not in received and secret not in str(received)
+        replayed = {name: value for name, value in received.items() if name not in ("Host", "Connection")}
+        assert send(f"{address}{STATUS}", replayed)[0] == 401
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of POSIX")
+def test_enter_prints_a_new_address(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        with running("--workspace", str(tmp_path / "w"), stdin=theirs) as (message, later):
+            assert "press Enter for a new address" in str(message)
+            os.write(ours, b"\n")
+            new = later.readline().strip().removeprefix("studio: ")
+            address, _, code = new.partition("/login#code=")
+            assert new != message["studio"] and message["studio"].startswith(address)
+            old = message["studio"].partition("/login#code=")[2]
+            assert [send(f"{address}/api/v1/login", {}, {"code": c})[0] for c in (old, code)] == [401, 200]
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_other_hosts_without_the_page(tmp_path: Path) -> None:
-    with running("--workspace", str(tmp_path / "w"), "--host", "0.0.0.0", "--api-only") as message:
-        token, port = message["token"], re.search(r":(\d+)/", message["API"])
-        assert port is not None
-        url = f"http://127.0.0.1:{port[1]}/api/v1/status"
-        assert get(url)[0] == 401 and get(url, token)[0] == 200
-        assert get(f"http://127.0.0.1:{port[1]}/")[0] == 404
+    with running("--workspace", str(tmp_path / "w"), "--host", "0.0.0.0", "--api-only") as (message, _):
+        token, port = (tmp_path / "w" / "token").read_text().strip(), re.search(r":(\d+)/", message["API"])
+        assert port is not None and "#code" not in str(message)
+        address = f"http://127.0.0.1:{port[1]}"
+        assert get(f"{address}{STATUS}")[0] == 401 and get(f"{address}{STATUS}", token)[0] == 200
+        assert get(f"{address}/")[0] == get(f"{address}/login")[0] == 404
 
 
-def test_the_browser_is_not_given_the_token_as_an_argument(tmp_path: Path) -> None:
-    page = "http://127.0.0.1:8765/?token=s3cret-word"
+def test_the_browser_is_not_given_the_code_as_an_argument(tmp_path: Path) -> None:
+    page = "http://127.0.0.1:8765/login#code=s3cret-word"
     file = _opening_file(tmp_path, page)
     assert page in file.read_text() and "s3cret" not in file.as_uri() and file.stat().st_mode & 0o077 == 0
 

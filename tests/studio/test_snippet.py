@@ -1,7 +1,11 @@
 """The exported Python code computes the same explanation as the studio."""
 
+import ast
 import contextlib
 import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,3 +71,40 @@ def test_the_comments_recreate_the_models(client: TestClient, sample: Sample, mo
     X = names["ds"].X_test  # type: ignore[index]
     assert np.allclose(again.predict_proba(X), names["clf"].predict_proba(X), atol=1e-4)  # type: ignore[index]
     assert "sp.NearestConfig.tiny()" in created_by[1]
+
+
+def test_what_records_hold_stays_text(client: TestClient, sample: Sample) -> None:
+    from sparcets.io.files import read_json, write_json
+    from sparcets.studio.workspace import RECORD
+
+    record = sample.folder / "classifiers" / sample.classifier / RECORD
+    before = read_json(record, "")
+    hostile = 'fcn")\nimport os  # "'
+    try:
+        write_json(record, {**before, "architecture": hostile})
+        code = client.post(f"{API}/exports/py", json={"explainer": sample.nearest, "rows": [3]}).text
+    finally:
+        write_json(record, before)
+    imported = {
+        alias.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import) for alias in node.names
+    }
+    assert imported == {"sparcets"} and json.dumps(hostile) in code
+
+
+def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
+    from sparcets.io.files import digest_of_files, write_json
+    from sparcets.studio.snippet import _classifier
+    from sparcets.studio.workspace import Workspace
+    from tests.test_security import write_onnx
+
+    workspace = Workspace(tmp_path / "w")
+    folder = workspace.folder / "classifiers" / "mine"
+    folder.mkdir()
+    name = '"+str(__import__("os"))+".onnx'
+    write_onnx(folder / name, "weights.bin")
+    digest = digest_of_files([folder / name, folder / "weights.bin"])
+    header = {"format": 1, "output": "logits", "layout": None, "class_names": None, "digest": digest, "check": {}}
+    write_json(folder / "model.json", {**header, "source": name})
+    record: Any = SimpleNamespace(id="mine")
+    (line,) = _classifier(workspace, record, record, None)
+    assert line == f"clf = sp.wrap({json.dumps(f'classifiers/mine/{name}')}, output='logits')"

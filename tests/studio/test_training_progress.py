@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparcets.studio.training_progress import MAX_POINTS, TrainingProgress
+from sparcets.studio.jobs import MAX_POINTS, TrainingProgress
 
 
 def test_stages_count_by_the_time_they_take() -> None:

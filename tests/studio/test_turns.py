@@ -1,5 +1,6 @@
 """Turns: urgent work first, also in the middle of a patient search; drafts of answers, and what becomes of them."""
 
+import sys
 import threading
 from contextvars import ContextVar, copy_context
 from pathlib import Path
@@ -9,17 +10,24 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.explainers.pauses import pause, pausing
-from sparcets.explainers.sparcets.memory import Draft, remember_searches
+from sparcets.methods.own.search import Draft, remember_searches
+from sparcets.methods.request import pause, pausing
 from sparcets.studio.limits import Limits
 from sparcets.studio.models import AnswerRequest, ExplainRequest
-from sparcets.studio.service import StudioService
-from sparcets.studio.turns import Turns
+from sparcets.studio.service import StudioService, Turns
 from sparcets.studio.workspace import Workspace, write_record
 
 from .conftest import Sample
 
 NOTE: ContextVar[str] = ContextVar("note", default="none")
+
+
+def test_work_that_calls_sys_exit_fails_and_the_next_goes_on() -> None:
+    turns = Turns("test")
+    with pytest.raises(RuntimeError, match=r"sys\.exit\(3\) was called"):
+        turns.submit(lambda: sys.exit(3)).result(60)
+    assert turns.submit(lambda: "next").result(60) == "next"
+    turns.close()
 
 
 def test_urgent_work_comes_first_and_interrupts() -> None:

@@ -12,13 +12,15 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
+from sparcets.io.files import TEMPORARY
+from sparcets.io.folders import MARKER
 from sparcets.studio import processes
 from sparcets.studio.data import ARRAYS, safe_name
 from sparcets.studio.limits import Limits
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
-from sparcets.web.limits import MIB
+from sparcets.web.requests import MIB
 from tests.http_api import error
 
 from .conftest import API, Sample, npz_bytes
@@ -118,10 +120,16 @@ def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: py
 
 
 def test_what_a_killed_studio_left_is_removed_at_the_start(start: Start, sample: Sample) -> None:
-    (hidden := sample.folder / "datasets" / ".gait-123456").mkdir()
-    (hidden / "gait.csv").write_text("half of")
+    for name, marker in (
+        (f".gait-1{TEMPORARY}12345678", MARKER),
+        (".git", "HEAD"),
+        (f".mine{TEMPORARY}87654321", "mine"),
+    ):
+        (hidden := sample.folder / "datasets" / name).mkdir()
+        (hidden / "gait.csv").write_text("half of")
+        (hidden / marker).touch()
     start()
-    assert left(sample.folder) == ["own"]
+    assert left(sample.folder) == [".git", f".mine{TEMPORARY}87654321", "own"]
 
 
 def test_recordings_may_be_as_large_as_data_sets(start: Start, sample: Sample) -> None:

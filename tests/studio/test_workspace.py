@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from sparcets.errors import StorageError
-from sparcets.studio.workspace import RECORD, Workspace, new_id
+from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.io.files import TEMPORARY
+from sparcets.io.folders import MARKER as TEMPORARY_MARKER
+from sparcets.studio.workspace import MARKER, RECORD, Workspace, new_id
 from sparcets.web.errors import ApiError
+from tests.campaigns.folders import snapshot
 
 from .conftest import Sample
 
@@ -68,10 +71,68 @@ def test_a_workspace_that_cannot_be_created(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
-    left = tmp_path / "datasets" / ".left-a1"
-    (left / "left-a1").mkdir(parents=True)
+    left, empty, theirs = (
+        tmp_path / "datasets" / f".{name}{TEMPORARY}12345678" for name in ("left", "empty", "theirs")
+    )
+    for folder in (left, theirs):
+        (folder / "left-a1").mkdir(parents=True)
+    (left / TEMPORARY_MARKER).touch()
+    empty.mkdir()
     with workspace.create("datasets", "one") as one:
         (one / "file").touch()
         with workspace.create("datasets", "two"):  # which leaves alone what a living process writes
-            assert not left.exists() and (one / "file").exists()
-    assert sorted(p.name for p in (tmp_path / "datasets").iterdir()) == ["one", "two"]
+            assert not left.exists() and not empty.exists() and (one / "file").exists()
+    assert sorted(p.name for p in (tmp_path / "datasets").iterdir()) == [theirs.name, "one", "two"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.txt",
+        ".git/HEAD",
+        "datasets/.git/HEAD",
+        "datasets/tool.sh",
+        "datasets/gait/data.csv",
+        "token/key",
+        "token",
+    ],
+)
+def test_a_folder_with_other_things_does_not_become_a_workspace(tmp_path: Path, name: str) -> None:
+    (file := tmp_path / "proj" / name).parent.mkdir(parents=True)
+    file.write_text("theirs")
+    file.chmod(0o755)
+    before = snapshot(tmp_path)
+    first = name if name.startswith(("notes", "token/")) else name.split("/")[0]
+    refused = (
+        rf"proj is no workspace: it holds {first.split('/')[0]}, .*Name another folder, such as --workspace .*proj/sp"
+    )
+    with pytest.raises(StorageError, match=refused):
+        Workspace(tmp_path / "proj")
+    assert snapshot(tmp_path) == before
+
+
+def test_an_earlier_workspace_among_other_things_is_told_how_to_move(sample: Sample) -> None:
+    (sample.folder / MARKER).unlink()
+    (sample.folder / "thesis.tex").touch()
+    before = snapshot(sample.folder)
+    with pytest.raises(StorageError, match=r"holds thesis.tex, .*move its folders and files to the new one"):
+        Workspace(sample.folder)
+    (sample.folder / "thesis.tex").unlink()
+    (sample.folder / "datasets" / "link").symlink_to(sample.folder / "datasets" / "own")
+    with pytest.raises(StorageError, match="holds datasets, which the studio has not made"):
+        Workspace(sample.folder)
+    (sample.folder / "datasets" / "link").unlink()
+    Workspace(sample.folder).make_private()
+    after = snapshot(sample.folder)
+    assert set(after) - set(before) == {MARKER} and set(before) - set(after) == {"thesis.tex"}
+    assert all(after[name] == before[name] for name in before if "/" in name)
+
+
+def test_an_item_that_is_a_link_to_elsewhere_is_not_removed(sample: Sample, tmp_path: Path) -> None:
+    datasets = sample.folder / "datasets"
+    (datasets / "own").rename(tmp_path / "elsewhere")
+    (datasets / "mine").symlink_to(tmp_path / "elsewhere")
+    before = snapshot(tmp_path / "elsewhere")
+    with pytest.raises((ApiError, FileFormatError), match=r"no data set 'mine'|leads out of its folder"):
+        Workspace(sample.folder).remove("datasets", "mine")
+    assert snapshot(tmp_path / "elsewhere") == before and [path.name for path in datasets.iterdir()] == ["mine"]

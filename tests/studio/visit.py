@@ -6,9 +6,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from .conftest import API
@@ -17,29 +19,70 @@ WAIT = 120_000  # milliseconds; training takes a while on a busy machine
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
+class Studio(NamedTuple):
+    """A studio that runs: its address, the address for one login that it printed, its token and its process."""
+
+    address: str
+    printed: str
+    token: str
+    process: Any
+
+
 @contextlib.contextmanager
-def running(workspace: Path, *options: str) -> Iterator[tuple[str, Any]]:
-    """Start the studio with its command; yield the address that it prints, which holds the token, and its process."""
+def running(workspace: Path, *options: str) -> Iterator[Studio]:
+    """Start the studio with its command."""
     process = subprocess.Popen(
         [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(workspace), *options],
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stderr is not None
-    found = re.search(r"http://\S+", process.stderr.readline())
+    found = re.search(r"(http://\S+)/login#code=\S+", process.stderr.readline())
     assert found
     try:
-        yield found[0], process
+        yield Studio(found[1], found[0], (workspace / "token").read_text().strip(), process)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(120)
         process.stderr.close()
 
 
-class Visit:
-    """A page that records console errors and the hosts of its requests."""
+class Recorder:
+    """A server of somebody else, on another port of this machine: it keeps the headers of all requests."""
 
-    def __init__(self, browser: Any, address: str, size: str = "desktop", **options: Any) -> None:
+    def __init__(self) -> None:
+        self.requests: list[dict[str, str]] = []
+        seen = self.requests
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                seen.append(dict(self.headers.items()))
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(b"<!doctype html><title>other</title>")
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> "Recorder":
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Visit:
+    """A page that is logged in, and records console errors and the hosts of its requests."""
+
+    def __init__(self, browser: Any, studio: Studio, size: str = "desktop", **options: Any) -> None:
         width, height = SIZES[size]
         touch = size == "phone"
         self.context = browser.new_context(
@@ -52,8 +95,20 @@ class Visit:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
-        self.address = address.partition("/?")[0]
-        self.context.request.get(address)  # for the cookie
+        self.address = studio.address
+        self._headers = {"Authorization": f"Bearer {studio.token}"}
+        self.page.goto(f"{self.address}/login")
+        self.page.get_by_label("Token").fill(studio.token)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_selector("body[data-ready]")
+
+    def get(self, path: str) -> Any:
+        """Return what the API says, whatever the page knows."""
+        return self.page.request.get(f"{self.address}{API}{path}", headers=self._headers).json()
+
+    def post(self, path: str, data: Any) -> Any:
+        """Return what the API answers to a request."""
+        return self.page.request.post(f"{self.address}{API}{path}", data=data, headers=self._headers).json()
 
     def open(self, **state: Any) -> Any:
         """Load the page with a state."""
@@ -101,7 +156,7 @@ class Visit:
             "strokes": state.get("strokes", []),
             "find_rest": state.get("findRest", False),
         }
-        response: dict[str, Any] = self.page.request.post(f"{self.address}{API}/explanations", data=request).json()
+        response: dict[str, Any] = self.post("/explanations", request)
         return response
 
     def trace(self, k: int) -> list[float | None]:

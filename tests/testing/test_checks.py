@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from sparcets.classifiers.within import Goal
-from sparcets.errors import DataError
-from sparcets.explainers.nearest import Nearest
+from sparcets.core.errors import DataError
+from sparcets.core.method_config import NearestConfig
+from sparcets.methods.nearest import Nearest
+from sparcets.models.views import Goal
 from sparcets.testing import CHECKS, Subject, check_explainer
 
 
@@ -206,6 +207,11 @@ class AnswersUnfitted(Nearest):
         raise DataError("something else")
 
 
+class TakesAnySettings(Nearest):
+    def _check_parameters(self):
+        self.config = NearestConfig()
+
+
 class PretendsToNeedNoGradients(Nearest):
     def _fit(self, job):
         self.classifier.module  # noqa: B018  (a black box has none)
@@ -292,6 +298,7 @@ BROKEN = [
     ("gaps", NotFinite, "not finite where something was measured"),
     ("gaps", CountsGaps, "missing entries were counted among those that may change"),
     ("not_fitted", AnswersUnfitted, "something else"),
+    ("settings_of_another_method", TakesAnySettings, "ConfigError"),
     ("capabilities", PretendsToNeedNoGradients, "has no attribute 'module'"),
     ("unequal_lengths", ChangesPadding, "padding"),
     ("unequal_lengths", IgnoresLengths, "padding"),

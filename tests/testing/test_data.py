@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparcets.errors import DataError
+from sparcets.core.errors import DataError
 from sparcets.testing.data import make_series
 
 

@@ -12,15 +12,14 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.config.explainers import LossWeights
-from sparcets.explanation.series_info import SeriesInfo
-from sparcets.networks.discriminators import Discriminator
-from sparcets.networks.generators import Generator
+from sparcets.core.info import SeriesInfo
+from sparcets.core.method_config import LossWeights
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.gan_step import GanStep
+from sparcets.training.generator import Discriminator, Generator
 from sparcets.training.losses import Objective
 from sparcets.training.projection import Projection
+from sparcets.training.steps import GanStep
 
 TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")
 LR, BETAS = 2e-4, (0.5, 0.999)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from sparcets.errors import StorageError
-from sparcets.training.callbacks import (
+from sparcets.core.errors import StorageError
+from sparcets.training.loop import (
     DEAD_CHECKS,
     LOST_CHECKS,
     DivergenceCheck,

@@ -7,11 +7,12 @@ import pytest
 import safetensors.numpy
 
 import sparcets as sp
-from sparcets.errors import FileFormatError, StorageError
+from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.checkpoint import FILE, delete_checkpoints, has_identity
+from sparcets.training.checkpoint import FILE, delete_checkpoint
 from sparcets.training.losses import LossTerm
+from tests.campaigns.folders import snapshot
 
 X, Y = make_series(24, n_steps=8)
 # Two layers, so that dropout acts; three steps in an epoch.
@@ -149,13 +150,27 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off,
     assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))
 
 
-def test_to_forget_removes_the_checkpoints_of_a_folder_and_of_its_subfolders_alone(tmp_path):
-    for folder in (tmp_path, tmp_path / "second"):
+def test_to_forget_removes_the_checkpoint_of_this_training_alone(tmp_path):
+    for name, identity in ((".", "this"), ("mine", "this"), ("other", "that")):
+        folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        safetensors.numpy.save_file({"x": X}, folder / FILE, metadata={"header": '{"identity": "this"}'})
+        safetensors.numpy.save_file({"x": X}, folder / FILE, metadata={"header": f'{{"identity": "{identity}"}}'})
         (folder / "other.txt").write_text("stays")
-        assert has_identity(folder, "this") and not has_identity(folder, "that")
-    delete_checkpoints(tmp_path)
-    for folder in (tmp_path, tmp_path / "second"):
-        assert not (folder / FILE).exists() and (folder / "other.txt").exists() and not has_identity(folder, "this")
-    delete_checkpoints(tmp_path)  # nothing to remove is no error
+    before = snapshot(tmp_path)
+    delete_checkpoint(tmp_path / "other", "this")
+    assert snapshot(tmp_path) == before
+    delete_checkpoint(tmp_path, "this")
+    assert snapshot(tmp_path) == {name: facts for name, facts in before.items() if name != FILE}
+    delete_checkpoint(tmp_path, "this")  # nothing to remove is no error
+    (tmp_path / FILE).write_bytes(b"of another program")
+    delete_checkpoint(tmp_path, "this")
+    assert (tmp_path / FILE).read_bytes() == b"of another program"
+
+
+def test_a_link_stays_when_its_checkpoint_is_removed(tmp_path):
+    (tmp_path / FILE).symlink_to("elsewhere.safetensors")
+    safetensors.numpy.save_file(
+        {"x": X}, tmp_path / "elsewhere.safetensors", metadata={"header": '{"identity": "this"}'}
+    )
+    delete_checkpoint(tmp_path, "this")
+    assert (tmp_path / FILE).is_symlink() and not (tmp_path / "elsewhere.safetensors").exists()

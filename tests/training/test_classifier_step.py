@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from sparcets.classifiers.torch_classifier import TorchClassifier
-from sparcets.config.models import ClassifierConfig
-from sparcets.errors import ConfigError
-from sparcets.networks.fcn import Fcn
+from sparcets.core.errors import ConfigError
+from sparcets.core.network_config import ClassifierConfig
+from sparcets.models.network import TorchClassifier
 from sparcets.testing.data import make_series
-from sparcets.training.classifier_step import ClassifierStep
+from sparcets.training.convolutional import Fcn
+from sparcets.training.steps import ClassifierStep
 
 X = torch.randn(6, 5, 2, generator=torch.Generator().manual_seed(0))
 Y = torch.tensor([0, 1, 0, 1, 0, 1])

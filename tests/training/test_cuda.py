@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.explainers import gan_training
-from sparcets.explainers.sparcets import explainer
+from sparcets.methods import adversarial as gan_training
+from sparcets.methods.own import explainer
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.cuda import CapturedStep, run_on_streams

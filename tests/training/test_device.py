@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.errors import CapabilityError
+from sparcets.core.errors import CapabilityError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.device import resolve_device, seeded, with_double_precision

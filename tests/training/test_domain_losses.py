@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from sparcets.datasets.catching import FEATURES
-from sparcets.errors import UnknownNameError
-from sparcets.training.domain_losses import CATCHING_ARMS, limb_lengths
+from sparcets.core.errors import UnknownNameError
+from sparcets.motion.catching import FEATURES
+from sparcets.training.losses import CATCHING_ARMS, limb_lengths
 
 
 def test_limb_lengths_by_hand():

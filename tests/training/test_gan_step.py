@@ -5,15 +5,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import sparcets as sp
-from sparcets.config.explainers import LossWeights
-from sparcets.explanation.series_info import SeriesInfo
-from sparcets.networks.discriminators import Discriminator
-from sparcets.networks.generators import Generator
+from sparcets.core.info import SeriesInfo
+from sparcets.core.method_config import LossWeights
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.gan_step import GanStep
+from sparcets.training.generator import Discriminator, Generator
 from sparcets.training.losses import LossTerm, Objective
 from sparcets.training.projection import Projection
+from sparcets.training.steps import GanStep
 
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
 TERMS = list(NONE)

@@ -5,8 +5,7 @@ from itertools import chain
 import pytest
 import torch
 
-from sparcets.training.callbacks import Callback, EarlyStopping, History
-from sparcets.training.loop import shuffled, train
+from sparcets.training.loop import Callback, EarlyStopping, History, shuffled, train
 
 CPU = torch.device("cpu")
 

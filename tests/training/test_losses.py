@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sparcets.config.explainers import LossWeights
-from sparcets.errors import ConfigError
+from sparcets.core.errors import ConfigError
+from sparcets.core.method_config import LossWeights
 from sparcets.training import losses
 from sparcets.training.losses import EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective
 

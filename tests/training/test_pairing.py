@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from sparcets.errors import DataError
-from sparcets.training.pairing import Pairing
+from sparcets.core.errors import DataError
+from sparcets.training.loop import Pairing
 
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
 

@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import sparcets as sp
-from sparcets.errors import ConstraintError
-from sparcets.explanation.series_info import SeriesInfo
+from sparcets.core.errors import ConstraintError
+from sparcets.core.info import SeriesInfo
 from sparcets.training.projection import Projection
 
 B, T, F = 3, 8, 5

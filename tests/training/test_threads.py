@@ -9,7 +9,7 @@ import torch
 import sparcets as sp
 from sparcets.evaluation.families import left_as_found
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.threads import SMALL, threads_for
+from sparcets.training.device import SMALL, threads_for
 
 
 @pytest.fixture

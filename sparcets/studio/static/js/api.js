@@ -1,7 +1,8 @@
-// Requests to the API. Error responses become ApiError; after a 401 response the page is loaded again, which asks for
-// the token. While the studio does not respond, the page says so and waits for it to come back.
+// Requests to the API, with the secret of the session. Error responses become ApiError; after a 401 response the page asks
+// to log in again. While the studio does not respond, the page says so and waits for it to come back.
 
 import { $ } from "./dom.js";
+import { forget, needed, toLogin } from "./session.js";
 
 const BASE = "/api/v1";
 const RETRY = 1500; // milliseconds between two attempts to reach a studio that does not respond
@@ -20,20 +21,25 @@ export class ApiError extends Error {
 export const onReturn = (listener) => listeners.push(listener);
 
 async function request(method, path, body, headers = {}, signal = undefined) {
+  const secret = await needed();
   let response;
   try {
-    response = await fetch(BASE + path, { method, body, headers, signal });
+    response = await fetch(BASE + path, { method, body, headers: { ...headers, ...authorization(secret) }, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     waitForReturn();
     throw new ApiError(0, { error: { code: "gone", message: "The studio does not respond. Is it still running?" } });
   }
-  if (response.status === 401) {
-    location.reload();
-    return new Promise(() => {}); // nothing else happens on this page
-  }
+  if (response.status === 401) return ended(secret);
   if (!response.ok) throw new ApiError(response.status, await response.json().catch(() => null));
   return response;
+}
+
+const authorization = (secret) => ({ Authorization: `Bearer ${secret}` });
+
+function ended(secret) {
+  forget(secret);
+  return toLogin();
 }
 
 async function waitForReturn() {
@@ -44,9 +50,10 @@ async function waitForReturn() {
   banner.hidden = false;
   for (;;) {
     await new Promise((resolve) => { setTimeout(resolve, RETRY); });
-    const response = await fetch(`${BASE}/status`).catch(() => null);
+    const secret = await needed();
+    const response = await fetch(`${BASE}/status`, { headers: authorization(secret) }).catch(() => null);
     if (!response) continue;
-    if (response.status === 401) location.reload(); // it was started with another token
+    if (response.status === 401) await ended(secret); // it was started again, and knows no session
     if (response.ok) break;
   }
   waiting = false;
@@ -64,3 +71,10 @@ export const file = async (path, body) => (await request("POST", path, JSON.stri
 export const upload = async (path, picked) =>
   (await request("POST", `${path}?filename=${encodeURIComponent(picked.name)}`, picked,
     { "Content-Type": "application/octet-stream" })).json();
+
+export async function logOut() {
+  const secret = await needed();
+  await request("POST", "/logout");
+  forget(secret);
+  toLogin("");
+}

@@ -24,7 +24,9 @@ export { shownFeatures };
 export const bandHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--band"));
 export const stepsToTime = (step) => (known.dataset.sampling_rate ? step / known.dataset.sampling_rate : step);
 export const timeUnit = () => (known.dataset.sampling_rate ? "s" : "steps");
-export const timeText = (step) => (known.dataset.sampling_rate ? `${stepsToTime(step).toFixed(2)} s` : `step ${step}`);
+// A time with as many decimals as tell neighbouring steps apart.
+export const seconds = (step) => stepsToTime(step).toFixed(Math.max(2, Math.ceil(Math.log10(known.dataset.sampling_rate ?? 1))));
+export const timeText = (step) => (known.dataset.sampling_rate ? `${seconds(step)} s` : `step ${step}`);
 export const unitOf = (f) => (known.dataset.units?.[f] ? ` ${known.dataset.units[f]}` : "");
 export const isLocked = (f) => !known.dataset.mutable[f] || state.immutable.includes(known.dataset.feature_names[f]);
 

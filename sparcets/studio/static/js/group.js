@@ -4,7 +4,7 @@ import { file, get, post } from "./api.js";
 import { badge } from "./answers.js";
 import { $, counted, el, notice, options, percent, short } from "./dom.js";
 import { explainAll, save } from "./exports.js";
-import { stepsToTime, timeUnit } from "./figure.js";
+import { seconds, stepsToTime, timeUnit } from "./figure.js";
 import { fullName } from "./queries.js";
 import { act, explainRequest, known, NOT_DRAWN, set, state } from "./state.js";
 import { colours } from "./theme.js";
@@ -213,7 +213,7 @@ function drawMap() {
   const steps = result.change.length;
   const z = names.map((_, f) => result.change.map((step, t) => (result.share[t][f] >= FEW ? step[f] : null)));
   const most = Math.max(...z.flat().map((value) => Math.abs(value ?? 0))) || 1;
-  const text = names.map((name, f) => Array.from({ length: steps }, (_, t) => `${name.replaceAll("<", "&lt;")}, ${stepsToTime(t).toFixed(2)} ${timeUnit()}<br>changed in ${percent(result.share[t][f])} of the answers<br>on average by ${(result.change[t][f]).toFixed(2)} standard deviations`));
+  const text = names.map((name, f) => Array.from({ length: steps }, (_, t) => `${name.replaceAll("<", "&lt;")}, ${seconds(t)} ${timeUnit()}<br>changed in ${percent(result.share[t][f])} of the answers<br>on average by ${(result.change[t][f]).toFixed(2)} standard deviations`));
   window.Plotly.react($("#group-map"), [{
     type: "heatmap", z, text, x: Array.from({ length: steps }, (_, t) => stepsToTime(t)), y: names.map((_, f) => f), zmin: -most, zmax: most, hovertemplate: "%{text}<extra></extra>",
     colorscale: [[0, "#053061"], [0.25, "#2b75b5"], [0.5, "#a6cfe4"], [0.5, "#f7bda1"], [0.75, "#cb4942"], [1, "#67001f"]],

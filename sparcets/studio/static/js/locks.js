@@ -1,7 +1,7 @@
 // Constraints: features locked by buttons, time locked by dragging or by the form, ranges and directions set in a dialog.
 
 import { $, announce, breakable, el, icon } from "./dom.js";
-import { featureOptions, geometry, stepsToTime, timeUnit, toSteps, unitOf } from "./figure.js";
+import { featureOptions, geometry, seconds, timeUnit, toSteps, unitOf } from "./figure.js";
 import { act, known, NO_LIMITS, own, state, withEntry, withoutEntry } from "./state.js";
 
 let onChange = () => {};
@@ -76,7 +76,7 @@ export function lockTime(start, stop, name = null) {
 
 function windowText([start, stop]) {
   return known.dataset.sampling_rate
-    ? `${stepsToTime(start).toFixed(2)} to ${stepsToTime(stop - 1).toFixed(2)} s`
+    ? `${seconds(start)} to ${seconds(stop - 1)} s`
     : `steps ${start} to ${stop - 1}`;
 }
 

@@ -1,6 +1,6 @@
 // Entry point of the page: decides which part is shown and connects the modules.
 
-import { get, onReturn } from "./api.js";
+import { get, logOut, onReturn } from "./api.js";
 import { follow, initBody } from "./body.js";
 import { initCurve } from "./curve.js";
 import { $, el, notice } from "./dom.js";
@@ -83,6 +83,7 @@ initQueries(() => withNotice(show), drawSelection);
 for (const button of $("#views").children) {
   button.addEventListener("click", () => { act({ view: button.dataset.view }); withNotice(show); });
 }
+$("#log-out").addEventListener("click", () => withNotice(logOut));
 window.addEventListener("popstate", () => withNotice(showUrl));
 // A studio that was not there when the page was opened, or that was started again.
 onReturn(() => withNotice(document.body.dataset.ready ? async () => { await refresh(); drawSetup(); } : start));

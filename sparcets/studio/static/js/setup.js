@@ -179,6 +179,7 @@ function classifierLine(c) {
 
 function explainerLine(e) {
   return el("div", {}, el("strong", {}, methodName(e.method)), el("br"),
+    ...(e.doubts ?? []).map((doubt) => el("p", { class: "careful", role: "note" }, el("b", {}, "Careful: "), `${doubt}.`)),
     el("details", {}, el("summary", { class: "about" }, e.preset === "tiny" ? "Quality (quick try)" : "Quality"),
       el("p", { class: "about" }, e.summary)));
 }

@@ -1,1 +1,0 @@
-"""Classifiers: ours to train, and yours to wrap."""

@@ -1,1 +1,0 @@
-"""Models of the user, by kind: what each is called with, and what it returns."""

@@ -1,1 +1,0 @@
-"""Configuration: the settings of every component, without torch."""

@@ -1,1 +1,0 @@
-"""Constraints: what an answer may not do, and how answers obey."""

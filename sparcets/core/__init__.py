@@ -1,0 +1,1 @@
+"""The nouns: series, constraints, targets, explanations, settings, errors; numpy only."""

@@ -1,0 +1,268 @@
+"""Config: a frozen, checked set of values that can be read from and written to plain dictionaries."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import math
+import numbers
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from sparcets.core.errors import ConfigError, quoted
+from sparcets.core.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SignatureOfInit:
+    """The signature of a class that is the one of its ``__init__``."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        _, *others = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        return inspect.Signature(others)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """Base of all configurations: defaults are the best settings known, all problems are reported at once.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> config = sp.NearestConfig(candidates=10)
+    >>> config == sp.NearestConfig.from_dict(config.to_dict()), len(config.fingerprint)
+    (True, 12)
+    """
+
+    __signature__ = SignatureOfInit()  # that of __new__ says nothing
+
+    def __new__(cls, *args: Any, **values: Any) -> Self:
+        """Report unknown settings as other problems; a dataclass would raise a TypeError that names one of them."""
+        known = [f.name for f in fields(cls)]
+        by_name = ", ".join(f"{name}=…" for name in known)
+        problems = [f"settings are given by name ({by_name}), got {quoted(args[0])}"] if args else []
+        problems += [_unknown(name, cls) for name in values if name not in known]
+        _raise_all(cls.__name__, problems)
+        return object.__new__(cls)
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        problems = []
+        for field in fields(self):
+            value = _as_declared(getattr(self, field.name), hints[field.name])
+            object.__setattr__(self, field.name, value)
+            if not _fits(value, hints[field.name]):
+                problems.append(f"{field.name!r} must be {_describe(hints[field.name])}, got {quoted(value)}")
+        # Values of the wrong type are not checked further.
+        _raise_all(type(self).__name__, problems or self.problems())
+
+    def problems(self) -> list[str]:
+        """Say in words what is wrong with the values; an empty list if nothing is."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from :meth:`to_dict`'s output; unknown keys are an error."""
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"{cls.__name__} is read from a dictionary, got {quoted(data)}.")
+        hints = {f.name: get_type_hints(cls)[f.name] for f in fields(cls)}
+        problems = [_unknown(key, cls) for key in data if key not in hints]
+        values = {}
+        for key in [name for name in hints if name in data]:
+            try:
+                values[key] = _from_plain(data[key], hints[key])
+            except ConfigError as error:
+                problems += _inside(key, error)
+        return _build(cls, values, problems)
+
+    def override(self, *settings: str) -> Self:
+        """Return a copy with settings like ``"lr=1e-3"`` or ``"weights.sparsity=0.5"``, parsed by the field's type."""
+        hints = get_type_hints(type(self))
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        names = list(values)
+        problems: list[str] = []
+        parts: dict[str, list[str]] = {}
+        for setting in settings:
+            key, equals, text = setting.partition("=") if isinstance(setting, str) else ("", "", "")
+            name, dot, rest = key.strip().partition(".")
+            if not equals:
+                problems.append(f"cannot read the setting {quoted(setting)}: write it as key=value")
+            elif name not in names:
+                problems.append(_unknown(name, type(self)))
+            elif not dot:
+                values[name] = _parse(text.strip(), hints[name])
+            elif isinstance(values[name], Config):
+                parts.setdefault(name, []).append(f"{rest}={text}")
+            else:
+                problems.append(f"{name!r} has no parts, so {key.strip()!r} means nothing")
+        for name, of_part in parts.items():
+            try:
+                values[name] = values[name].override(*of_part)
+            except ConfigError as error:
+                problems += _inside(name, error)
+        return _build(type(self), values, problems)
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve letters that name this set of values."""
+        text = json.dumps({"config": type(self).__name__, **self.to_dict()}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+C = TypeVar("C", bound=Config)
+
+
+def _build(cls: type[C], values: dict[str, Any], problems: list[str]) -> C:
+    """Make the config, or report what its values and ``problems`` found wrong, together."""
+    try:
+        result = cls(**values)
+    except ConfigError as error:
+        problems = [*error.problems, *problems]
+    _raise_all(cls.__name__, problems)
+    return result
+
+
+def _raise_all(owner: str, problems: list[str]) -> None:
+    if problems:
+        plural = "s" if len(problems) > 1 else ""
+        text = "; ".join(problems)
+        error = ConfigError(f"{len(problems)} problem{plural} in {owner}: {text}.")
+        error.problems = tuple(problems)
+        raise error
+
+
+def _inside(name: str, error: ConfigError) -> list[str]:
+    return [f"in {name!r}: {problem}" for problem in error.problems or [str(error).rstrip(".")]]
+
+
+def _unknown(key: object, cls: type[Config]) -> str:
+    """Say that there is no such setting, what may be meant (also a setting of a part), and which ones there are."""
+    hints = get_type_hints(cls)
+    names = [f.name for f in fields(cls)]
+    parts = [name for name in names if isinstance(hints[name], type) and issubclass(hints[name], Config)]
+    inside = [f"{part}.{key}" for part in parts if key in [f.name for f in fields(hints[part])]]
+    close = f" Did you mean '{inside[0]}'?" if inside else did_you_mean(str(key), names)
+    hint = f", d{close[2:]}" if close else ""
+    hint += f" Write {cls.__name__}().override('{inside[0]}=…')." if inside else ""
+    return f"unknown key {quoted(key)}{hint} (known: {', '.join(names)})"
+
+
+def check_config(config: Any, kind: type[C], owner: str, *, instead: str = "") -> C:
+    """Return the settings of an object; raise if they are of another class than its own.
+
+    Parameters
+    ----------
+    config
+        What was passed.
+    kind
+        The class of settings that the owner takes.
+    owner
+        Its name.
+    instead
+        What takes settings such as these, for the message, such as ``sp.Sparce(clf, config)``.
+    """
+    if isinstance(config, kind):
+        return config
+    name = f"{'sp.' if kind.__module__.startswith('sparcets.core.') else ''}{kind.__name__}"
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    came, hint = type(config).__name__, f"Use {instead}, or {name}()." if instead else f"Pass {name}()."
+    if isinstance(config, type):
+        came = f"the class {config.__name__}"
+        hint = f"Pass an instance: {name}()." if issubclass(config, kind) else hint
+    elif isinstance(config, Mapping):
+        hint = f"Pass {name}.from_dict(config)."
+    raise ConfigError(f"{owner} takes {article} {kind.__name__}, got {came}. {hint}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, a) for a in args)
+    if origin is Literal:
+        return any(type(value) is type(a) and value == a for a in args)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+    if hint is float:
+        return isinstance(value, float) and math.isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _describe(hint: Any) -> str:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe(a) for a in args)
+    if origin is Literal:
+        return "one of " + ", ".join(repr(a) for a in args)
+    if origin is tuple:
+        return f"a tuple of {_describe(args[0])}"
+    names = {int: "a whole number", float: "a number", bool: "True or False", str: "text", type(None): "None"}
+    return names.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _as_declared(value: Any, hint: Any) -> Any:
+    """Return numbers in the type of their field, so that 1, 1.0 and NumPy's 1 are the same setting."""
+    args = get_args(hint)
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy or torch
+        value = value.item()
+    if get_origin(hint) is tuple and isinstance(value, tuple):
+        return tuple(_as_declared(v, args[0]) for v in value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    kinds = args if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if int in kinds and isinstance(value, numbers.Integral):
+        return int(value)
+    try:
+        return float(value) if float in kinds else value
+    except OverflowError:
+        return value  # an integer beyond all floats, which does not fit
+
+
+def _from_plain(value: Any, hint: Any) -> Any:
+    """Turn JSON's lists and dictionaries into the tuples and configs that the field declares."""
+    args = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        fitting = (_from_plain(value, a) for a in args if a is not type(None))
+        return next((v for v in fitting if v is not value), value)
+    if get_origin(hint) is tuple and isinstance(value, list):
+        return tuple(_from_plain(v, args[0]) for v in value)
+    if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
+        return hint.from_dict(value)
+    return value
+
+
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+def _parse(text: str, hint: Any) -> Any:
+    """Read a value as the field's type; what does not fit comes back as it is, for the message."""
+    if hint is str:
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = _WORDS.get(text.lower(), text)
+    value = _as_declared(tuple(value) if isinstance(value, list) else value, hint)
+    return text if _fits(text, hint) and not _fits(value, hint) else value
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it would come back from JSON."""
+    if isinstance(value, Config):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

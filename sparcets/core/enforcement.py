@@ -1,0 +1,460 @@
+"""Enforcing constraints: a proposal is moved back towards its query until every constraint holds exactly.
+
+The query itself satisfies every constraint, because constraints apply to changes and allow steps as large as the
+query's own. Resetting to the query whatever violates one therefore ends in a series that satisfies all of them.
+Entries that the proposal left unchanged stay unchanged, and the number of changed entries does not grow, except where a
+fixed sum or the user's own projection asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.errors import ConstraintError
+from sparcets.core.series import fill_gaps, rows_by_length
+from sparcets.core.shape_limits import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
+
+ROUNDING = 4  # last digits by which results of the same computation may differ
+Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)
+
+
+def apply_project(
+    project: Project,
+    result: FloatArray,
+    query: FloatArray,
+    free: BoolArray,
+    tolerance: FloatArray,
+    gaps: BoolArray | None = None,
+    *,
+    n_side: int = 0,
+) -> FloatArray:
+    """Return the projected series, or the query where the projection changes what may not change.
+
+    Series that did not change are left alone.
+
+    Parameters
+    ----------
+    project
+        The user's function.
+    result, query
+        Series (batch, time, features).
+    free
+        Entries that may change (batch, time, features); the others are set to the query's.
+    tolerance
+        Changes below this are none (features,).
+    gaps
+        Entries that were missing and are filled here (batch, time, features); what the function makes of them does not
+        matter.
+    n_side
+        Number of side inputs among the features, the last ones, which the function is not given.
+
+    Raises
+    ------
+    ConstraintError
+        If the function fails, returns something else than series of the same shape, or is not idempotent.
+    """
+    rows = np.flatnonzero((result != query).any((1, 2)))
+    if not len(rows):
+        return result
+    once = _call(project, result[rows], query[rows], n_side)
+    twice = _call(project, once, query[rows], n_side)
+    same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
+    if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
+        raise ConstraintError(
+            "project must give the same when it is applied twice, but its second application changed "
+            f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
+        )
+    if gaps is not None:
+        once = np.where(gaps[rows], query[rows], once)
+    negligible = np.abs(once - query[rows]) < tolerance
+    allowed = np.where(free[rows] & ~negligible, once, query[rows])
+    # Where the function changes what may not change, the two cannot both hold.
+    obeys = (np.abs(allowed - once) <= same).all((1, 2), keepdims=True)
+    projected: FloatArray = result.copy()
+    projected[rows] = np.where(obeys, allowed, query[rows])
+    return projected
+
+
+def _call(project: Project, result: FloatArray, query: FloatArray, n_side: int) -> FloatArray:
+    n_features = query.shape[2] - n_side
+    result, query, beside = result[:, :, :n_features], query[:, :, :n_features], query[:, :, n_features:]
+    try:
+        returned = np.asarray(project(result.copy(), query.copy()), dtype=query.dtype)
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
+        raise ConstraintError(f"project raised {type(error).__name__}: {error}.") from error
+    if returned.shape != query.shape:
+        raise ConstraintError(f"project must return an array of shape {query.shape}, got {returned.shape}.")
+    if not np.isfinite(returned).all():
+        raise ConstraintError("project returned values that are not finite.")
+    return np.concatenate([returned, beside], axis=2) if n_side else returned
+
+
+IMMUTABLE = "immutable features"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundConstraints:
+    """Constraints as arrays over (time, features), built by :meth:`sparcets.Constraints.bind`.
+
+    Attributes
+    ----------
+    editable
+        Entries that answers change (time, features): the allowed ones, without features that are constant in training.
+    mutable
+        Features that may change (features,).
+    frozen
+        Entries of frozen windows (time, features).
+    low, high
+        Bounds on changed entries (features,), infinite where unbounded.
+    limit
+        Largest difference between consecutive steps (features,), infinite where unbounded.
+    sign
+        1 increase only, -1 decrease only, 0 both (features,).
+    groups
+        Indices of features that change together or not at all.
+    tolerance
+        Changes below this are set to zero (features,).
+    max_features
+        Number of features that may change in one series, or None.
+    integer
+        Features whose changed entries are whole numbers (features,).
+    trend
+        1 where consecutive changed entries do not fall, -1 where they do not rise, 0 elsewhere (features,).
+    sums
+        Indices of features whose sum at a step does not change.
+    project
+        The user's own function, applied last, or None.
+    n_side
+        Number of side inputs among the features, the last ones, which are never mutable.
+    """
+
+    editable: BoolArray
+    mutable: BoolArray
+    frozen: BoolArray
+    low: FloatArray
+    high: FloatArray
+    limit: FloatArray
+    sign: IntArray
+    groups: tuple[np.ndarray[Any, Any], ...]
+    tolerance: FloatArray
+    max_features: int | None
+    integer: BoolArray
+    trend: IntArray
+    sums: tuple[np.ndarray[Any, Any], ...]
+    project: Project | None
+    n_side: int = 0
+
+    @property
+    def allowed(self) -> BoolArray:
+        """Entries that may change (time, features): what shares of changed entries are relative to."""
+        frozen = self.frozen_if_any
+        return self.mutable & ~(self.frozen if frozen is None else frozen)
+
+    @property
+    def frozen_if_any(self) -> BoolArray | None:
+        """Entries (time, features) of frozen windows, and of the groups that they concern; None if there are none."""
+        if not self.frozen.any():
+            return None
+        frozen: BoolArray = self.frozen.copy()
+        for _ in self.groups:  # freezing one group may freeze another that shares a member
+            for members in self.groups:
+                frozen[:, members] |= frozen[:, members].any(1, keepdims=True)
+        return frozen
+
+    def combine(self, other: BoundConstraints) -> BoundConstraints:
+        """Return the conjunction of both: what either forbids is forbidden."""
+        low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
+        # Opposite directions, or ranges without a common value: the feature must not change.
+        opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
+        mutable = self.mutable & other.mutable & ~opposed
+        groups = self.groups + other.groups
+        for _ in groups:  # freezing one group may freeze another that shares a member
+            for members in groups:
+                mutable[members] &= mutable[members].all()
+        return BoundConstraints(
+            editable=self.editable & other.editable & mutable,
+            mutable=mutable,
+            frozen=self.frozen | other.frozen,
+            low=low,
+            high=high,
+            limit=np.minimum(self.limit, other.limit),
+            sign=np.where(self.sign != 0, self.sign, other.sign),
+            groups=groups,
+            tolerance=self.tolerance,
+            max_features=min((m for m in (self.max_features, other.max_features) if m is not None), default=None),
+            integer=self.integer | other.integer,
+            trend=np.where(self.trend != 0, self.trend, other.trend),
+            sums=self.sums + other.sums,
+            project=other.project or self.project,
+            n_side=self.n_side,
+        )
+
+    def cut(self, n_steps: int) -> BoundConstraints:
+        """Return the constraints of series that have the first ``n_steps`` steps only."""
+        return replace(self, editable=self.editable[:n_steps], frozen=self.frozen[:n_steps])
+
+    def active_kinds(self) -> list[str]:
+        """Return the names of the kinds of constraints that are active."""
+        kinds = {
+            IMMUTABLE: not self.mutable[: len(self.mutable) - self.n_side].all(),
+            "frozen steps": bool((self.frozen & self.mutable).any()),
+            "ranges": bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),
+            "largest steps": bool(np.isfinite(self.limit).any()),
+            "directions": bool((self.sign != 0).any()),
+            "groups": len(self.groups) > 0,
+            "the number of features": self.max_features is not None,
+            "whole numbers": bool(self.integer.any()),
+            "monotone features": bool((self.trend != 0).any()),
+            "fixed sums": len(self.sums) > 0,
+            "the projection": self.project is not None,
+        }
+        return [kind for kind, active in kinds.items() if active]
+
+    def enforce(
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None = None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool = True,
+    ) -> FloatArray:
+        """Move the proposal back towards the query until every constraint holds.
+
+        Parameters
+        ----------
+        query, proposal
+            Series (batch, time, features).
+        lengths
+            True lengths of padded series; padding is never changed.
+        gaps
+            Entries (batch, time, features) that are missing in the query, which are never changed, or None.
+        complete
+            Whether entries that the proposal left unchanged may change to keep a fixed sum.
+
+        Returns
+        -------
+        counterfactual
+            (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
+        """
+        if gaps is not None:
+            return self._enforce_with_gaps(query, proposal, lengths, gaps, complete=complete)
+        inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
+        free = self.editable[None] & inside[..., None]  # (batch, time, features)
+        steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
+        return self._enforce(query, proposal, lengths, free, steps, complete=complete)
+
+    def _enforce_with_gaps(
+        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None, gaps: BoolArray, *, complete: bool
+    ) -> FloatArray:
+        """Enforce the constraints on filled series, of which what was missing may not change."""
+        filled = fill_gaps(query, lengths=lengths, otherwise=0.0)
+        inside = length_mask(lengths, len(query), query.shape[1])
+        free = self.editable[None] & inside[..., None] & ~gaps
+        steps = None
+        if np.isfinite(self.limit).any():
+            steps = self._step_limits(filled, inside)
+            steps[gaps] = np.inf  # to and from an entry that is missing, no step is known
+            steps[:, 1:][gaps[:, :-1]] = np.inf
+        moved = np.where(gaps, filled, proposal)
+        result = self._enforce(filled, moved, lengths, free, steps, gaps=gaps, complete=complete)
+        return np.where(gaps, query, result)
+
+    def _enforce(
+        self,
+        query: FloatArray,
+        proposal: FloatArray,
+        lengths: IntArray | None,
+        free: BoolArray,
+        steps: FloatArray | None,
+        *,
+        gaps: BoolArray | None = None,
+        complete: bool,
+    ) -> FloatArray:
+        """Enforce the constraints on series without gaps; ``free`` are the entries that may change at all."""
+        result = self._settle(query, proposal, free, steps, complete)
+        if self.max_features is not None:
+            bound_together = self.groups + self.sums
+            kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
+            result = self._settle(query, result, free & kept[:, None], steps, complete=False)
+        if self.project is not None:
+            projected = self._project(self.project, query, result, free, lengths, gaps)
+            allowed = self._settle(query, projected, free, steps, complete=False)
+            kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
+            result = np.where(kept[:, None, None], projected, query)
+        return result
+
+    def _project(
+        self,
+        project: Project,
+        query: FloatArray,
+        result: FloatArray,
+        free: BoolArray,
+        lengths: IntArray | None,
+        gaps: BoolArray | None,
+    ) -> FloatArray:
+        """Apply the user's function, to series of each length without their padding."""
+        if lengths is None:
+            return apply_project(project, result, query, free, self.tolerance, gaps, n_side=self.n_side)
+        projected: FloatArray = result.copy()
+        for n, rows in rows_by_length(lengths):
+            own = (rows, slice(0, n))
+            missing = None if gaps is None else gaps[own]
+            projected[own] = apply_project(
+                project, result[own], query[own], free[own], self.tolerance, missing, n_side=self.n_side
+            )
+        return projected
+
+    def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        if self.max_features is None:
+            return np.ones(len(query), dtype=bool)
+        return np.asarray((result != query).any(1).sum(1) <= self.max_features)
+
+    def _settle(
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, complete: bool
+    ) -> FloatArray:
+        """Enforce all but the number of features and the user's function."""
+        free = free.copy()
+        while True:
+            result = self._move_back(query, proposal, free, steps, complete)
+            violating = self._violations(query, result, steps)
+            if not violating.any():
+                return result
+            free &= ~violating  # fewer free entries in each iteration, so the loop terminates
+
+    def _move_back(
+        self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, complete: bool
+    ) -> FloatArray:
+        low, high = _inward(self.low, self.high, query.dtype)
+        with np.errstate(over="ignore"):  # values beyond the query's dtype become infinite and are ignored below
+            proposal = proposal.astype(query.dtype, copy=False)
+        clipped = np.clip(proposal, low, high)
+        result = np.where(free & (proposal != query) & np.isfinite(clipped), clipped, query)
+        result = np.where(self._negligible(query, result) | self._wrong_direction(query, result), query, result)
+        if steps is not None:
+            result = self._limit_steps(query, result, steps)
+        if self.trend.any():
+            result = straightened(query, result, self.trend)
+        if self.integer.any():
+            result = rounded(query, result, self.integer, low, high)
+        for members in self.sums:
+            integer, tolerance = self.integer[members], self.tolerance[members]
+            result = balance(query, result, free, members, integer, tolerance, complete=complete)
+        return np.where(result == query, query, result)  # 0.0 equals -0.0, but unchanged means bit-identical
+
+    def _negligible(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        # In float64 the difference of two close float32 values is exact.
+        return np.asarray(np.abs(result.astype(np.float64) - query) < self.tolerance)
+
+    def _wrong_direction(self, query: FloatArray, result: FloatArray) -> BoolArray:
+        return ((self.sign > 0) & (result < query)) | ((self.sign < 0) & (result > query))
+
+    def _violations(self, query: FloatArray, result: FloatArray, steps: FloatArray | None) -> BoolArray:
+        """Mark changed entries that have to be reset to the query."""
+        changed = result != query
+        outside = (result < self.low) | (result > self.high)
+        violating = changed & (outside | self._wrong_direction(query, result) | self._negligible(query, result))
+        for members in self.groups:
+            of_group = changed[..., members]  # (batch, time, members)
+            partial = of_group.any(-1) & ~of_group.all(-1)
+            violating[..., members] |= of_group & partial[..., None]
+        for members in self.sums:
+            wrong = unbalanced(query[..., members], result[..., members], self.tolerance[members])
+            violating[..., members] |= changed[..., members] & wrong[..., None]
+        if self.integer.any():
+            violating |= changed & self.integer & (result != np.rint(result))
+        if self.trend.any():
+            violating |= wrong_trend(query, result, self.trend)
+        if steps is not None and (self.trend.any() or self.integer.any() or self.sums):  # these may enlarge a step
+            too_large = np.abs(np.diff(result.astype(np.float64), axis=1)) > steps[:, 1:]
+            violating[:, 1:] |= too_large & changed[:, 1:]
+            violating[:, :-1] |= too_large & changed[:, :-1]
+        return np.asarray(violating)
+
+    def _step_limits(self, query: FloatArray, inside: BoolArray) -> FloatArray:
+        """Return the largest step into each entry (batch, time, features): the limit or the query's own, if larger."""
+        own = np.abs(np.diff(query.astype(np.float64), axis=1, prepend=query[:, :1].astype(np.float64)))
+        return np.where(inside[..., None], np.maximum(self.limit, own), np.inf)
+
+    def _limit_steps(self, query: FloatArray, result: FloatArray, steps: FloatArray) -> FloatArray:
+        """Move entries back until no step exceeds its limit.
+
+        The result is the maximum of two series that satisfy the limits, so it satisfies them too: the largest such
+        series below the proposal, and the smallest such series above min(query, proposal). It lies between query and
+        proposal.
+        """
+        features = np.flatnonzero(np.isfinite(self.limit))
+        q, x, limit = query[..., features], result[..., features], steps[..., features]
+        too_large = np.abs(np.diff(x.astype(np.float64), axis=1)) > limit[:, 1:]
+        series, feature = np.nonzero(too_large.any(1))  # the others stay bit-identical
+        q, x, limit = (v[series, :, feature].T for v in (q, x, limit))  # (time, curves)
+        below = -_lower_envelope(-np.minimum(q, x), -q, limit)
+        moved = np.where(x == q, q, np.maximum(_lower_envelope(x, q, limit), below))
+        final: FloatArray = result.copy()
+        final[series, :, features[feature]] = moved.T
+        return final
+
+
+def _lower_envelope(x: FloatArray, query: FloatArray, limit: FloatArray) -> FloatArray:
+    """Return the largest series below ``x`` (time, curves) whose step into t is at most ``limit[t]``."""
+    result: FloatArray = x.copy()
+    for t in range(1, len(x)):
+        result[t] = np.minimum(result[t], _largest_reachable(result[t - 1], limit[t], query[t - 1], query[t]))
+    for t in range(len(x) - 2, -1, -1):
+        result[t] = np.minimum(result[t], _largest_reachable(result[t + 1], limit[t + 1], query[t + 1], query[t]))
+    return result
+
+
+def _largest_reachable(
+    start: FloatArray, limit: FloatArray, query_start: FloatArray, query_end: FloatArray
+) -> FloatArray:
+    """Return the largest value within ``limit`` of ``start``, rounded so that the difference is at most the limit.
+
+    The query's own step is within the limit, so from a start above the query the query's end can always be reached;
+    rounding must not exclude it.
+    """
+    from_start = start.astype(np.float64)
+    with np.errstate(over="ignore"):
+        end = (from_start + limit).astype(start.dtype)
+        end = np.where(end - from_start > limit, np.nextafter(end, start), end)  # rounded up: one bit down
+    return np.where(start >= query_start, np.maximum(end, query_end), end)
+
+
+def _inward(low: FloatArray, high: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
+    """Round bounds to the dtype of the series, inwards."""
+    with np.errstate(over="ignore"):
+        low_t, high_t = low.astype(dtype), high.astype(dtype)
+    low_t = np.where(low_t < low, np.nextafter(low_t, dtype.type(np.inf)), low_t)
+    high_t = np.where(high_t > high, np.nextafter(high_t, dtype.type(-np.inf)), high_t)
+    return low_t, high_t
+
+
+def keep_largest(query: FloatArray, proposal: FloatArray, *, at_most: IntArray, scale: FloatArray) -> FloatArray:
+    """Keep only the largest changes of each series.
+
+    Parameters
+    ----------
+    query, proposal
+        Series (batch, time, features).
+    at_most
+        Number of entries that may change in each series (batch,).
+    scale
+        Standard deviation of each feature, to compare changes of different features.
+
+    Examples
+    --------
+    >>> proposal = np.array([[[1.0], [3.0], [2.0]]])
+    >>> keep_largest(np.zeros((1, 3, 1)), proposal, at_most=np.array([1]), scale=np.ones(1)).ravel()
+    array([0., 3., 0.])
+    """
+    size = np.abs((proposal.astype(np.float64) - query) / scale).reshape(len(query), -1)  # (batch, time * features)
+    order = np.argsort(-size, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(size.shape[1])[None], axis=1)
+    kept = (rank < at_most[:, None]).reshape(query.shape)
+    return np.where(kept, proposal, query)

@@ -1,0 +1,317 @@
+"""Evidence: which models of other kinds accept an answer, whether it looks real, and how few changes are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.core.errors import DataError, ShapeError
+
+PLAUSIBILITY = ("distance", "outside", "jumps", "stretch")
+CURVE = ("share", "support", "valid")
+MAJORITY = 0.5  # a family agrees if more than this share of it predicts the target
+MAX_DISTANCE = 0.99  # percentile among real series
+MAX_STRETCH = 0.1  # relative change of a limb's length
+FRAGILE = 4  # times as many changes are needed to convince the selector as to flip the model
+PREFIX = "evidence_"  # of the arrays in a file
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """What speaks for each answer besides the explained classifier.
+
+    Attributes
+    ----------
+    families
+        Names of the selector's families: models of other kinds, trained on the same data.
+    support
+        Share of each family that predicts the target (answers, families); NaN where unknown.
+    plausibility
+        By name, an array (answers,) each: ``distance``, ``outside``, ``jumps`` and ``stretch`` of
+        :class:`~sparcets.methods.evidence.PlausibilityReference`; NaN where unknown.
+    curve
+        By name, an array (answers, points) each: ``share`` changed of what may change, smallest ``support``
+        over the families, and ``valid``, 1 where the explained classifier predicts the target, else 0. NaN where an
+        answer has fewer points; no points if no curve was requested.
+
+    Examples
+    --------
+    >>> evidence = Evidence(families=("intervals", "shapelets"), support=np.array([[1.0, 0.8], [1.0, 0.4]]))
+    >>> evidence.believed.tolist(), evidence.plausibility["distance"].tolist(), evidence.curve["share"].shape
+    ([True, False], [nan, nan], (2, 0))
+    """
+
+    families: tuple[str, ...]
+    support: FloatArray
+    plausibility: Mapping[str, FloatArray] = field(default_factory=dict)
+    curve: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.support)
+        if not self.plausibility:
+            object.__setattr__(self, "plausibility", {name: np.full(n, np.nan) for name in PLAUSIBILITY})
+        if not self.curve:
+            object.__setattr__(self, "curve", {name: np.zeros((n, 0)) for name in CURVE})
+        shapes = {name: values.shape for name, values in self.plausibility.items()}
+        curves = {name: values.shape for name, values in self.curve.items()}
+        if (
+            self.support.shape != (n, len(self.families))
+            or shapes != dict.fromkeys(PLAUSIBILITY, (n,))
+            or sorted(curves) != sorted(CURVE)
+            or len({*curves.values()}) > 1
+            or any(len(shape) != 2 or shape[0] != n for shape in curves.values())
+        ):
+            raise ShapeError(
+                f"evidence needs support (answers, {len(self.families)} families), {', '.join(PLAUSIBILITY)} "
+                f"(answers,) and the curve's {', '.join(CURVE)} (answers, points); got support {self.support.shape}, "
+                f"plausibility {shapes}, curve {curves}."
+            )
+
+    @classmethod
+    def none(cls, n_answers: int) -> Evidence:
+        """Return no evidence on ``n_answers`` answers, for methods without a selector."""
+        return cls(families=(), support=np.zeros((n_answers, 0)))
+
+    @property
+    def believed(self) -> BoolArray:
+        """Whether the majority of every family predicts the target; False without families."""
+        return np.asarray((self.support > MAJORITY).all(1) & bool(self.families))
+
+    @property
+    def least_believed(self) -> FloatArray:
+        """Smallest share of what may change at which every family agrees; NaN if there is none."""
+        return _smallest(self.curve["share"], self.curve["support"] > MAJORITY)
+
+    @property
+    def flips_at(self) -> FloatArray:
+        """Smallest share of what may change at which the explained classifier predicts the target; NaN if none."""
+        return _smallest(self.curve["share"], self.curve["valid"] == 1)
+
+    @property
+    def fragile(self) -> BoolArray:
+        """Whether the explained classifier flips at less than a quarter of the changes that convince every family."""
+        return np.asarray(self.flips_at < self.least_believed / FRAGILE)
+
+    def verdict(self, status: StrArray, valid: BoolArray, doubted: BoolArray | bool = False) -> StrArray:
+        """Return the conclusion on each answer; see :attr:`Explanation.verdict`.
+
+        Parameters
+        ----------
+        status, valid
+            Status of each answer, and whether the explained classifier predicts the target (answers,).
+        doubted
+            Whether something else speaks against believing it, such as a model that is not better than chance.
+
+        Examples
+        --------
+        >>> Evidence.none(3).verdict(np.array(["unchanged", "refined", "refined"]), np.array([True, True, False]))
+        array(['unchanged', 'doubtful', 'not reached'], dtype='<U11')
+        """
+        looks = self.plausibility
+        real = (looks["distance"] <= MAX_DISTANCE) & (looks["outside"] == 0) & (looks["jumps"] == 0)
+        real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
+        few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
+        few &= ~np.isnan(self.support).any(1)
+        none = ~valid | (status == "not_found")  # a missing answer may repeat one that was found
+        cases = [status == "unchanged", none, self.believed & real & ~np.asarray(doubted), few]
+        return np.select(cases, ["unchanged", "not reached", "believed", "trick"], "doubtful")
+
+    def with_curve(self, curve: Mapping[str, FloatArray], rows: IntArray) -> Evidence:
+        """Return this evidence with the curve of the answers ``rows``; the others get no points.
+
+        Parameters
+        ----------
+        curve
+            ``share``, ``support`` and ``valid`` (rows, points).
+        rows
+            Indices of the answers.
+        """
+        whole = {name: np.full((len(self), values.shape[1]), np.nan) for name, values in curve.items()}
+        for name, values in curve.items():
+            whole[name][rows] = values
+        return replace(self, curve=whole)
+
+    def __len__(self) -> int:
+        return len(self.support)
+
+    def __getitem__(self, rows: slice | IntArray | BoolArray) -> Evidence:
+        """Select answers by slice, mask or indices."""
+        return replace(
+            self,
+            support=self.support[rows],
+            plausibility={name: values[rows] for name, values in self.plausibility.items()},
+            curve={name: values[rows] for name, values in self.curve.items()},
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Evidence]) -> Evidence:
+        """Concatenate; parts without families, and shorter curves, are filled with NaN.
+
+        Raises
+        ------
+        DataError
+            If the parts have different families.
+        """
+        families = next((part.families for part in parts if part.families), ())
+        others = {part.families for part in parts} - {(), families}
+        if others:
+            raise DataError(
+                f"evidence of different families cannot be joined: {families} and {others.pop()}. "
+                "Join answers of the same explainer."
+            )
+        points = max(part.curve["share"].shape[1] for part in parts)
+        return cls(
+            families=families,
+            support=np.concatenate([_widen(part.support, len(families)) for part in parts]),
+            plausibility={name: np.concatenate([part.plausibility[name] for part in parts]) for name in PLAUSIBILITY},
+            curve={name: np.concatenate([_widen(part.curve[name], points) for part in parts]) for name in CURVE},
+        )
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything as plain arrays by name, for a file."""
+        arrays: dict[str, np.ndarray[Any, Any]] = {
+            f"{PREFIX}families": np.array(self.families, dtype=str),
+            f"{PREFIX}support": self.support,
+        }
+        arrays |= {f"{PREFIX}{name}": values for name, values in self.plausibility.items()}
+        return arrays | {f"{PREFIX}curve_{name}": values for name, values in self.curve.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], n_answers: int) -> Evidence:
+        """Build from :meth:`to_arrays`'s output, among other arrays; no evidence if there is none among them."""
+        if not any(name.startswith(PREFIX) for name in arrays):
+            return cls.none(n_answers)
+        return cls(
+            families=tuple(arrays[f"{PREFIX}families"].tolist()),
+            support=arrays[f"{PREFIX}support"],
+            plausibility={name: arrays[f"{PREFIX}{name}"] for name in PLAUSIBILITY},
+            curve={name: arrays[f"{PREFIX}curve_{name}"] for name in CURVE},
+        )
+
+
+def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:
+    """Return the smallest share of each row (answers, points) among the points ``where``; NaN if there is none."""
+    smallest = np.where(where, share, np.inf).min(1, initial=np.inf)
+    return np.asarray(np.where(np.isinf(smallest), np.nan, smallest))
+
+
+def _widen(values: FloatArray, n_columns: int) -> FloatArray:
+    """Append columns of NaN to (answers, columns)."""
+    return np.pad(values, ((0, 0), (0, n_columns - values.shape[1])), constant_values=np.nan)
+
+
+def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
+    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
+
+    Parameters
+    ----------
+    proba
+        Probabilities (batch, classes).
+    target
+        Target classes (batch,).
+    confidence
+        The least probability that counts, or None.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
+    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
+    ([True, True, False], [False, True, False])
+    """
+    reached = proba.argmax(1) == target
+    if confidence is not None:
+        reached &= proba[np.arange(len(proba)), target] >= confidence
+    return np.asarray(reached)
+
+
+class Verdict(NamedTuple):
+    """One verdict, as readers see it; never by its colour alone.
+
+    Attributes
+    ----------
+    word
+        As in ``Explanation.verdict``.
+    symbol
+        One character.
+    tone
+        Name of the colour: ``green``, ``amber``, ``red`` or ``grey``.
+    colour, tint
+        For text and lines on white, with a contrast of at least 4.5; and a light one, for backgrounds.
+    meaning
+        What it says, without a full stop.
+
+    Examples
+    --------
+    >>> VERDICTS["trick"].label, VERDICTS["trick"].tone
+    ('✗ trick', 'red')
+    """
+
+    word: str
+    symbol: str
+    tone: str
+    colour: str
+    tint: str
+    meaning: str
+
+    @property
+    def label(self) -> str:
+        """Symbol and word, as in a table."""
+        return f"{self.symbol} {self.word}"
+
+    @property
+    def title(self) -> str:
+        """Symbol and word, as at the beginning of a text."""
+        return f"{self.symbol} {self.word.capitalize()}"
+
+    @property
+    def terminal_style(self) -> str:
+        """Colour by the names that terminals have, so that dark and light ones show it well."""
+        return {"green": "green", "amber": "yellow", "red": "red", "grey": "dim"}[self.tone]
+
+    def __str__(self) -> str:
+        """Return the label."""
+        return self.label
+
+
+VERDICTS = {
+    verdict.word: verdict
+    for verdict in (
+        Verdict(
+            "believed",
+            "✓",
+            "green",
+            "#15703f",
+            "#e6f4ec",
+            "the model predicts the target, other models of every kind agree, and the series looks real",
+        ),
+        Verdict(
+            "doubtful",
+            "?",
+            "amber",
+            "#9a5b00",
+            "#fdf3e0",
+            "the model predicts the target, but not all that was asked for a believed answer holds",
+        ),
+        Verdict(
+            "trick",
+            "✗",
+            "red",
+            "#b3261e",
+            "#fbeae9",
+            "the model predicts the target, but fewer than half of the kinds of other models do",
+        ),
+        Verdict(
+            "not reached",
+            "○",
+            "grey",
+            "#5b5b5b",
+            "#f0f0f0",
+            "the target is not reached: the model predicts something else, or is less sure than was asked for",
+        ),
+        Verdict("unchanged", "=", "grey", "#5b5b5b", "#f0f0f0", "the model predicts the target for the query itself"),
+    )
+}

@@ -1,0 +1,521 @@
+"""Explanation: queries and counterfactuals, with all that is needed to describe, score and plot them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    StrArray,
+    check_rows,
+    measured_entries,
+    missing_entries,
+)
+from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
+from sparcets.core.evidence import PREFIX, VERDICTS, Evidence, is_reached
+from sparcets.core.info import SeriesInfo
+from sparcets.core.outcome import FIELDS, Numbers
+from sparcets.core.outcome import PREFIX as NUMBERS
+from sparcets.core.progress import html_card
+from sparcets.core.segments import find_segments
+from sparcets.core.shape import shape_of
+from sparcets.core.side_inputs import PREFIX as SIDE
+from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
+from sparcets.core.words import percent, said_after, said_before
+from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from sparcets.show.operations import Operation
+    from sparcets.show.quality import Scored
+
+
+STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
+_ENTRIES: dict[str, Any] = {"method": str, "config": dict, "constraints": dict, "seed": int, "seconds": (int, float)}
+# NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
+_KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b", "frozen": "b"}
+_KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
+_KINDS |= dict.fromkeys(("ids", "subjects"), "iuU")
+
+
+def check_digests(digests: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
+    """Raise ValueError if arrays of an explanation file are not those that its header names by digest."""
+    other = [name for name, array in arrays.items() if digests.get(name) != digest_of_array(array)]
+    if other or set(digests) - set(arrays):
+        raise ValueError(f"{', '.join(other) or 'an array'} does not match the sha256 in the header")
+
+
+def check_header(header: Mapping[str, Any]) -> None:
+    """Raise ValueError if an entry in the header of an explanation file has the wrong type."""
+    for name, kind in _ENTRIES.items():
+        if not isinstance(header[name], kind):
+            raise ValueError(f"its {name} cannot be {header[name]!r}")
+    if not isinstance(header.get("confidence"), (float, type(None))):
+        raise ValueError(f"its confidence cannot be {header['confidence']!r}")
+
+
+def check_layout(arrays: Mapping[str, Any], info: SeriesInfo) -> None:
+    """Raise ValueError if arrays of an explanation file have a type, shape or value that answers never have."""
+    n = len(arrays["target"])
+    one_each = ("target", "query_index", "status", "reason", "lengths", "ids", "subjects")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(one_each, (n,))
+    kinds = _KINDS if info.outcome is None else _KINDS | {"target": "U"}  # for a regressor, targets are text
+    shapes |= {"proba_before": (n, info.n_classes), "proba_after": (n, info.n_classes), "mutable": (info.n_features,)}
+    n_steps = arrays["query"].shape[1]
+    shapes |= dict.fromkeys(("query", "counterfactual"), (n, n_steps, info.n_features))
+    shapes |= {"frozen": (n_steps, info.n_features)}
+    if info.outcome is not None:
+        shapes |= dict.fromkeys((f"{NUMBERS}before", f"{NUMBERS}after"), (n, info.outcome.n_outputs))
+    for name, array in arrays.items():
+        if array.dtype.kind not in kinds.get(name, "fiub") or array.shape != shapes.get(name, array.shape):
+            raise ValueError(f"{name} cannot be {array.dtype} of shape {array.shape}")
+    lengths = arrays.get("lengths", np.ones(n))
+    checks = {
+        "query": n_steps > 0,
+        "target": info.outcome is not None or _are_classes(arrays["target"], info.n_classes),
+        "numbers": all(f"{NUMBERS}{name}" in arrays for name in FIELDS) == (info.outcome is not None),
+        "status": np.isin(arrays["status"], STATUSES).all(),
+        "lengths": ((lengths > 0) & (lengths <= n_steps)).all(),
+        "side inputs": all(len(array) == n for name, array in arrays.items() if name.startswith(SIDE)),
+    }
+    wrong = [name for name, fine in checks.items() if not fine]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be those of answers")
+
+
+def _are_classes(target: Any, n_classes: int) -> bool:
+    return bool(((target >= 0) & (target < n_classes)).all())
+
+
+SCHEMA = 1  # incremented whenever the file layout changes
+IF_KNOWN = ("lengths", "ids", "subjects")  # arrays with one row per answer, or None
+PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
+NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """Counterfactuals for a set of queries: one answer per query, or several consecutive ones.
+
+    Attributes
+    ----------
+    query, counterfactual
+        Series (answers, time, features) in the data's own units.
+    target
+        Target class of each answer; for a regressor, the targets as text.
+    status
+        ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
+    reason
+        Why no counterfactual was found; of a valid answer, what the model itself says against it; empty for others.
+    query_index
+        Index of the query among those passed to ``explain``.
+    proba_before, proba_after
+        The classifier's probabilities (answers, classes) for query and counterfactual; no columns for a regressor.
+    info
+        Names, units and scale of the data.
+    mutable
+        Features that were allowed to change in this call.
+    frozen
+        Entries (time, features) that were frozen in this call; None if none was, and in files of earlier versions.
+    lengths
+        True lengths of padded series, or None.
+    ids, subjects
+        Name of each answer's query, and of the recorded person; None where not given.
+    method, config, constraints, seed, seconds
+        Method, its configuration, the constraints given to ``fit`` and to ``explain``, the seed, and the total
+        computation time.
+    confidence
+        The least probability of the target that counts as reached, or None.
+    evidence
+        What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
+    numbers
+        For a regressor, its predictions and the bounds of the targets; None for classes.
+    side
+        Side inputs of each answer's query, arrays (answers, …) by name; None if the model takes series alone.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import MeanModule
+    >>> X, y = make_series(60)
+    >>> clf = sp.wrap(MeanModule(n_classes=3), n_classes=3)
+    >>> e = sp.Nearest(clf).fit(X, y).explain(X[:4], target=1)
+    >>> len(e), e.delta.shape, len(e[e.valid])
+    (4, (4, 20, 4), 4)
+    """
+
+    query: FloatArray
+    counterfactual: FloatArray
+    target: np.ndarray[Any, Any]
+    status: StrArray
+    reason: StrArray
+    query_index: IntArray
+    proba_before: FloatArray
+    proba_after: FloatArray
+    info: SeriesInfo
+    mutable: BoolArray
+    frozen: BoolArray | None = None
+    lengths: IntArray | None = None
+    ids: np.ndarray[Any, Any] | None = None
+    subjects: np.ndarray[Any, Any] | None = None
+    method: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    seconds: float = 0.0
+    confidence: float | None = None
+    evidence: Evidence = NO_EVIDENCE
+    numbers: Numbers | None = None
+    side: Side | None = None
+
+    def __post_init__(self) -> None:
+        if self.evidence is NO_EVIDENCE:
+            object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
+        sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        sizes |= {name: len(getattr(self, name)) for name in known}
+        sizes |= {name: len(array) for name, array in (self.side or {}).items()}
+        if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
+            raise ShapeError(
+                f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
+                f"got {self.query.shape} and {self.counterfactual.shape}, rows {sizes}."
+            )
+        if self.frozen is not None and self.frozen.shape != self.query.shape[1:]:
+            raise ShapeError(
+                f"frozen entries must be given as {self.query.shape[1:]} (time, features), got {self.frozen.shape}."
+            )
+
+    @property
+    def delta(self) -> FloatArray:
+        """Counterfactual minus query (answers, time, features); 0 where the query is missing."""
+        delta: FloatArray = self.counterfactual - self.query
+        return delta if self.missing is None else np.where(self.missing, np.zeros((), delta.dtype), delta)
+
+    @property
+    def changed(self) -> BoolArray:
+        """Entries where query and counterfactual differ (answers, time, features); none where the query is missing."""
+        changed: BoolArray = self.counterfactual != self.query
+        return changed if self.missing is None else changed & ~self.missing
+
+    @property
+    def may_change(self) -> BoolArray:
+        """Entries that may change (answers, time, features): of mutable features, no frozen steps, padding or gaps."""
+        allowed = self.mutable if self.frozen is None else self.mutable & ~self.frozen
+        return measured_entries(self.query, self.lengths, allowed, self.missing)
+
+    @cached_property
+    def missing(self) -> BoolArray | None:
+        """Entries that are missing in the query, NaN (answers, time, features); None if none is."""
+        return missing_entries(self.query)
+
+    @property
+    def valid(self) -> BoolArray:
+        """Whether the explained classifier gives the target its largest probability, and at least ``confidence``.
+
+        Of a regressor: whether its number lies within the target.
+        """
+        if self.numbers is not None:
+            return self.numbers.reached
+        return is_reached(self.proba_after, self.target, self.confidence)
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of the target after the change; NaN for a regressor."""
+        if self.numbers is not None:
+            return np.full(len(self), np.nan)
+        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
+
+    @property
+    def predicted(self) -> IntArray:
+        """Class predicted for each query."""
+        if self.numbers is not None:
+            raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
+        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def prediction_before(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
+        return self.predicted if self.numbers is None else self.numbers.before
+
+    @property
+    def prediction(self) -> np.ndarray[Any, Any]:
+        """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
+        return self.proba_after.argmax(1) if self.numbers is None else self.numbers.after
+
+    @property
+    def target_names(self) -> StrArray:
+        """The target of each answer in words: the name of a class, or where the number has to lie."""
+        return self.target if self.numbers is not None else np.array(self.class_names)[self.target]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.info.feature_names
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.info.class_names
+
+    @property
+    def share_changed(self) -> FloatArray:
+        """Share of the entries that may change which do, per answer."""
+        free = self.may_change
+        return np.asarray((self.changed & free).sum((1, 2)) / np.maximum(free.sum((1, 2)), 1))
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names of the selector's families: models of other kinds; empty for methods without a selector."""
+        return self.evidence.families
+
+    @property
+    def support(self) -> FloatArray:
+        """Share of each family that predicts the target (answers, families)."""
+        return self.evidence.support
+
+    @property
+    def believed(self) -> BoolArray:
+        """Whether the majority of every family predicts the target; False for methods without a selector."""
+        return self.evidence.believed
+
+    @property
+    def plausibility(self) -> Mapping[str, FloatArray]:
+        """Four measures (answers,) of how real the counterfactuals look, NaN where unknown.
+
+        ``distance``: percentile of the distance to real series of the target, 0 to 1; ``outside``: number of changed
+        entries outside the training range; ``jumps``: number of steps, and of moves over few steps, larger than any in
+        training; ``stretch``: largest relative change of a limb's length. The last three are known for every method, by
+        the ranges of ``info``.
+        """
+        known = self.evidence.plausibility
+        return known if self.families else {**known, **shape_of(self, self.info)}
+
+    @property
+    def curve(self) -> Mapping[str, FloatArray]:
+        """``share``, ``support`` and ``valid`` (answers, points) of smaller changes; no points without ``curve=True``.
+
+        ``share`` changed of what may change, smallest ``support`` over the families, and ``valid`` (1 or 0) by the
+        explained classifier; NaN where an answer has fewer points.
+        """
+        return self.evidence.curve
+
+    @property
+    def least_believed(self) -> FloatArray:
+        """Smallest share of what may change at which every family agrees; NaN if unknown."""
+        return self.evidence.least_believed
+
+    @property
+    def flips_at(self) -> FloatArray:
+        """Smallest share of what may change at which the explained classifier predicts the target; NaN if unknown."""
+        return self.evidence.flips_at
+
+    @property
+    def fragile(self) -> BoolArray:
+        """Whether the explained classifier flips at less than a quarter of the changes that every family needs."""
+        return self.evidence.fragile
+
+    @property
+    def verdict(self) -> StrArray:
+        """Conclusion on each answer.
+
+        ``unchanged``: the query is in the target class already. ``not reached``: not valid. ``believed``: every family
+        agrees, the counterfactual looks real, and the model is better than chance and does not contradict itself.
+        ``trick``: fewer than half of the families agree. ``doubtful``: all others, and all valid answers of methods
+        without a selector.
+        """
+        doubted = (self.reason != "") | bool(self.info.model_doubts)
+        return self.evidence.verdict(self.status, self.valid, doubted)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Select answers by index, slice, mask or list of indices; return an Explanation."""
+        rows = check_rows(rows, len(self))
+        arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
+        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        arrays |= {name: getattr(self, name)[rows] for name in known}
+        side = None if self.side is None else take_rows(self.side, rows)
+        return replace(self, evidence=self.evidence[rows], side=side, **arrays)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
+        valid = (self.valid & (self.status != "unchanged")).sum()
+        return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {valid} valid)"
+
+    def _repr_html_(self) -> str:
+        return explanation_card(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a tidy table: a row for each stretch of steps in which one feature rises, or falls.
+
+        Columns: ``query`` (index among the queries), ``id`` and ``subject`` (where known), ``verdict``, ``feature``,
+        ``start`` and ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers,
+        which distinguishes several answers to one query), ``valid`` and ``believed``.
+        """
+        return table_of_changes(self)
+
+    def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
+        """Describe in sentences what answer ``i`` changes, and how reliable it is.
+
+        Parameters
+        ----------
+        i
+            Index of the answer.
+        short
+            One or two sentences instead of the long form.
+        scores
+            Result of :func:`sparcets.evaluate` for this explanation; adds what the judges predict.
+        """
+        from sparcets.show.quality import measures_of
+        from sparcets.show.text import narrate
+
+        return narrate(self._one(i), short=short, measures=None if scores is None else measures_of(scores, self)[i])
+
+    def attribution(self) -> FloatArray:
+        """Return ``|delta|`` in standard deviations of each feature (answers, time, features): how much has to change.
+
+        Zero where nothing changes. Standard deviations are those of the training series, so that features of different
+        units compare. Where ``valid`` is False, it is the attribution of an attempt.
+        """
+        return np.asarray(np.abs(self.delta) / self.info.scaler.scale[: self.delta.shape[2]], dtype=self.delta.dtype)
+
+    def operations(self, i: int = 0) -> list[Operation]:
+        """Return what answer ``i`` does as people say it: earlier, larger, smoother, …; see ``docs/reading.md``."""
+        from sparcets.show.operations import operations_of
+
+        return operations_of(self[i])
+
+    def plot(self, i: int = 0) -> Figure:
+        """Plot query and counterfactual of answer ``i``; needs ``sparcets[plots]``."""
+        from sparcets.show.plots import plot_answer
+
+        return plot_answer(self._one(i))
+
+    def _one(self, i: int) -> Explanation:
+        one = self[i]
+        if len(one) != 1:
+            raise OutOfRangeError(f"i must be the index of one answer, got {quoted(i)}, which are {len(one)}.")
+        return one
+
+    def save(self, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+        """Write everything atomically to one ``.npz`` file; read it with :func:`load_explanation`.
+
+        ``compress=False`` writes a larger file in a tenth of the time.
+        """
+        arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
+        arrays |= {name: getattr(self, name) for name in (*IF_KNOWN, "frozen") if getattr(self, name) is not None}
+        arrays |= self.evidence.to_arrays()
+        arrays |= {} if self.numbers is None else self.numbers.to_arrays()
+        arrays |= side_to_arrays(self.side)
+        header = {
+            "schema": SCHEMA,
+            "info": self.info.to_dict(),
+            "method": self.method,
+            "config": dict(self.config),
+            "constraints": dict(self.constraints),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "confidence": self.confidence,
+            "arrays": {name: digest_of_array(np.asarray(array)) for name, array in arrays.items()},
+        }
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
+
+
+def join(parts: list[Explanation]) -> Explanation:
+    """Concatenate explanations of the same call."""
+    if not parts:
+        raise DataError("no explanations to join; pass at least one.")
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
+    known = (name for name in IF_KNOWN if getattr(first, name) is not None)
+    arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
+    evidence = Evidence.join([p.evidence for p in parts])
+    numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
+    seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
+    return replace(first, evidence=evidence, numbers=numbers, side=side, seconds=seconds, **arrays)
+
+
+def table_of_changes(e: Explanation) -> pd.DataFrame:
+    """Return a row for every stretch of steps in which one feature rises, or falls; see ``Explanation.to_frame``."""
+    import pandas as pd
+
+    delta = np.where(e.changed, e.counterfactual.astype(np.float64) - e.query, 0.0)
+    # By sign: a rise and the fall after it are two rows, as they are two phrases of the text; in one they would cancel.
+    found = find_segments(np.sign(delta))
+    # One sum per segment, without a loop: reduceat sums from each edge to the next.
+    flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
+    row = (found.series * e.info.n_features + found.feature) * e.query.shape[1]
+    edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
+    change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
+    units = np.array(e.info.units or [""] * e.info.n_features, dtype=object)
+    named = {"id": e.ids, "subject": e.subjects}
+    frame: pd.DataFrame = pd.DataFrame(
+        {
+            "query": e.query_index[found.series],
+            **{name: values[found.series] for name, values in named.items() if values is not None},
+            "verdict": e.verdict[found.series],
+            "feature": np.array(e.feature_names, dtype=object)[found.feature],
+            "start": found.start,
+            "end": found.end,
+            "mean_change": change / (found.end - found.start),
+            "units": units[found.feature],
+            "answer": found.series,
+            "valid": e.valid[found.series],
+            "believed": e.believed[found.series],
+        }
+    )
+    return frame
+
+
+MAX_ROWS = 10  # answers that are shown
+
+
+def explanation_card(e: Explanation) -> str:
+    """Return a row for each of the first answers as HTML."""
+    shown = e[:MAX_ROWS]
+    known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
+    reached = "p(target)" if e.numbers is None else "reached"
+    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", reached, "changed")
+    rows = [
+        (
+            i,
+            int(one.query_index[0]),
+            *(str(values[i]) for values in known.values()),
+            VERDICTS[str(one.verdict[0])],
+            said_before(one),
+            str(one.target_names[0]),
+            str(one.status[0]),
+            said_after(one),
+            percent(float(one.share_changed[0])),
+        )
+        for i, one in enumerate(shown)
+    ]
+    needed = e.status != "unchanged"
+    already = f", {int((~needed).sum())} are in the target already" if not needed.all() else ""
+    lines = [
+        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid{already}; "
+        f"by {e.method or 'an unknown method'}",
+        "in words: text(i), as a picture: plot(i), as a table: to_frame()",
+    ]
+    lines += [f"careful: {doubt}" for doubt in e.info.model_doubts]
+    lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
+    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)

@@ -1,0 +1,361 @@
+"""SeriesInfo: names, units, scale and ranges of the training series, part of every explanation; Scaler, the scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.errors import DataError
+from sparcets.core.model_check import ModelCheck
+from sparcets.core.outcome import Outcome
+from sparcets.core.side_inputs import SideInputs
+from sparcets.core.validation import default_feature_names, feature_index
+
+if TYPE_CHECKING:
+    from sparcets.data.dataset import Dataset
+
+
+RANGES = ("low", "high", "max_step")
+SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real series
+CHUNK = 1024  # series at a time, bounding memory
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """Centre and scale of each feature.
+
+    Attributes
+    ----------
+    center, scale
+        Mean and standard deviation per feature over all training series and steps, shape (features,).
+        A constant feature has scale 1.
+
+    Examples
+    --------
+    >>> scaler = Scaler.fit(np.array([[[1.0], [3.0]]]))
+    >>> scaler.transform(np.array([[[3.0]]])).item(), scaler.inverse(np.array([[[1.0]]])).item()
+    (1.0, 3.0)
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
+        """Fit on training series of shape (batch, time, features), ignoring padding and missing entries."""
+        flat = X.reshape(-1, X.shape[2])
+        rows = flat if lengths is None else flat[length_mask(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
+        center = rows.mean(0, dtype=np.float64)
+        if np.isnan(center).any():  # entries are missing
+            return cls._fit_with_gaps(rows)
+        return cls._of(center, rows.std(0, dtype=np.float64), rows.min(0) == rows.max(0), _float_type(X))
+
+    @classmethod
+    def _fit_with_gaps(cls, rows: FloatArray) -> Scaler:
+        """Fit on steps (steps, features) of which entries are missing."""
+        empty = np.flatnonzero(np.isnan(rows).all(0))
+        if len(empty):
+            more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
+            raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
+        constant = np.nanmin(rows, axis=0) == np.nanmax(rows, axis=0)
+        center, scale = (np.asarray(f(rows, axis=0, dtype=np.float64)) for f in (np.nanmean, np.nanstd))
+        return cls._of(center, scale, constant, _float_type(rows))
+
+    @classmethod
+    def _of(cls, center: FloatArray, scale: FloatArray, constant: BoolArray, kind: np.dtype[Any]) -> Scaler:
+        # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
+        constant = constant | (scale <= np.finfo(kind).eps * np.abs(center))
+        return cls(center=center, scale=np.where(constant, 1.0, scale))
+
+    def exact_from(self, first: int) -> Scaler:
+        """Return a scaler with powers of two as scales from a feature on, and multiples of them as centres.
+
+        So ordinary values come back from :meth:`transform` bit for bit, and a model gets them as they were given.
+        """
+        center, scale = self.center.copy(), self.scale.copy()
+        scale[first:] = 2.0 ** np.round(np.log2(scale[first:]))
+        center[first:] = np.round(center[first:] / scale[first:]) * scale[first:]
+        return Scaler(center, scale)
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return standardised series, of the same dtype (integers become floats)."""
+        return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)
+
+    def inverse(self, X: FloatArray) -> FloatArray:
+        """Return series in their original units."""
+        return (X * self.scale + self.center).astype(_float_type(X), copy=False)
+
+    def add_delta(self, X: FloatArray, delta: FloatArray) -> FloatArray:
+        """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
+        return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists for JSON."""
+        return {"center": self.center.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Scaler:
+        """Build from :meth:`to_dict`'s output."""
+        return cls(np.asarray(data["center"], dtype=np.float64), np.asarray(data["scale"], dtype=np.float64))
+
+
+def _float_type(X: FloatArray) -> np.dtype[Any]:
+    return np.result_type(X.dtype, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesInfo:
+    """Names, units and statistics of training series of shape (batch, time, features).
+
+    Attributes
+    ----------
+    feature_names, class_names
+        Names by index.
+    units
+        Unit of each feature, or None.
+    sampling_rate
+        In Hz, or None.
+    mutable
+        Per feature, whether it may change.
+    n_steps
+        Number of steps of the (padded) series.
+    scaler
+        Mean and standard deviation per feature on the training series.
+    span
+        Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
+    binary
+        Per feature, whether its training values are 0 and 1.
+    low, high, max_step
+        Smallest and largest training value, and largest change between two consecutive steps, per feature; None in
+        files of earlier versions.
+    max_moves
+        Largest change over at most each number of steps in ``SPANS`` (spans, features); None in files of earlier
+        versions.
+    unequal
+        Whether the training series have unequal lengths.
+    outcome
+        For a model that predicts numbers, what they are; None for classes.
+    side
+        The side inputs of the model, which are the last features here and never change; None if there are none.
+    model
+        How the model compared with the labels; None in files of earlier versions.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> SeriesInfo.from_series(make_series(30)[0], ("calm", "brisk", "wild")).feature_names
+    ('f0', 'f1', 'f2', 'f3')
+    """
+
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    units: tuple[str, ...] | None
+    sampling_rate: float | None
+    mutable: BoolArray
+    n_steps: int
+    scaler: Scaler
+    span: FloatArray
+    binary: BoolArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    max_step: FloatArray | None = None
+    max_moves: FloatArray | None = None
+    unequal: bool = False
+    outcome: Outcome | None = None
+    side: SideInputs | None = None
+    model: ModelCheck | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    @property
+    def of_series(self) -> SeriesInfo:
+        """What is known of the series alone, without side inputs."""
+        if self.side is None:
+            return self
+        n = self.n_features - self.side.n_columns
+        return replace(
+            self,
+            feature_names=self.feature_names[:n],
+            units=None if self.units is None else self.units[:n],
+            mutable=self.mutable[:n],
+            scaler=Scaler(self.scaler.center[:n], self.scaler.scale[:n]),
+            span=self.span[:n],
+            binary=self.binary[:n],
+            low=None if self.low is None else self.low[:n],
+            high=None if self.high is None else self.high[:n],
+            max_step=None if self.max_step is None else self.max_step[:n],
+            max_moves=None if self.max_moves is None else self.max_moves[:, :n],
+            side=None,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def constant(self) -> BoolArray:
+        """Per feature, whether its training values differ by rounding only."""
+        # Of such a feature the scale is 1; a standard deviation of 1 needs values that are 2 apart.
+        return np.asarray((self.scaler.scale == 1) & (self.span < 2))
+
+    @property
+    def model_doubts(self) -> tuple[str, ...]:
+        """Why no answer for the model is believed, in words; empty where nothing speaks against it."""
+        return () if self.model is None else self.model.doubts
+
+    @property
+    def predicts(self) -> str:
+        """What models of these series predict, in words."""
+        return f"classes {', '.join(self.class_names)}" if self.outcome is None else self.outcome.summary()
+
+    def feature_index(self, feature: int | str) -> int:
+        """Return the index of a feature of the series, given by index or name."""
+        names = self.of_series.feature_names
+        return feature_index(feature, names, len(names))
+
+    @classmethod
+    def from_series(
+        cls,
+        X: FloatArray,
+        class_names: tuple[str, ...],
+        *,
+        lengths: IntArray | None = None,
+        source: Dataset | None = None,
+        outcome: Outcome | None = None,
+        side: SideInputs | None = None,
+    ) -> SeriesInfo:
+        """Compute from training series; names and units are taken from ``source``, the Dataset they come from.
+
+        ``side`` are the side inputs that are attached to the series.
+        """
+        # Without padding a view is enough; a mask would copy all series.
+        inside = X.reshape(-1, X.shape[2]) if lengths is None else X[length_mask(lengths, len(X), X.shape[1])]
+        names = source.feature_names if source is not None else None
+        mutable = source.mutable if source is not None else None
+        scaler = Scaler.fit(X, lengths)
+        span = inside.max(0).astype(np.float64) - inside.min(0)
+        binary = ((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0)
+        if np.isnan(span).any():  # entries are missing
+            span = np.nanmax(inside, axis=0).astype(np.float64) - np.nanmin(inside, axis=0)
+            binary = ((inside == 0) | (inside == 1) | np.isnan(inside)).all(0) & (span > 0)
+        beside = () if side is None else side.column_names
+        n_features, units = X.shape[2] - len(beside), source.units if source is not None else None
+        mutable = np.ones(n_features, dtype=bool) if mutable is None else mutable
+        low, high, moves = _ranges(X, lengths)
+        return cls(
+            feature_names=(*(names or default_feature_names(n_features)), *beside),
+            class_names=class_names,
+            units=None if units is None else (*units, *[""] * len(beside)),
+            sampling_rate=source.sampling_rate if source is not None else None,
+            mutable=np.append(mutable, np.zeros(len(beside), dtype=bool)),
+            n_steps=X.shape[1],
+            scaler=scaler if side is None else scaler.exact_from(n_features),
+            span=span,
+            binary=binary,
+            low=low,
+            high=high,
+            max_step=moves[0],
+            max_moves=moves[1:],
+            unequal=lengths is not None,
+            outcome=outcome,
+            side=side,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        numbers = {} if self.outcome is None else {"outcome": self.outcome.to_dict()}
+        ranges = {name: values for name in RANGES if (values := getattr(self, name)) is not None}
+        return {
+            "feature_names": list(self.feature_names),
+            "class_names": list(self.class_names),
+            "units": None if self.units is None else list(self.units),
+            "sampling_rate": self.sampling_rate,
+            "mutable": self.mutable.tolist(),
+            "n_steps": self.n_steps,
+            "scaler": self.scaler.to_dict(),
+            "span": self.span.tolist(),
+            "binary": self.binary.tolist(),
+            **{name: values.tolist() for name, values in ranges.items()},
+            **({} if self.max_moves is None else {"max_moves": self.max_moves.tolist()}),
+            **({"unequal": True} if self.unequal else {}),
+            **numbers,
+            **({} if self.side is None else {"side": self.side.to_dict()}),
+            **({} if self.model is None else {"model": self.model.to_dict()}),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
+        """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
+        info = cls(
+            feature_names=tuple(data["feature_names"]),
+            class_names=tuple(data["class_names"]),
+            units=None if data["units"] is None else tuple(data["units"]),
+            sampling_rate=data["sampling_rate"],
+            mutable=np.asarray(data["mutable"]),
+            n_steps=int(data["n_steps"]),
+            scaler=Scaler.from_dict(data["scaler"]),
+            span=np.asarray(data["span"], dtype=np.float64),
+            binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
+            **{name: np.asarray(data[name], dtype=np.float64) for name in RANGES if name in data},
+            max_moves=np.asarray(data["max_moves"], dtype=np.float64) if "max_moves" in data else None,
+            unequal=bool(data.get("unequal", False)),
+            outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
+            side=SideInputs.from_dict(data["side"]) if "side" in data else None,
+            model=ModelCheck.from_dict(data["model"]) if "model" in data else None,
+        )
+        F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
+        numbers = (info.scaler.center, info.scaler.scale, info.span)
+        ranges = [values for name in RANGES if (values := getattr(info, name)) is not None]
+        checks = {
+            "names": F > 0
+            and (info.n_classes > 0) != (info.outcome is not None)
+            and all(isinstance(name, str) for name in names),
+            "units": info.units is None or (len(info.units) == F and all(isinstance(u, str) for u in info.units)),
+            "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
+            "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,
+            "n_steps": info.n_steps >= 1,
+            "side": info.side is None or info.side.n_columns < F,
+            "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
+            "moves": info.max_moves is None
+            or (info.max_moves.shape == (len(SPANS), F) and bool(np.isfinite(info.max_moves).all())),
+            "ranges": len(ranges) in (0, len(RANGES)) and all(v.shape == (F,) and np.isfinite(v).all() for v in ranges),
+        }
+        wrong = [name for name, fine in checks.items() if not fine]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)} of the series cannot be those of {F} features")
+        return info
+
+
+def _ranges(X: FloatArray, lengths: IntArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return smallest and largest value of each feature (features,), and its largest moves (1 + spans, features).
+
+    The moves are those over one step, and over those of ``SPANS``. Padding and gaps do not count.
+    """
+    low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
+    largest = np.zeros((1 + len(SPANS), X.shape[2]))
+    for start in range(0, len(X), CHUNK):
+        part = X[start : start + CHUNK]
+        ends = None if lengths is None else lengths[start : start + CHUNK]
+        inside = length_mask(ends, len(part), X.shape[1])
+        # fmin and fmax ignore entries that are missing.
+        low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
+        for k, span in enumerate((1, *SPANS)):
+            moves = move_over(part, span)[inside[:, span:]]
+            largest[k] = np.fmax(largest[k], np.fmax.reduce(moves, initial=0.0))
+    return low, high, np.maximum.accumulate(largest)  # series too short for a span say nothing about it
+
+
+def move_over(X: FloatArray, span: int) -> FloatArray:
+    """Return how far series (batch, time, features) move over ``span`` steps (batch, time − span, features).
+
+    >>> move_over(np.array([[[1.0], [2.0], [4.0]]]), 2).tolist()
+    [[[3.0]]]
+    """
+    return np.abs(X[:, span:].astype(np.float64) - X[:, :-span])  # float32 could overflow

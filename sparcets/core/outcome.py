@@ -1,0 +1,182 @@
+"""What a model that predicts numbers predicts: their names, units and usual spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.errors import ShapeError
+from sparcets.core.labels import default_output_names
+from sparcets.core.words import distinct, missing_amount
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """Names, units and spread of the numbers that a model predicts.
+
+    Attributes
+    ----------
+    names
+        Of the outputs, by index.
+    units
+        Of the outputs, or None.
+    center, scale
+        Mean and standard deviation of the training labels, by output; a scale of 1 where they are all equal.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...] | None
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of_labels(
+        cls, y: FloatArray, names: tuple[str, ...] | None = None, units: tuple[str, ...] | None = None
+    ) -> Outcome:
+        """Describe training labels (batch, outputs).
+
+        >>> Outcome.of_labels(np.array([[0.0, 1.0], [2.0, 1.0]]), units=("m", "s")).to_dict()
+        {'names': ['output 0', 'output 1'], 'units': ['m', 's'], 'center': [1.0, 1.0], 'scale': [1.0, 1.0]}
+        """
+        spread = y.std(0)
+        names = names or default_output_names(y.shape[1])
+        return cls(names=names, units=units, center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.names)
+
+    def summary(self) -> str:
+        """Say what is predicted.
+
+        >>> Outcome(names=("pressure",), units=("mmHg",), center=np.zeros(1), scale=np.ones(1)).summary()
+        'numbers pressure (mmHg)'
+        """
+        units = self.units or [""] * self.n_outputs
+        return f"numbers {', '.join(f'{n} ({u})' if u else n for n, u in zip(self.names, units, strict=True))}"
+
+    def unit(self, output: int) -> str:
+        """Return the unit of an output, with a space before it; empty where it is unknown."""
+        return f" {self.units[output]}" if self.units is not None and self.units[output] else ""
+
+    def say(
+        self,
+        numbers: FloatArray,
+        outputs: Sequence[int] | None = None,
+        bounds: FloatArray | None = None,
+        beside: FloatArray | None = None,
+    ) -> str:
+        """Return numbers (outputs,), or those of some outputs, as text with units.
+
+        A number that is not within its ``bounds`` (outputs, 2), or that is told ``beside`` another one (outputs,), has
+        as many digits as show the difference.
+
+        >>> pressure = Outcome(names=("p",), units=("mmHg",), center=np.zeros(1), scale=np.ones(1))
+        >>> pressure.say(np.array([41.23456])), pressure.say(np.array([29.99999]), bounds=np.array([[30, np.inf]]))
+        ('41.23 mmHg', '29.99999 mmHg')
+        """
+        chosen = range(self.n_outputs) if outputs is None else outputs
+        texts = []
+        for k in chosen:
+            text = _number(float(numbers[k]), None if bounds is None else bounds[k])
+            if beside is not None and numbers[k] != beside[k] and text == f"{beside[k]:.4g}":
+                text = distinct(float(numbers[k]), float(beside[k]), style=".4g")[0]
+            texts.append(f"{text}{self.unit(k)}")
+        return ", ".join(texts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        units = None if self.units is None else list(self.units)
+        numbers = {"center": self.center.tolist(), "scale": self.scale.tolist()}
+        return {"names": list(self.names), "units": units, **numbers}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Outcome:
+        """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
+        units = None if data["units"] is None else tuple(data["units"])
+        center, scale = (np.asarray(data[name], dtype=np.float64) for name in ("center", "scale"))
+        made = cls(names=tuple(data["names"]), units=units, center=center, scale=scale)
+        texts = (*made.names, *(made.units or ()))
+        fits = center.shape == scale.shape == (made.n_outputs,) and np.isfinite([center, scale]).all()
+        if not made.names or not fits or not (scale > 0).all() or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"names, units, center and scale of {made.n_outputs} outputs do not fit together")
+        if units is not None and len(units) != made.n_outputs:
+            raise ValueError(f"{len(units)} units are not those of {made.n_outputs} outputs")
+        return made
+
+
+def _number(value: float, bounds: FloatArray | None) -> str:
+    if bounds is None or bounds[0] <= value <= bounds[1]:
+        return f"{value:.4g}"
+    return missing_amount(value, lambda written: bool(bounds[0] <= written <= bounds[1]), style=".4g")
+
+
+PREFIX = "numbers_"  # of the arrays in a file
+FIELDS = ("before", "after", "bounds")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Numbers:
+    """Predicted numbers of answers, and what counts as their target.
+
+    Attributes
+    ----------
+    before, after
+        The regressor's numbers for query and counterfactual (answers, outputs).
+    bounds
+        Smallest and largest number within the target (answers, outputs, 2), infinite where any counts.
+
+    Examples
+    --------
+    >>> Numbers(before=np.array([[1.0]]), after=np.array([[3.0]]), bounds=np.array([[[3.0, np.inf]]])).reached.tolist()
+    [True]
+    """
+
+    before: FloatArray
+    after: FloatArray
+    bounds: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.before.shape != self.after.shape or self.bounds.shape != (*self.before.shape, 2):
+            shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in FIELDS)
+            raise ShapeError(
+                f"numbers need before, after (answers, outputs) and bounds (answers, outputs, 2); {shapes}."
+            )
+
+    @property
+    def reached(self) -> BoolArray:
+        """Whether every number after the change is within its bounds (answers,)."""
+        return is_within(self.after, self.bounds)
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def __getitem__(self, rows: slice | IntArray | BoolArray) -> Numbers:
+        """Select answers by slice, mask or indices."""
+        return Numbers(**{name: getattr(self, name)[rows] for name in FIELDS})
+
+    @classmethod
+    def join(cls, parts: Sequence[Numbers]) -> Numbers:
+        """Concatenate."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS})
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything as plain arrays by name, for a file."""
+        return {f"{PREFIX}{name}": getattr(self, name) for name in FIELDS}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Numbers | None:
+        """Build from :meth:`to_arrays`'s output, among other arrays; None if there is none among them."""
+        if not any(name.startswith(PREFIX) for name in arrays):
+            return None
+        return cls(**{name: arrays[f"{PREFIX}{name}"] for name in FIELDS})
+
+
+def is_within(numbers: FloatArray, bounds: FloatArray) -> BoolArray:
+    """Return whether all numbers (batch, outputs) are within their bounds (batch, outputs, 2) or (outputs, 2)."""
+    return np.asarray(((numbers >= bounds[..., 0]) & (numbers <= bounds[..., 1])).all(1))

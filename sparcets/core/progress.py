@@ -1,0 +1,198 @@
+"""Progress bars on stderr of a terminal or in a notebook; or progress events for a program that displays them itself.
+
+The environment variable ``SPARCETS_PROGRESS=0`` switches all of them off that are not asked for by ``progress=True``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from html import escape
+from typing import Any, Protocol, TypeAlias
+
+
+def in_notebook() -> bool:
+    """Return whether this code runs in the kernel of a notebook; a console of IPython is a terminal like any other."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return getattr(get_shell() if get_shell else None, "kernel", None) is not None
+
+
+class OutputLine:
+    """A line in the output of the current cell; needs a notebook."""
+
+    def __init__(self, text: str) -> None:
+        display = importlib.import_module("IPython.display").display
+        self._handle: Any = display({"text/plain": text}, raw=True, display_id=True)
+
+    def replace(self, text: str) -> None:
+        """Show another text instead."""
+        self._handle.update({"text/plain": text}, raw=True)
+
+
+def html_card(
+    title: str, lines: Iterable[str] = (), *, heads: Sequence[str] = (), rows: Iterable[Sequence[object]] = ()
+) -> str:
+    """Return a title, lines of text and a table as HTML; all texts are escaped.
+
+    Without colours of its own, so that it is readable in light and dark notebooks.
+
+    Parameters
+    ----------
+    title, lines
+        Shown above the table.
+    heads, rows
+        Names of the columns, and the cells of each row; numbers are aligned to the right.
+
+    Examples
+    --------
+    >>> html_card("Scores", ["a < b"])
+    '<div><b>Scores</b><br>a &lt; b</div>'
+    """
+    parts = ["<br>".join([f"<b>{escape(title)}</b>", *map(escape, lines)])]
+    if heads:
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+        head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in heads)
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _cell(value: object) -> str:
+    align = "right" if isinstance(value, (int, float)) else "left"
+    return f'<td style="text-align:{align}">{escape(str(value))}</td>'
+
+
+OFF = ("0", "off", "false", "no")  # values of SPARCETS_PROGRESS
+REDRAWN = 0.2  # seconds between two drawings in a notebook, where each is a message to the browser
+WIDTH = 20  # characters of the bar in a notebook
+
+
+class Bar(Protocol):
+    """Receives the progress of a long computation."""
+
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        """Advance by ``steps``, with an optional note shown after the bar."""
+
+
+# Called with title, steps done, total steps (None if unknown) and note, instead of drawing a bar.
+Listener: TypeAlias = Callable[[str, float, float | None, str], None]
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def report_progress_to(listener: Listener) -> Iterator[None]:
+    """Report all progress within the block to ``listener`` instead of drawing bars.
+
+    >>> events = []
+    >>> with report_progress_to(lambda title, done, total, note: events.append(f"{title}: {done:g} of {total:g}")):
+    ...     with progress_bar("work", 3) as bar:
+    ...         bar.advance(2)
+    >>> events
+    ['work: 0 of 3', 'work: 2 of 3']
+    """
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+class _SilentBar:
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        pass
+
+
+class _ReportingBar:
+    def __init__(self, listener: Listener, title: str, total: float | None) -> None:
+        self.listener, self.title, self.total, self.done = listener, title, total, 0.0
+        listener(title, 0.0, total, "")
+
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        self.done += steps
+        self.listener(self.title, self.done, self.total, note)
+
+
+class _NotebookBar:
+    """A line of text that is redrawn in place; needs no widgets."""
+
+    def __init__(self, title: str, total: float | None) -> None:
+        self.title, self.total, self.done, self.note = title, total, 0.0, ""
+        self.began = self.drawn = time.monotonic()
+        self.line = OutputLine(self.text())
+
+    def advance(self, steps: float = 1, note: str = "") -> None:
+        self.done, self.note = self.done + steps, note
+        if time.monotonic() - self.drawn >= REDRAWN:
+            self.draw()
+
+    def draw(self) -> None:
+        self.drawn = time.monotonic()
+        self.line.replace(self.text())
+
+    def text(self) -> str:
+        seconds = time.monotonic() - self.began
+        parts = [self.title]
+        if self.total:
+            share = min(self.done / self.total, 1.0)
+            filled = int(WIDTH * share)
+            parts += ["█" * filled + "░" * (WIDTH - filled), f"{100 * share:.0f} %", f"{seconds:.0f} s"]
+            if 0 < share < 1:
+                parts.append(f"(about {seconds * (1 - share) / share:.0f} s left)")
+        else:
+            parts += [f"{self.done:g}", f"{seconds:.0f} s"]
+        return "  ".join([*parts, self.note]).rstrip()
+
+
+def _is_shown() -> bool:
+    """Return whether a bar is drawn that nobody has decided on."""
+    if os.environ.get("SPARCETS_PROGRESS", "").strip().lower() in OFF:
+        return False
+    return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())  # without a console, there is no stderr
+
+
+@contextmanager
+def progress_bar(title: str, total: float | None, *, show: bool | None = None) -> Iterator[Bar]:
+    """Yield a progress bar; ``show=None`` draws it on a terminal and in a notebook, unless it is switched off.
+
+    >>> with progress_bar("work", 3, show=False) as bar:
+    ...     bar.advance(2, "loss 0.5")
+    """
+    listener = _listener.get()
+    if listener is not None:
+        yield _ReportingBar(listener, title, total)
+        return
+    if not (_is_shown() if show is None else show):
+        yield _SilentBar()
+        return
+    if in_notebook():
+        notebook_bar = _NotebookBar(title, total)
+        try:
+            yield notebook_bar
+        finally:
+            notebook_bar.draw()
+        return
+    # Importing rich takes 0.1 s, so it is imported only when a bar is drawn.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("/"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=total, note="")
+
+        class _DrawnBar:
+            def advance(self, steps: float = 1, note: str = "") -> None:
+                progress.update(task, advance=steps, note=note)
+
+        yield _DrawnBar()

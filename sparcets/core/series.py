@@ -1,0 +1,274 @@
+"""Series of unequal length: padded with zeros into one array (batch, time, features), cut, and resampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, length_mask, missing_entries
+from sparcets.core.errors import ConfigError, DataError, NonFiniteError, ShapeError, quoted
+from sparcets.core.registry import did_you_mean
+
+
+def pad(series: Sequence[FloatArray], n_steps: int) -> FloatArray:
+    """Return series (time, features) of any lengths as one array (batch, n_steps, features), with zeros after each.
+
+    >>> pad([np.ones((1, 1)), np.ones((2, 1))], 3)[..., 0]
+    array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
+    dtype = np.result_type(*{one.dtype for one in series})
+    padded = np.zeros((len(series), n_steps, series[0].shape[1]), dtype=dtype)
+    for row, one in zip(padded, series, strict=True):
+        row[: len(one)] = one
+    return padded
+
+
+def join_series(series: Sequence[FloatArray], *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+    """Return series (time, features) as padded ones (batch, time, features) and their lengths.
+
+    None if all are equally long, where an array of them is enough; unless ``unequal``, where lengths are expected.
+    """
+    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
+    if len(steps) == len(features) == 1 and not unequal:
+        return None
+    if len(features) > 1:
+        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
+        found = ", ".join(str(n) for n in sorted(features)[:4])
+        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
+    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
+
+
+def blank(X: FloatArray, lengths: IntArray | None, n_steps: int | None = None) -> FloatArray:
+    """Return series with zeros beyond their lengths, whatever is there, and with ``n_steps`` steps if that is given.
+
+    >>> blank(np.array([[[1.0], [np.nan]]]), np.array([1]), 3).ravel()
+    array([1., 0., 0.])
+    """
+    n_steps = X.shape[1] if n_steps is None else n_steps
+    if n_steps > X.shape[1]:
+        X = np.concatenate([X, np.zeros((len(X), n_steps - X.shape[1], X.shape[2]), dtype=X.dtype)], axis=1)
+    X = X[:, :n_steps]
+    if lengths is None:
+        return X
+    inside = length_mask(lengths, len(X), n_steps)
+    # A copy only if it is needed.
+    return X if (X[~inside] == 0).all() else np.where(inside[..., None], X, X.dtype.type(0))
+
+
+def rows_by_length(lengths: IntArray) -> list[tuple[int, IntArray]]:
+    """Return every length that occurs, in rising order, with its rows.
+
+    >>> [(n, rows.tolist()) for n, rows in rows_by_length(np.array([5, 3, 5]))]
+    [(3, [1]), (5, [0, 2])]
+    """
+    return [(int(n), np.flatnonzero(lengths == n)) for n in np.unique(lengths)]
+
+
+def resample(X: FloatArray, lengths: IntArray | None, n_steps: int | IntArray) -> FloatArray:
+    """Return padded series of other lengths: each one's own part, interpolated linearly to ``n_steps`` steps.
+
+    So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it would
+    lose its end, and could not fill a longer query.
+
+    Parameters
+    ----------
+    X, lengths
+        Series (batch, time, features), and their true lengths, or None without padding.
+    n_steps
+        New length: one for all, or one each (batch,).
+
+    Returns
+    -------
+    series
+        (batch, largest of n_steps, features); beyond a series' own ``n_steps`` its last step is repeated.
+
+    Examples
+    --------
+    >>> resample(np.array([[[0.0], [2.0], [9.0]]]), np.array([2]), 3).ravel()
+    array([0., 1., 2.])
+    """
+    new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
+    old = np.full((len(X), 1), X.shape[1]) if lengths is None else lengths[:, None]
+    steps = np.arange(int(new.max()) if len(X) else 0)
+    # Equal lengths give whole numbers exactly, and with them the series' own bits.
+    where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
+    before = where.astype(np.int64)
+    after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
+    share = (where - before)[..., None].astype(X.dtype)
+    low = X[rows, before]
+    resampled: FloatArray = low + share * (X[rows, after] - low)
+    return resampled
+
+
+IRREGULAR = 0.02  # largest deviation of a time from a regular grid, in steps
+RULES = ("refuse", "keep", "forward", "mean")
+# A rule, or a function from series with NaN (batch, time, features) to series of the same shape.
+Missing: TypeAlias = str | Callable[[Any], Any]
+
+
+def check_missing(missing: Any) -> Missing:
+    """Return what a model gets for missing values: one of ``RULES``, or a function.
+
+    >>> check_missing("forward")
+    'forward'
+    """
+    if isinstance(missing, str) and missing in RULES:
+        return missing
+    if callable(missing):
+        function: Callable[[Any], Any] = missing
+        return function
+    hint = did_you_mean(missing, RULES) if isinstance(missing, str) else ""
+    raise ConfigError(
+        f"missing must be one of {', '.join(RULES)}, or a function that fills series, got {quoted(missing)}.{hint}"
+    )
+
+
+def rule_name(missing: Missing) -> str:
+    """Return a rule, or the name of a function.
+
+    >>> rule_name("mean"), rule_name(np.nan_to_num)
+    ('mean', 'nan_to_num')
+    """
+    return missing if isinstance(missing, str) else getattr(missing, "__name__", type(missing).__name__)
+
+
+def fill_gaps(
+    X: FloatArray, rule: str = "forward", lengths: IntArray | None = None, *, otherwise: float = np.nan
+) -> FloatArray:
+    """Return series without gaps.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features).
+    rule
+        ``"forward"``: the last value before; for the first entries, the next one. ``"mean"``: the mean of the feature
+        in the same series.
+    lengths
+        True lengths of padded series; padding is no value.
+    otherwise
+        Value of a feature that the series has no value of.
+
+    Examples
+    --------
+    >>> X = np.array([[[np.nan], [1.0], [np.nan], [3.0]]])
+    >>> fill_gaps(X).ravel().tolist(), fill_gaps(X, "mean").ravel().tolist()
+    ([1.0, 1.0, 1.0, 3.0], [2.0, 1.0, 2.0, 3.0])
+    """
+    gaps = missing_entries(X)
+    if gaps is None:
+        return X
+    known = ~gaps if lengths is None else ~gaps & length_mask(lengths, *X.shape[:2])[..., None]
+    if rule == "mean":
+        total = np.where(known, X, 0.0).sum(1, keepdims=True, dtype=np.float64)
+        value = total / np.maximum(known.sum(1, keepdims=True), 1)  # (batch, 1, features)
+    else:
+        last = np.maximum.accumulate(np.where(known, np.arange(X.shape[1])[:, None], -1), axis=1)
+        value = np.take_along_axis(X, np.where(last < 0, known.argmax(1)[:, None], last), axis=1)
+    value = np.where(known.any(1, keepdims=True), value, otherwise)
+    return np.where(gaps, value, X).astype(X.dtype, copy=False)
+
+
+def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
+    """Return of which features each series has no value (batch, features); padding is no value.
+
+    >>> never_measured(np.array([[[1.0, np.nan], [2.0, np.nan]]])).tolist()
+    [[False, True]]
+    """
+    empty = np.isnan(X[:, 0])
+    suspects = np.flatnonzero(empty.any(1))  # few, where most series start with a value
+    inside = length_mask(None if lengths is None else lengths[suspects], len(suspects), X.shape[1])
+    empty[suspects] = (np.isnan(X[suspects]) | ~inside[..., None]).all(1)
+    return np.asarray(empty)
+
+
+def grid_of(times: FloatArray, series: IntArray) -> tuple[IntArray, float | None]:
+    """Return the place of each row among the steps of its series, from 0, and how long a step is.
+
+    Times lie on a grid if all between two rows of a series are whole multiples of the shortest. Where rows are missing,
+    places are left out. If there is no such grid, or if most of its steps had no row, rows are counted instead, and the
+    length of a step is None.
+
+    Parameters
+    ----------
+    times, series
+        Time and series of each row (rows,), sorted by both; no series has two rows of the same time.
+
+    Examples
+    --------
+    >>> grid_of(np.array([0.0, 0.5, 2.0, 7.0, 7.5]), np.array([0, 0, 0, 1, 1]))
+    (array([0, 1, 4, 0, 1]), 0.5)
+    >>> grid_of(np.array([0.0, 0.5, 1.7]), np.array([0, 0, 0]))
+    (array([0, 1, 2]), None)
+    """
+    first = np.flatnonzero(np.r_[True, np.diff(series) != 0])
+    counts = np.diff(np.r_[first, len(series)])
+    order = np.arange(len(series)) - np.repeat(first, counts)
+    apart = np.diff(times)[order[1:] > 0]
+    if not len(apart):
+        return order, None
+    with np.errstate(all="ignore"):  # times that are equal as floating-point numbers, or very far apart
+        multiples = np.round(apart / np.median(apart[apart < 1.5 * apart.min()]))
+        step = float(apart.sum() / multiples.sum())
+        if not (np.abs(apart / step - multiples) <= IRREGULAR).all():
+            return order, None
+    passed = np.zeros(len(series))
+    passed[order > 0] = multiples
+    places = np.cumsum(passed)
+    places = np.minimum(places - np.repeat(places[first], counts), 2.0**53)
+    last = places[first + counts - 1]
+    if np.median((counts / (last + 1))[counts > 1]) < 0.5:
+        return order, None
+    return places.astype(np.int64), step
+
+
+def check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise.
+
+    Parameters
+    ----------
+    array, name
+        Series (batch, time, features), and their name in messages.
+    first
+        Index of the first series, for messages.
+    gaps
+        Whether entries may be missing.
+    """
+    wrong = np.abs(array) > LARGEST
+    wrong = wrong if gaps else wrong | np.isnan(array)
+    positions = np.argwhere(wrong)
+    if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
+        return _with_gaps(array, name, first) if gaps else array
+    where = tuple(int(i) for i in positions[0])
+    value, series = array[where], first + where[0]
+    if np.isfinite(value):
+        raise DataError(
+            f"{name} holds {value:.3g} at {[series, *where[1:]]}, beyond float32's {LARGEST:.2g}. Use larger units."
+        )
+    what = "NaN" if np.isnan(value) else "infinity"
+    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
+    remedy = "Fill or drop them first"
+    if what == "NaN":
+        remedy = (
+            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
+            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
+        )
+    raise NonFiniteError(
+        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
+        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
+    )
+
+
+def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
+    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    missing = np.isnan(array)
+    rows = np.flatnonzero(missing.all((1, 2)))
+    if len(rows):
+        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise NonFiniteError(
+            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
+        )
+    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)

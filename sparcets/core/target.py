@@ -1,0 +1,263 @@
+"""Targets of ``explain`` other than a class: any class but one, and for models that predict numbers, where to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray, is_integer, is_number
+from sparcets.core.errors import ConfigError, TargetError, quoted
+from sparcets.core.registry import did_you_mean
+from sparcets.core.validation import check_target
+
+
+@dataclass(frozen=True)
+class Not:
+    """A target of ``explain``: any class but this one, the one that is easiest to believe.
+
+    Examples
+    --------
+    >>> Not("sick")
+    Not(label='sick')
+    """
+
+    label: int | str
+
+
+@dataclass(frozen=True)
+class NumberTarget(ABC):
+    """A target of ``explain`` for a model that predicts numbers: where they have to lie."""
+
+    @property
+    @abstractmethod
+    def output(self) -> int | str | None:
+        """Index or name of the output that it is about; None for all of them."""
+
+    @abstractmethod
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest numbers that count, for queries with these predictions of their own."""
+
+    @abstractmethod
+    def words(self, unit: str) -> str:
+        """Say it in words; ``unit`` follows each number, such as " mmHg"."""
+
+    def outputs(self, names: Sequence[str]) -> list[int]:
+        """Return the indices of the outputs that it is about, among those of a model."""
+        if self.output is None:
+            return list(range(len(names)))
+        if isinstance(self.output, str):
+            if self.output not in names:
+                hint = did_you_mean(self.output, names)
+                raise TargetError(f"no output {quoted(self.output)}.{hint} Known: {', '.join(names)}.")
+            return [list(names).index(self.output)]
+        if not is_integer(self.output) or not 0 <= self.output < len(names):
+            raise TargetError(
+                f"output={quoted(self.output)} of {quoted(self)} is none of the model's {len(names)} outputs; they are "
+                f"counted from 0: {', '.join(names)}."
+            )
+        return [int(self.output)]
+
+    def bounds(self, own: FloatArray, names: Sequence[str]) -> FloatArray:
+        """Return the smallest and largest numbers that count (batch, outputs, 2), infinite where any does.
+
+        Parameters
+        ----------
+        own
+            The model's predictions for the queries (batch, outputs).
+        names
+            Names of the outputs.
+
+        Examples
+        --------
+        >>> AtLeast(30, output=1).bounds(np.array([[10.0, 20.0]]), ("a", "b")).tolist()
+        [[[-inf, inf], [30.0, inf]]]
+        >>> Change(-5).bounds(np.array([[10.0]]), ("a",)).tolist()
+        [[[-inf, 5.0]]]
+        """
+        bounds: FloatArray = np.broadcast_to([-np.inf, np.inf], (*own.shape, 2)).copy()
+        for k in self.outputs(names):
+            bounds[:, k, 0], bounds[:, k, 1] = self.interval(own[:, k])
+        return bounds
+
+    def describe(self, names: Sequence[str], units: Sequence[str] | None) -> str:
+        """Say it in words, with the name of the output where there are several, and with units.
+
+        >>> AtMost(29.5).describe(["pressure"], ["mmHg"]), Change(5, output=1).describe(["a", "b"], None)
+        ('at most 29.5 mmHg', 'b at least 5 more')
+        """
+        about = self.outputs(names)
+        same = units is not None and len({units[k] for k in about}) == 1
+        unit = f" {units[about[0]]}" if units is not None and same and units[about[0]] else ""
+        name = f"{names[about[0]]} " if len(about) < len(names) else ""
+        return f"{name}{self.words(unit)}"
+
+
+@dataclass(frozen=True)
+class AtLeast(NumberTarget):
+    """A number of at least ``value``; of every output, or of one.
+
+    Examples
+    --------
+    >>> AtLeast(30)
+    AtLeast(value=30, output=None)
+    """
+
+    value: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.value)
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), float(self.value)), np.full(len(own), np.inf)
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at least {_written(self.value)[0]}{unit}"
+
+
+@dataclass(frozen=True)
+class AtMost(NumberTarget):
+    """A number of at most ``value``; of every output, or of one.
+
+    Examples
+    --------
+    >>> AtMost(129.6, output="systolic")
+    AtMost(value=129.6, output='systolic')
+    """
+
+    value: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.value)
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), -np.inf), np.full(len(own), float(self.value))
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at most {_written(self.value)[0]}{unit}"
+
+
+@dataclass(frozen=True)
+class Between(NumberTarget):
+    """A number from ``low`` to ``high``, both included; of every output, or of one.
+
+    Examples
+    --------
+    >>> Between(20, 30)
+    Between(low=20, high=30, output=None)
+    """
+
+    low: float
+    high: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.low, self.high)
+        if self.low > self.high:
+            raise TargetError(
+                f"{quoted(self)} holds no number; write Between({', '.join(_written(self.high, self.low))})."
+            )
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        return np.full(len(own), float(self.low)), np.full(len(own), float(self.high))
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        low, high = _written(self.low, self.high)
+        return f"between {low} and {high}{unit}"
+
+
+@dataclass(frozen=True)
+class Change(NumberTarget):
+    """A number that is at least ``by`` more than the query's own, or less if negative; of every output, or of one.
+
+    Examples
+    --------
+    >>> Change(-5, output=2)
+    Change(by=-5, output=2)
+    """
+
+    by: float
+    output: int | str | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, self.by)
+        if self.by == 0:
+            raise TargetError(
+                "Change(0) asks for no change. Say by how much the number has to change, as in Change(5)."
+            )
+
+    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of the numbers that count (batch,)."""
+        wanted, free = own + float(self.by), np.full(len(own), np.copysign(np.inf, self.by))
+        return (wanted, free) if self.by > 0 else (free, wanted)
+
+    def words(self, unit: str) -> str:
+        """Say it in words."""
+        return f"at least {_written(abs(self.by))[0]}{unit} {'more' if self.by > 0 else 'less'}"
+
+
+def _written(*values: float) -> list[str]:
+    """Return numbers as text: six digits, more where two would read the same, or a large one as a rounded power."""
+    for digits in range(6, 18):
+        texts = [f"{value:.{digits}g}" for value in values]
+        rounded = [t for t, v in zip(texts, values, strict=True) if "e+" in t and abs(v) < 1e15 and float(t) != v]
+        if not rounded and len(set(texts)) >= len(set(values)):
+            break
+    return texts
+
+
+def _check_numbers(target: NumberTarget, *values: Any) -> None:
+    if target.output is not None and not isinstance(target.output, str) and not is_integer(target.output):
+        raise TargetError(f"output must be the index or the name of an output, got {quoted(target.output)}.")
+    for value in values:
+        if not is_number(value) or np.isinf(float(value)):
+            raise TargetError(f"{quoted(target)} must be given finite numbers, got {quoted(value)}.")
+
+
+def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
+    """Return the index of the class that must not be reached.
+
+    Parameters
+    ----------
+    target
+        As given to ``explain``.
+    class_names
+        Names of the classes.
+    own
+        The only class that the explainer was fitted for, or None.
+    owner
+        Name of the explainer, for messages.
+    """
+    if own is not None:
+        raise TargetError(
+            f"this {owner} was fitted for the target {quoted(class_names[own])} alone, so it cannot choose a class. "
+            "Fit one with target=None for every class."
+        )
+    return int(check_target(target.label, n_queries=1, class_names=class_names)[0])
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return the least probability that counts as reached."""
+    if not is_number(confidence) or not 0 < confidence < 1:
+        raise ConfigError(f"confidence must be a probability between 0 and 1, got {quoted(confidence)}.")
+    return float(confidence)
+
+
+def name_or_index(text: str, names: Sequence[str]) -> str | int:
+    """Return what a text of the command line or of a plan names: a name, or an index if none is called like that.
+
+    >>> name_or_index("1", ["1", "2"]), name_or_index("1", ["calm", "wild"]), name_or_index("calm", ["calm", "wild"])
+    ('1', 1, 'calm')
+    """
+    return int(text) if text.isdigit() and text not in names else text

@@ -1,0 +1,183 @@
+"""Numbers and shares as they are written for readers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from sparcets.core.explanation import Explanation
+
+
+def amount(value: float, figures: int = 0) -> str:
+    """Format a number for a sentence: two significant digits, three from 100 on, without an exponent where readable.
+
+    Numbers that readers compare are formatted by :func:`amounts`. ``figures`` are more significant digits than these.
+
+    >>> amount(0.12345), amount(123.4), amount(12345.6), amount(2e-7), amount(3.0)
+    ('0.12', '123', '12,300', '2e-07', '3')
+    """
+    figures = max(figures, 3 if abs(value) >= 99.5 else 2)
+    rounded = float(f"{value:.{figures}g}")
+    if not 1000 <= abs(rounded) < 1e7:
+        return f"{rounded:.{figures}g}"
+    return f"{rounded:,.{max(0, figures - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def amounts(*values: float) -> tuple[str, ...]:
+    """Format numbers that are told together like :func:`amount`, with as many digits as tell different ones apart.
+
+    >>> amounts(0.52, 0.97), amounts(0.521, 0.524), amounts(1_000_000.0, 1_000_001.0)
+    (('0.52', '0.97'), ('0.521', '0.524'), ('1,000,000', '1,000,001'))
+    """
+    return _apart(values, amount, first=2)
+
+
+def signed(*values: float) -> tuple[str, ...]:
+    """Format numbers like :func:`amounts`, with a true minus sign.
+
+    >>> signed(-74.2, 66.0)
+    ('−74', '66')
+    """
+    return tuple(text.replace("-", "−", 1) if text.startswith("-") else text for text in amounts(*values))
+
+
+def distinct(*values: float, style: str = ".2f") -> tuple[str, ...]:
+    """Format numbers that are told together with as many digits as tell different ones apart, at least ``style``'s.
+
+    >>> distinct(0.5, 0.97), distinct(0.501, 0.502), distinct(1_000_000.0, 1_000_000.5, style=".4g")
+    (('0.50', '0.97'), ('0.501', '0.502'), ('1000000', '1000000.5'))
+    """
+    return _apart(values, lambda value, digits: f"{value:.{digits}{style[-1]}}", first=int(style[1:-1]))
+
+
+def seconds(*times: float) -> tuple[str, ...]:
+    """Format times in seconds that are told together like :func:`distinct`; 0 is told from all others.
+
+    >>> seconds(0.5, 1.25), seconds(1 / 16_000, 3 / 16_000), seconds(0.0)
+    (('0.50', '1.25'), ('0.0001', '0.0002'), ('0.00',))
+    """
+    return distinct(0.0, *times)[1:]
+
+
+def percents(*shares: float) -> tuple[str, ...]:
+    """Format shares that are told together like :func:`percent`, with as many digits as tell different ones apart.
+
+    >>> percents(0.12, 0.5), percents(0.121, 0.123)
+    (('12 %', '50 %'), ('12.1 %', '12.3 %'))
+    """
+    texts = tuple(percent(share) for share in shares)
+    if len(set(texts)) == len(set(shares)):
+        return texts
+    return tuple(f"{text} %" for text in amounts(*(100 * share for share in shares)))
+
+
+def _apart(values: Sequence[float], write: Callable[[float, int], str], *, first: int) -> tuple[str, ...]:
+    """Return texts with as few digits as tell different values apart."""
+    plain = [float(value) + 0.0 for value in values]  # without -0.0
+    for digits in range(first, 18):
+        texts = tuple(write(value, digits) for value in plain)
+        if len(set(texts)) >= len(set(plain)):
+            return texts
+    return tuple(repr(value) for value in plain)
+
+
+def percent(share: float) -> str:
+    """Format a share of 1 as a percentage, without an exponent; all is told from nearly all, nothing from little.
+
+    >>> percent(0.123), percent(1.0), percent(0.99951), percent(0.00004), percent(0.0), percent(2.5)
+    ('12 %', '100 %', '99.9 %', '0.004 %', '0 %', '250 %')
+    """
+    if 0 < share < 1e-5:
+        return "less than 0.001 %"
+    if 0.995 <= share < 1:
+        return f"{min(99.9, 100 * share):.1f} %"
+    return f"{amount(100 * share)} %"
+
+
+def missing_amount(value: float, is_enough: Callable[[float], bool], *, style: str = ".2f") -> str:
+    """Format a number that is not enough with as many digits as show it, at least those of ``style``.
+
+    >>> missing_amount(0.97, lambda p: p >= 0.99), missing_amount(0.99987, lambda p: p >= 0.9999)
+    ('0.97', '0.99987')
+    >>> missing_amount(29.99999, lambda y: y >= 30, style=".4g")
+    '29.99999'
+    """
+    for digits in range(int(style[1:-1]), 18):
+        text = f"{value:.{digits}{style[-1]}}"
+        if not is_enough(float(text)):
+            return text
+    return repr(value)
+
+
+def share_from(share: float) -> str:
+    """Format a share with two digits, rounded up: whoever asks for what is written gets at least that share.
+
+    >>> share_from(1 / 510), share_from(1 / 80), share_from(1.0)
+    ('0.002', '0.013', '1')
+    """
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return f"{math.ceil(share / unit - 1e-9) * unit:.2g}"
+
+
+def said_before(e: Explanation, i: int = 0) -> str:
+    """Return what the model says of the query of answer ``i``: the name of a class, or the numbers asked for."""
+    if e.numbers is None:
+        return e.class_names[int(e.predicted[i])]
+    return _numbers(e, e.numbers.before, i, beside=e.numbers.after)
+
+
+def said_after(e: Explanation, i: int = 0) -> str:
+    """Return what the model says of answer ``i``: the probability of the target, or the number."""
+    if e.numbers is not None:
+        return _numbers(e, e.numbers.after, i, beside=e.numbers.before)
+    p = float(e.probability[i])
+    return probability_below(p, e.confidence) if is_unsure(e, i) else f"{p:.2f}"
+
+
+def is_unsure(e: Explanation, i: int = 0) -> bool:
+    """Return whether the model predicts the target of answer ``i``, but with less than the confidence asked for."""
+    if e.numbers is not None or e.confidence is None:
+        return False
+    return not e.valid[i] and int(e.proba_after[i].argmax()) == int(e.target[i])
+
+
+def probability_below(p: float, confidence: float | None) -> str:
+    """Return a probability with as many digits as show that it is below the confidence asked for.
+
+    >>> probability_below(0.9732, 0.99), probability_below(0.99996, 0.9999999)
+    ('0.97', '0.99996')
+    """
+    return missing_amount(p, lambda written: confidence is not None and written >= confidence)
+
+
+def unsure_words(name: str, p: float, confidence: float, within: str = "") -> str:
+    """Return what is missing where the classifier predicts the target with less than the confidence asked for.
+
+    >>> unsure_words("b", 0.97, 0.99)
+    "the classifier predicts 'b' with p(b) = 0.97; 0.99 was asked for"
+    """
+    words = f"the classifier predicts {name!r} with p({name}) = {probability_below(p, confidence)}{within}"
+    return f"{words}; {confidence!r} was asked for"
+
+
+def subject_of(e: Explanation, i: int = 0) -> str:
+    """Return what answer ``i`` is about, of a regressor: the names of the outputs that were asked for."""
+    assert e.info.outcome is not None
+    return ", ".join(e.info.outcome.names[k] for k in _asked(e, i))
+
+
+def _asked(e: Explanation, i: int) -> list[int]:
+    assert e.numbers is not None
+    return [int(k) for k in np.flatnonzero(np.isfinite(e.numbers.bounds[i]).any(1))]
+
+
+def _numbers(e: Explanation, numbers: FloatArray, i: int, *, beside: FloatArray) -> str:
+    assert e.info.outcome is not None
+    assert e.numbers is not None
+    return e.info.outcome.say(numbers[i], _asked(e, i), e.numbers.bounds[i], beside[i])

@@ -1,0 +1,144 @@
+"""The UEA (multivariate) and UCR (univariate) archive of time series classification, through aeon.
+
+A few data sets are included in aeon; the others are downloaded once into ``data_folder() / "uea"``. Every data set has
+its own split into training and test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from sparcets.core.errors import DownloadError, StorageError
+from sparcets.core.registry import require_extra, unknown_name
+from sparcets.data.dataset import Dataset
+from sparcets.data.files import load_file
+from sparcets.data.load import data_folder
+from sparcets.io.folders import temporary_folder
+from sparcets.io.locks import LOCK, locked
+
+MULTIVARIATE: tuple[str, ...] = tuple(
+    """
+    ArticularyWordRecognition AtrialFibrillation BasicMotions CharacterTrajectories Cricket DuckDuckGeese ERing
+    EigenWorms Epilepsy EthanolConcentration FaceDetection FingerMovements HandMovementDirection Handwriting
+    Heartbeat InsectWingbeat JapaneseVowels LSST Libras MotorImagery NATOPS PEMS-SF PenDigits PhonemeSpectra
+    RacketSports SelfRegulationSCP1 SelfRegulationSCP2 SpokenArabicDigits StandWalkJump UWaveGestureLibrary
+    """.split()
+)
+
+UNIVARIATE: tuple[str, ...] = tuple(
+    """
+    ACSF1 Adiac AllGestureWiimoteX AllGestureWiimoteY AllGestureWiimoteZ ArrowHead BME Beef BeetleFly BirdChicken
+    CBF Car Chinatown ChlorineConcentration CinCECGTorso Coffee Computers CricketX CricketY CricketZ Crop
+    DiatomSizeReduction DistalPhalanxOutlineAgeGroup DistalPhalanxOutlineCorrect DistalPhalanxTW DodgerLoopDay
+    DodgerLoopGame DodgerLoopWeekend ECG200 ECG5000 ECGFiveDays EOGHorizontalSignal EOGVerticalSignal Earthquakes
+    ElectricDevices EthanolLevel FaceAll FaceFour FacesUCR FiftyWords Fish FordA FordB FreezerRegularTrain
+    FreezerSmallTrain Fungi GestureMidAirD1 GestureMidAirD2 GestureMidAirD3 GesturePebbleZ1 GesturePebbleZ2
+    GunPoint GunPointAgeSpan GunPointMaleVersusFemale GunPointOldVersusYoung Ham HandOutlines Haptics Herring
+    HouseTwenty InlineSkate InsectEPGRegularTrain InsectEPGSmallTrain InsectWingbeatSound ItalyPowerDemand
+    LargeKitchenAppliances Lightning2 Lightning7 Mallat Meat MedicalImages MelbournePedestrian
+    MiddlePhalanxOutlineAgeGroup MiddlePhalanxOutlineCorrect MiddlePhalanxTW MixedShapesRegularTrain
+    MixedShapesSmallTrain MoteStrain NonInvasiveFetalECGThorax1 NonInvasiveFetalECGThorax2 OSULeaf OliveOil PLAID
+    PhalangesOutlinesCorrect Phoneme PickupGestureWiimoteZ PigAirwayPressure PigArtPressure PigCVP Plane PowerCons
+    ProximalPhalanxOutlineAgeGroup ProximalPhalanxOutlineCorrect ProximalPhalanxTW RefrigerationDevices Rock
+    ScreenType SemgHandGenderCh2 SemgHandMovementCh2 SemgHandSubjectCh2 ShakeGestureWiimoteZ ShapeletSim ShapesAll
+    SmallKitchenAppliances SmoothSubspace SonyAIBORobotSurface1 SonyAIBORobotSurface2 StarLightCurves Strawberry
+    SwedishLeaf Symbols SyntheticControl ToeSegmentation1 ToeSegmentation2 Trace TwoLeadECG TwoPatterns UMD
+    UWaveGestureLibraryAll UWaveGestureLibraryX UWaveGestureLibraryY UWaveGestureLibraryZ Wafer Wine WordSynonyms
+    Worms WormsTwoClass Yoga
+    """.split()
+)
+
+UEA_NAMES: tuple[str, ...] = MULTIVARIATE + UNIVARIATE
+
+
+def load_uea(*, name: str, seed: int = 0) -> Dataset:
+    """Load a data set of the archive by name, with the split of the archive.
+
+    Parameters
+    ----------
+    name
+        Name in the archive, such as ``JapaneseVowels``.
+    seed
+        Not used, because the split is given; accepted so that all loaders have the same interface.
+
+    Examples
+    --------
+    >>> load_uea(name="ItalyPowerDemand")
+    Dataset('ItalyPowerDemand': 67 training + 1029 test series, 24 steps, 1 features, 2 classes)
+    """
+    aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
+    for folder in (Path(aeon.__file__).parent / "data", data_folder() / "uea"):
+        if all((folder / name / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
+            return load_file(folder / name / f"{name}_TRAIN.ts")
+    if name not in UEA_NAMES:
+        raise unknown_name("data set of the UEA/UCR archive", name, UEA_NAMES)
+    return load_file(_fetch(name) / f"{name}_TRAIN.ts")
+
+
+def load_basic_motions(*, seed: int = 0) -> Dataset:
+    """Load BasicMotions: ten seconds of smart watch data while standing, walking, running and playing badminton.
+
+    Parameters
+    ----------
+    seed
+        Not used, because the split is given; accepted so that all loaders have the same interface.
+
+    Examples
+    --------
+    >>> load_basic_motions()
+    Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 classes)
+    """
+    return dataclasses.replace(
+        load_uea(name="BasicMotions", seed=seed),
+        name="basic_motions",
+        feature_names=("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"),
+        sampling_rate=10.0,
+        description="accelerometer and gyroscope of a smart watch, four activities (UEA archive)",
+    )
+
+
+def _fetch(name: str) -> Path:
+    """Download a data set and return its folder; files are moved there only when complete."""
+    aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
+    folder = data_folder() / "uea" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
+    with locked(folder / LOCK, what=str(folder)):
+        # Another process may have fetched it while this one waited.
+        if not all((folder / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
+            _download(aeon, name, folder)
+    return folder
+
+
+def _download(aeon: Any, name: str, folder: Path) -> None:
+    try:
+        with temporary_folder(folder, "fetching") as temporary:
+            try:
+                # The original version: unequal lengths not truncated, missing values not filled in.
+                aeon.load_classification(
+                    name, split="train", extract_path=str(temporary), load_equal_length=False, load_no_missing=False
+                )
+            except Exception as error:  # aeon wraps some of urllib's errors and lets others through
+                raise DownloadError(
+                    f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
+                    f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
+                ) from error
+            for file in sorted((temporary / name).iterdir()):
+                if not os.path.lexists(folder / file.name):  # what somebody has put there is kept
+                    file.rename(folder / file.name)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
+
+
+def _root(error: BaseException) -> str:
+    """Return the message of the first error of a chain, on one line."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return " ".join(str(error).split()) or type(error).__name__

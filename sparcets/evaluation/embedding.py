@@ -1,0 +1,148 @@
+"""t-SNE maps of queries, real series of the target class and counterfactuals, and who is next to whom in them.
+
+The paper judges the realism of counterfactuals by looking at such maps (its figure 3); here the neighbours are counted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import ShapeError
+
+PERPLEXITY = 4.4  # the paper's
+ITERATIONS = 300  # the paper's
+NEIGHBOURS = 5
+
+
+class Points(NamedTuple):
+    """Positions in one map, each (samples, 2)."""
+
+    queries: FloatArray
+    targets: FloatArray
+    counterfactuals: FloatArray
+
+
+def embed(
+    queries: Any, targets: Any, counterfactuals: Mapping[str, Any], seed: int = 0, *, at_most: int = 200
+) -> dict[str, Points]:
+    """Embed queries, real series of the target class and counterfactuals in the plane, one map per method.
+
+    t-SNE with the paper's settings (2 components, perplexity 4.4, 300 iterations) on flattened series, standardised per
+    feature by the queries and targets.
+
+    Parameters
+    ----------
+    queries, targets
+        Real series (batch, time, features).
+    counterfactuals
+        Series (batch, time, features) by method.
+    seed
+        Seed of the map and of the subsampling.
+    at_most
+        Maximum number of series of each kind in a map. Arrays of the same length are subsampled alike, so the queries
+        and the counterfactuals drawn belong together.
+
+    Returns
+    -------
+    points
+        Positions by method.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
+    >>> maps = embed(x, x + 9, {"SPARCE": x + 8})
+    >>> maps["SPARCE"].queries.shape
+    (8, 2)
+    """
+    real = [_subsample(array, seed, at_most) for array in (queries, targets)]
+    made = {method: _subsample(array, seed, at_most) for method, array in counterfactuals.items()}
+    for name, array in {"queries": real[0], "targets": real[1], **made}.items():
+        if array.ndim != 3 or array.shape[1:] != real[0].shape[1:] or len(array) == 0:
+            raise ShapeError(
+                f"{name} must be (batch, time, features) with at least one series, of the same size, got "
+                f"shape {array.shape} beside queries of {real[0].shape}. For a single series pass x[None]."
+            )
+    values = np.concatenate(real)
+    center, scale = values.mean((0, 1)), values.std((0, 1))
+    scale = np.where(scale > 0, scale, 1.0)
+    maps = {}
+    for method, array in made.items():
+        parts = [(part - center) / scale for part in (*real, array)]
+        positions = _tsne(np.concatenate(parts).reshape(sum(map(len, parts)), -1), seed)
+        maps[method] = Points(*np.split(positions, np.cumsum([len(part) for part in parts])[:-1]))
+    return maps
+
+
+def embed_originals(queries: Any, targets: Any, seed: int = 0, *, at_most: int = 200) -> Points:
+    """Embed queries and real series of the target class alone, with the same settings as :func:`embed`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
+    >>> [part.shape for part in embed_originals(x, x + 9)]
+    [(8, 2), (8, 2), (0, 2)]
+    """
+    queries, targets = (_subsample(array, seed, at_most) for array in (queries, targets))
+    values = np.concatenate([queries, targets])
+    scale = values.std((0, 1))
+    flat = ((values - values.mean((0, 1))) / np.where(scale > 0, scale, 1.0)).reshape(len(values), -1)
+    positions = _tsne(flat, seed)
+    return Points(positions[: len(queries)], positions[len(queries) :], positions[:0])
+
+
+def neighbours(points: Points) -> dict[str, float]:
+    """Return the shares of queries, targets and counterfactuals among the nearest neighbours of the counterfactuals.
+
+    Counterfactuals that look like real series of the target class have about as many targets next to them as other
+    counterfactuals; those that form groups of their own have counterfactuals only.
+
+    Parameters
+    ----------
+    points
+        Positions in one map, or flattened series (samples, entries).
+
+    Returns
+    -------
+    shares
+        By kind, over the 5 nearest neighbours of each counterfactual; the sum is 1.
+
+    Examples
+    --------
+    >>> line = np.arange(8.0)[:, None]
+    >>> neighbours(Points(queries=line + 100, targets=line, counterfactuals=line + 0.1))
+    {'queries': 0.0, 'targets': 0.6, 'counterfactuals': 0.4}
+    """
+    every = np.concatenate(points)
+    kind = np.repeat(np.arange(len(points)), [len(part) for part in points])
+    found = np.zeros(len(points))
+    for i in np.flatnonzero(kind == len(points) - 1):
+        distance = np.square(every - every[i]).sum(1)
+        distance[i] = np.inf
+        found += np.bincount(kind[np.argsort(distance, kind="stable")[:NEIGHBOURS]], minlength=len(points))
+    return {name: float(share) for name, share in zip(Points._fields, found / found.sum(), strict=True)}
+
+
+def _subsample(array: Any, seed: int, at_most: int) -> FloatArray:
+    values = np.asarray(array, dtype=float)
+    if values.ndim == 0 or len(values) <= at_most:
+        return values
+    rows = np.random.default_rng(seed).choice(len(values), at_most, replace=False)
+    return np.asarray(values[np.sort(rows)])
+
+
+def _tsne(flat: FloatArray, seed: int) -> FloatArray:
+    from sklearn.manifold import TSNE
+
+    if len(flat) <= PERPLEXITY:
+        raise ShapeError(
+            f"a map needs at least {int(PERPLEXITY) + 1} series, got {len(flat)}. Pass more queries and targets."
+        )
+    # scikit-learn 1.5 renamed n_iter to max_iter.
+    iterations = "max_iter" if "max_iter" in inspect.signature(TSNE).parameters else "n_iter"
+    settings = {"n_components": 2, "perplexity": PERPLEXITY, "random_state": seed, iterations: ITERATIONS}
+    return np.asarray(TSNE(**settings).fit_transform(flat), dtype=float)

@@ -1,0 +1,331 @@
+"""Distance between counterfactual and query, in standardised units; lower is better.
+
+Examples
+--------
+>>> import sparcets as sp
+>>> from sparcets.testing.data import make_series
+>>> from sparcets.testing.mocks import mean_proba
+>>> X, y = make_series(60)
+>>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:5], target=1)
+>>> similarity(e).shape
+(5,)
+>>> bool((dtw(e) <= l2(e)).all()), bool((linf(e) <= l2(e)).all())
+(True, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, measured_entries, missing_entries
+from sparcets.core.explanation import Explanation
+from sparcets.core.series import fill_gaps
+
+_DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
+
+
+def standardised_delta(e: Explanation) -> FloatArray:
+    """Return the changes in standard deviations of the training data (answers, time, features).
+
+    0 in the padding, and where the query is missing.
+    """
+    delta = e.counterfactual.astype(np.float64)
+    delta -= e.query  # in place to save memory: 10,000 answers of 50 × 50 take 200 MB
+    delta /= e.info.scaler.scale
+    if e.lengths is not None:
+        delta[~length_mask(e.lengths, len(e), e.query.shape[1])] = 0.0
+    if (gaps := e.missing) is not None:
+        delta[gaps] = 0.0
+    return delta
+
+
+def n_entries(e: Explanation) -> FloatArray:
+    """Return the number of entries T·F of each answer, excluding padding and missing ones."""
+    entries = measured_entries(e.query, e.lengths, np.ones(e.query.shape[2], dtype=bool), e.missing)
+    return np.asarray(entries.sum((1, 2)), dtype=np.float64)
+
+
+def similarity(e: Explanation) -> FloatArray:
+    """Return ‖δ‖₁ / (T·F), the paper's similarity loss and measure."""
+    return np.asarray(_size(e).sum((1, 2)) / n_entries(e))
+
+
+def l2(e: Explanation) -> FloatArray:
+    """Return ‖δ‖₂, over steps and features together."""
+    delta = standardised_delta(e)
+    return np.asarray(np.sqrt(np.einsum("btf,btf->b", delta, delta)))
+
+
+def linf(e: Explanation) -> FloatArray:
+    """Return ‖δ‖∞, the largest change of a single entry."""
+    return np.asarray(_size(e).max((1, 2)))
+
+
+def dtw(e: Explanation) -> FloatArray:
+    """Return the dynamic time warping distance between query and counterfactual.
+
+    √ min Σ ‖q_i − c_j‖₂² over the pairs (i, j) of a warping path from the first pair of steps to the last, where each
+    move advances the query, the counterfactual or both by one step. All features share one path (dependent DTW), and
+    there is no window. The diagonal is such a path, so the result is never larger than :func:`l2`, and much smaller
+    where a change is a shift in time.
+    """
+    B, T, F = e.query.shape
+    last = np.full(B, T) if e.lengths is None else np.asarray(e.lengths)
+    result = np.zeros(B)
+    step = max(1, _DTW_ENTRIES // (T * F))
+    for start in range(0, B, step):
+        rows = slice(start, start + step)
+        query, other = (
+            (x.astype(np.float64) - e.info.scaler.center) / e.info.scaler.scale
+            for x in without_gaps(e.query[rows], e.counterfactual[rows])
+        )
+        result[rows] = np.sqrt(_least_path(query, other, last[rows]))
+    return result
+
+
+def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both series (answers, time, features) with the same values where the query is missing."""
+    gaps = missing_entries(query)
+    if gaps is None:
+        return query, counterfactual
+    filled = fill_gaps(query, otherwise=0.0)
+    return filled, np.where(gaps, filled, counterfactual)
+
+
+def _size(e: Explanation) -> FloatArray:
+    """Return |δ|."""
+    delta = standardised_delta(e)
+    return np.abs(delta, out=delta)
+
+
+def _least_path(query: FloatArray, other: FloatArray, lengths: IntArray) -> FloatArray:
+    """Return the least sum of squared distances over warping paths, for pairs of (batch, time, features).
+
+    Cells (i, j) on one anti-diagonal i + j = d depend only on the two previous diagonals, so each diagonal is computed
+    at once for all series, without a time × time matrix. Cells beyond the end of a series are computed but not used:
+    paths only move forward, so the cell of its last steps does not depend on them.
+    """
+    B, T, _ = query.shape
+    # Column i + 1 holds cell (i, d - i); column 0 and all cells outside the square stay infinite.
+    before, now = np.full((B, T + 1), np.inf), np.full((B, T + 1), np.inf)
+    before[:, 0] = 0.0  # the start of the path, before (0, 0)
+    result = np.zeros(B)
+    for d in range(2 * T - 1):
+        first, end = max(0, d - T + 1), min(d, T - 1) + 1  # range of i
+        difference = query[:, first:end] - other[:, d - end + 1 : d - first + 1][:, ::-1]  # (batch, cells, features)
+        cost = np.einsum("bif,bif->bi", difference, difference)
+        cheapest = np.minimum(now[:, first:end], now[:, first + 1 : end + 1])  # one step in one series
+        np.minimum(cheapest, before[:, first:end], out=cheapest)  # one step in both
+        before, now = now, np.full((B, T + 1), np.inf)
+        now[:, first + 1 : end + 1] = cost + cheapest
+        if d % 2 == 0:  # (d / 2, d / 2) is the last cell of a series of d / 2 + 1 steps
+            done = lengths == d // 2 + 1
+            result[done] = now[done, d // 2 + 1]
+    return result
+
+
+def smoothness(e: Explanation) -> FloatArray:
+    """Return Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with δ = 0 before the first step."""
+    steps = standardised_delta(e)
+    steps[:, 1:] -= steps[:, :-1]  # numpy reads overlapping arrays before it writes them
+    length = np.sqrt(np.einsum("btf,btf->bt", steps, steps))
+    # The step from the end of a series to the zeros of its padding does not count.
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
+    return np.asarray((length * inside).sum(1) / n_entries(e))
+
+
+def changed_within(e: Explanation) -> BoolArray:
+    """Return the mask of changed entries (answers, time, features), False in the padding."""
+    changed = e.changed
+    if e.lengths is not None:
+        changed[~length_mask(e.lengths, len(e), e.query.shape[1])] = False
+    return changed
+
+
+def sparsity(e: Explanation) -> FloatArray:
+    """Return the share of the entries that may change which do; without frozen steps and gaps ‖δ‖₀ / (T·F_mutable)."""
+    return e.share_changed
+
+
+def steps_touched(e: Explanation) -> FloatArray:
+    """Return the share of the steps where something may change in which something does."""
+    return _share_touched(e, over=2)
+
+
+def features_touched(e: Explanation) -> FloatArray:
+    """Return the share of the features that may change somewhere in which something does."""
+    return _share_touched(e, over=1)
+
+
+def segments(e: Explanation) -> FloatArray:
+    """Return the number of changed segments, over all features."""
+    return _n_segments(changed_within(e))
+
+
+def segment_length(e: Explanation) -> FloatArray:
+    """Return the mean length of the changed segments in steps; NaN where nothing changed."""
+    changed = changed_within(e)
+    return _ratio(changed.sum((1, 2)).astype(np.float64), _n_segments(changed))
+
+
+def segments_per_feature(e: Explanation) -> FloatArray:
+    """Return the number of changed segments per changed feature; NaN where nothing changed."""
+    changed = changed_within(e)
+    return _ratio(_n_segments(changed), _n_touched(changed))
+
+
+def _share_touched(e: Explanation, *, over: int) -> FloatArray:
+    """Return the share of steps or features with entries that may change in which one of them does."""
+    free = e.may_change
+    touched = (e.changed & free).any(over).sum(1)
+    return np.asarray(touched / np.maximum(free.any(over).sum(1), 1))
+
+
+def _n_touched(changed: BoolArray) -> FloatArray:
+    return np.asarray(changed.any(1).sum(1), dtype=np.float64)
+
+
+def _n_segments(changed: BoolArray) -> FloatArray:
+    # A segment starts at a changed entry whose previous step is unchanged.
+    starts = changed[:, 0].sum(1) + (changed[:, 1:] & ~changed[:, :-1]).sum((1, 2))
+    return np.asarray(starts, dtype=np.float64)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
+
+
+def valid(e: Explanation) -> FloatArray:
+    """Return 1 where the classifier predicts the target, else 0: the mean is the validity. Higher is better."""
+    return e.valid.astype(np.float64)
+
+
+def target_probability(e: Explanation) -> FloatArray:
+    """Return the classifier's probability of the target after the change. Higher is better."""
+    return e.probability.astype(np.float64)
+
+
+def coverage(e: Explanation) -> float:
+    """Return the share of queries with at least one valid answer. Higher is better.
+
+    Queries that the classifier already puts into the target class (``unchanged``) do not count; NaN if all are.
+    """
+    counted = e.status != "unchanged"
+    queries = np.unique(e.query_index[counted])
+    answered = np.unique(e.query_index[counted & e.valid])
+    return len(answered) / len(queries) if len(queries) else float("nan")
+
+
+def error_rate(e: Explanation) -> FloatArray:
+    """Return 1 where the classifier does not predict the target, else 0: the mean is 1 − validity. Lower is better."""
+    return (~e.valid).astype(np.float64)
+
+
+def index_distance(e: Explanation) -> FloatArray:
+    """Return |argmax − target| on class indices, as in the published code; it depends on the order of the classes."""
+    return np.asarray(np.abs(e.proba_after.argmax(1) - e.target), dtype=np.float64)
+
+
+def probability_distance(e: Explanation) -> FloatArray:
+    """Return the L2 distance between the predicted probabilities and the one-hot target, in [0, √2]."""
+    one_hot = np.eye(e.proba_after.shape[1])[e.target]
+    return np.asarray(np.linalg.norm(e.proba_after - one_hot, axis=1))
+
+
+def universality(e: Explanation) -> float:
+    """Return 1 − Σ‖δᵢ − mean of the others‖² / Σ‖δᵢ‖² over valid answers, pooled over targets (leave-one-out R²).
+
+    Near 1, all answers to a target share one residual: a universal perturbation rather than explanations of single
+    queries. The perfect counterfactual of Moving Box has 0.23, because its boxes overlap. NaN where no target has two
+    valid answers.
+    """
+    delta = standardised_delta(e)
+    residual, total = 0.0, 0.0
+    for target in np.unique(e.target):
+        rows = e.valid & (e.status != "unchanged") & (e.target == target)
+        n = int(rows.sum())
+        if n < 2:
+            continue
+        of_target = delta[rows].reshape(n, -1)
+        total += float(np.vdot(of_target, of_target))
+        # δᵢ − mean of the others = n / (n − 1) · (δᵢ − mean of all)
+        of_target -= of_target.mean(0)
+        residual += (n / (n - 1)) ** 2 * float(np.vdot(of_target, of_target))
+    return 1 - residual / total if total > 0 else float("nan")
+
+
+_COMPARED_AT_ONCE = 2**20  # entries compared at once, bounding memory
+
+
+def diversity(e: Explanation) -> FloatArray:
+    """Return the mean distance of each counterfactual to the other valid ones of the same query.
+
+    The distance is that of :func:`~sparcets.evaluation.measures.similarity`, ‖c − c'‖₁ / (T·F) in standardised units.
+    NaN for answers that are not valid, and where there is no other valid one.
+    """
+    inside = length_mask(e.lengths, len(e), e.query.shape[1])
+    entries = n_entries(e)
+
+    def distance(one: IntArray, other: IntArray) -> FloatArray:
+        difference = e.counterfactual[one].astype(np.float64)
+        difference -= e.counterfactual[other]
+        difference /= e.info.scaler.scale
+        if (gaps := e.missing) is not None:
+            difference[gaps[one]] = 0.0
+        return np.asarray((np.abs(difference, out=difference).sum(2) * inside[one]).sum(1) / entries[one])
+
+    return _mean_over_pairs(e, distance)
+
+
+def place_diversity(e: Explanation) -> FloatArray:
+    """Return the mean Jaccard distance (1 − index) between the changed entries of each answer and the others.
+
+    0 where they change the same entries, 1 where they share none. NaN as in :func:`diversity`.
+    """
+    changed = changed_within(e)
+
+    def distance(one: IntArray, other: IntArray) -> FloatArray:
+        return 1 - jaccard(changed[one], changed[other])
+
+    return _mean_over_pairs(e, distance)
+
+
+def jaccard(one: BoolArray, other: BoolArray) -> FloatArray:
+    """Return the Jaccard index |A ∩ B| / |A ∪ B| of masks (answers, time, features); 1 where both are empty.
+
+    Examples
+    --------
+    >>> masks = np.array([[[1], [1], [0]], [[0], [1], [1]]], dtype=bool)
+    >>> jaccard(masks[:1], masks[1:]).round(2).tolist()
+    [0.33]
+    """
+    both, either = (one & other).sum((1, 2)), (one | other).sum((1, 2))
+    return np.asarray(np.divide(both, either, out=np.ones(len(one)), where=either > 0))
+
+
+def _mean_over_pairs(e: Explanation, distance: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
+    """Return the mean of a symmetric ``distance(rows, others)`` over the pairs of each answer; NaN without a pair."""
+    total, count = np.zeros(len(e)), np.zeros(len(e))
+    step = max(1, _COMPARED_AT_ONCE // max(1, e.query[0].size if len(e) else 1))
+    for one, other in _pairs(e):
+        for start in range(0, len(one), step):
+            rows, others = one[start : start + step], other[start : start + step]
+            distances = distance(rows, others)
+            for side in (rows, others):  # indices within one side are unique, so += adds every pair
+                total[side] += distances
+                count[side] += 1
+    return np.asarray(np.divide(total, count, out=np.full(len(e), np.nan), where=count > 0))
+
+
+def _pairs(e: Explanation) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield every pair of valid answers to one query once, as two arrays of rows."""
+    valid = np.flatnonzero(e.valid)
+    order = valid[np.argsort(e.query_index[valid], kind="stable")]
+    queries = e.query_index[order]
+    for offset in range(1, len(order)):
+        same = queries[offset:] == queries[:-offset]
+        if not same.any():
+            return
+        yield order[:-offset][same], order[offset:][same]

@@ -1,0 +1,154 @@
+"""Plausibility: four outlier scores of counterfactuals, relative to those of real series of the target class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.errors import FeatureMismatchError
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import Scaler
+from sparcets.core.seeding import generator, random_state_kept, spawn
+from sparcets.core.series import fill_gaps
+from sparcets.core.warning_filters import filters_kept
+from sparcets.data.dataset import Dataset
+
+RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
+NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
+_CHUNK = 1000  # series scored per call, bounding memory
+
+_Scores: TypeAlias = dict[str, Callable[[FloatArray], FloatArray]]
+
+
+class Plausibility:
+    """Outlier scores of counterfactuals, relative to those of real test series of the same class.
+
+    The outlier models are fitted per class on first use and reused for later explanations.
+
+    Parameters
+    ----------
+    dataset
+        The real series.
+    scaler
+        Centre and scale of each feature; series are compared standardised.
+    at_most
+        Maximum number of training series per class to fit on, and of test series per class to compare with.
+    seed
+        Seed of the subsampling and of the isolation forest.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> ds = sp.Dataset.from_arrays(*make_series())
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(ds).explain(ds.X_test, target=1)
+    >>> ratios = Plausibility(ds, e.info.scaler).ratios(e)
+    >>> sorted(ratios), ratios["knn_ratio"].shape
+    (['isolation_forest_ratio', 'knn_ratio', 'lof_ratio', 'svm_ratio'], (24,))
+    """
+
+    def __init__(self, dataset: Dataset, scaler: Scaler, *, at_most: int = 2000, seed: int = 0) -> None:
+        self.dataset = dataset
+        self.scaler = scaler
+        self.at_most = at_most
+        self.seed = seed
+        self._fitted: dict[int, tuple[_Scores, dict[str, float]] | None] = {}
+
+    def ratios(self, e: Explanation) -> dict[str, FloatArray]:
+        """Return four scores of each counterfactual, each over the mean score of real test series of its target class.
+
+        Lower is more plausible; 1 is the score of real series. ``lof_ratio``: local outlier factor with 20 neighbours.
+        ``isolation_forest_ratio``: the forest's anomaly score. ``svm_ratio``: squared distance to the centre of a
+        one-class SVM, in its feature space. ``knn_ratio``: mean distance to the 5 nearest training series.
+
+        Parameters
+        ----------
+        e
+            Answers; padding does not count.
+
+        Returns
+        -------
+        dict
+            Each (answers,), NaN where the class has fewer than 6 different training series, or no test series.
+        """
+        expected = self.dataset.X_train.shape[1:]
+        if e.query.shape[1:] != expected:
+            raise FeatureMismatchError(
+                f"the data set {self.dataset.name!r} has series of {expected} steps and features, the explanation of "
+                f"{e.query.shape[1:]}. Pass the data set its queries come from."
+            )
+        ratios = {name: np.full(len(e), np.nan) for name in RATIOS}
+        for target in np.unique(e.target).tolist():
+            if target not in self._fitted:
+                self._fitted[target] = self._fit(target)
+            fitted = self._fitted[target]
+            if fitted is None:
+                continue
+            scores, reference = fitted
+            rows = np.flatnonzero(e.target == target)
+            for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)):
+                flat = self._flat(e.counterfactual[part], None if e.lengths is None else e.lengths[part])
+                with filters_kept():
+                    found = {name: score(flat) for name, score in scores.items() if reference[name] > 0}
+                for name, values in found.items():
+                    ratios[name][part] = values / reference[name]
+        return ratios
+
+    def _fit(self, label: int) -> tuple[_Scores, dict[str, float]] | None:
+        """Return the score functions of one class and their means on test series; None if there are too few series."""
+        # Duplicates would have infinite local density.
+        train = np.unique(self._real(label, "train"), axis=0)
+        test = self._real(label, "test")
+        if len(train) <= NEIGHBOURS or not len(test):
+            return None
+        scores = _fit_scores(train, spawn(self.seed, f"isolation forest/{label}"))
+        with filters_kept():
+            return scores, {name: float(score(test).mean()) for name, score in scores.items()}
+
+    def _real(self, label: int, part: str) -> FloatArray:
+        """Return at most ``at_most`` real series of a class, flattened."""
+        rows = np.flatnonzero(getattr(self.dataset, f"y_{part}") == label)
+        if len(rows) > self.at_most:
+            rng = generator(self.seed, f"plausibility/{part}/{label}")
+            rows = np.sort(rng.choice(rows, self.at_most, replace=False))
+        lengths = getattr(self.dataset, f"lengths_{part}")
+        return self._flat(getattr(self.dataset, f"X_{part}")[rows], None if lengths is None else lengths[rows])
+
+    def _flat(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        """Return standardised, flattened series with padding set to 0 and without gaps (batch, time · features)."""
+        n, n_steps, n_features = X.shape
+        inside = length_mask(lengths, n, n_steps)[..., None]
+        measured = fill_gaps(self.scaler.transform(X.astype(np.float64)), lengths=lengths, otherwise=0.0)
+        standard = np.where(inside, measured, 0.0)
+        return standard.reshape(n, n_steps * n_features)
+
+
+def _fit_scores(real: FloatArray, seed: int) -> _Scores:
+    """Fit the four models to flattened series (batch, entries); each score is higher for less similar series."""
+    with random_state_kept():
+        from sklearn.ensemble import IsolationForest
+        from sklearn.neighbors import LocalOutlierFactor
+        from sklearn.svm import OneClassSVM
+
+    with filters_kept():  # all of scikit-learn's: validation of input sets filters too
+        lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
+        forest = IsolationForest(random_state=seed).fit(real)
+        svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
+        svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
+        svm.fit(real)
+
+        # The SVM's w = Σ αᵢ φ(xᵢ); w / Σα is its centre, and ‖w‖² = Σ αᵢ ⟨w, φ(xᵢ)⟩.
+        # Its score is ⟨w, φ(x)⟩, ‖φ(x)‖ is 1.
+        weights = svm.dual_coef_[0]
+        total = float(weights.sum())
+        centre = float(weights @ svm.score_samples(svm.support_vectors_)) / total**2
+    return {
+        "lof_ratio": lambda x: -lof.score_samples(x),
+        "isolation_forest_ratio": lambda x: -forest.score_samples(x),
+        "svm_ratio": lambda x: 1 - 2 * svm.score_samples(x) / total + centre,
+        "knn_ratio": lambda x: lof.kneighbors(x, NEIGHBOURS)[0].mean(1),
+    }

@@ -1,1 +1,0 @@
-"""Experiments: the benchmark, and the reproduction of the paper."""

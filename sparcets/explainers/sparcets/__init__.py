@@ -1,1 +1,0 @@
-"""Our own method. ``explainer.py`` holds the order of fit and explain; each step has a file beside it."""

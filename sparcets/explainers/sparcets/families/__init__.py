@@ -1,1 +1,0 @@
-"""Classifiers of families that have nothing in common with a network: fitted in closed form, yet differentiable."""

@@ -1,1 +1,0 @@
-"""Explanations: the result object, and its parts."""

@@ -1,0 +1,424 @@
+"""Folders whose files belong together, written so that no reader ever sees parts of two saves.
+
+A saved model (:class:`SavedModel`) is a header in JSON and a file of arrays. The header holds the digest of the arrays,
+and the name of their file contains it: the arrays are written first, and the save takes effect when the header is
+renamed, which is a single step. A folder of several such parts (:func:`atomic_folder`) is written beside the old one,
+and the two are exchanged when it is complete. Files of other programs in such folders are left alone.
+
+A folder may come from somebody else: whatever is read of it, and whatever its files name, is found by :func:`inside`,
+and so lies in the folder itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.io.files import (
+    TEMPORARY,
+    UNFINISHED,
+    atomic_path,
+    check_folder,
+    create_locked,
+    damaged,
+    digest_of_bytes,
+    is_file,
+    is_plain_file,
+    read_json,
+    reason,
+    remove_leftovers,
+    write_json,
+)
+from sparcets.io.locks import locked_in_place
+
+log = logging.getLogger(__name__)
+NEW, OLD = "new", "old"  # in the temporary folder of atomic_folder
+MARKER = ".sparcets"  # an empty file in temporary folders, by which they are recognised
+NAMED = 16  # digits of the digest in the name of a file of arrays
+HEX = f"[0-9a-f]{{{NAMED}}}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedModel:
+    """The two files of a saved model.
+
+    Attributes
+    ----------
+    header
+        Name of the file of the header.
+    arrays
+        Name of the file of the arrays, without digest, such as ``weights.safetensors``. Earlier versions wrote a file
+        of that name.
+    what
+        What it is, for messages (``"classifier"``).
+    """
+
+    header: str
+    arrays: str
+    what: str
+
+    def save(self, folder: Path, header: Mapping[str, Any], content: bytes, *, private: bool = False) -> None:
+        """Write both files; other files of the folder are left alone.
+
+        If it is to be private, only the owner can enter a new folder and read new files. A model that others could read
+        stays readable when it is saved again.
+        """
+        digest = digest_of_bytes(content)
+        private = private and not is_open(folder / self.header)
+        try:
+            folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
+        with locked_in_place(folder):
+            before = self._header(folder)
+            if before is None and (folder / self.header).exists() and not self._arrays(folder):
+                raise StorageError(
+                    f"{folder / self.header} is in the way: it is not of a saved {self.what}. Choose another folder."
+                )
+            try:
+                with atomic_path(self._file(folder, digest), private=private) as temporary:
+                    temporary.write_bytes(content)
+                write_json(folder / self.header, {"arrays": digest, **header}, private=private)
+            finally:
+                self._remove_other_arrays(folder, before)
+
+    def others(self, folder: Path) -> list[Path]:
+        """Return what a folder holds beside the files of a saved model; all of it if there is no such model."""
+        if folder.is_symlink() or not folder.is_dir() or os.path.ismount(folder):
+            return [folder]
+        header, own = self._header(folder), set(self._arrays(folder))
+        if header is not None:
+            own.add(self._file(folder, header.get("arrays")))
+        if own:  # also with a damaged header
+            own.add(folder / self.header)
+        names = "|".join(Path(name).stem for name in (self.header, self.arrays))
+        own |= {path for path in folder.iterdir() if re.fullmatch(rf"\.({names})(-{HEX})?{UNFINISHED}\.\w+", path.name)}
+        return [path for path in sorted(folder.iterdir()) if path not in own or not is_plain_file(path)]
+
+    def load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
+        """Return header and content of the arrays file, as they were saved together.
+
+        Parameters
+        ----------
+        folder
+            Where the model was saved.
+        check
+            Called with the header before the arrays are read; raises if its format cannot be read.
+        """
+        try:
+            return self._load(folder, check)
+        except FileFormatError:
+            with locked_in_place(folder, shared=True):  # perhaps it was being saved; now no writer is at work
+                return self._load(folder, check)
+
+    def _load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
+        header = read_json(inside(folder, self.header), f"a saved {self.what}")
+        check(header)
+        digest = header.get("arrays")
+        file = inside(folder, self._file(folder, digest).name)
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise FileFormatError(
+                f"{folder} is a damaged {self.what}: {folder / self.header} belongs to {file}, which cannot be read: "
+                f"{reason(error)}. Restore it from a copy, or fit and save again."
+            ) from error
+        if digest is None:
+            warn_unverified(folder)
+        elif digest_of_bytes(content) != digest:
+            raise damaged(file, f"its sha256 is not the one in {folder / self.header}")
+        return header, content
+
+    def _file(self, folder: Path, digest: str | None) -> Path:
+        file = folder / self.arrays
+        return file if digest is None else file.with_stem(f"{file.stem}-{str(digest)[:NAMED]}")
+
+    def _header(self, folder: Path) -> dict[str, Any] | None:
+        """Return the header, perhaps a damaged one, if it is of a saved model."""
+        if not is_file(folder / self.header):  # a named pipe would wait for a writer
+            return None
+        try:
+            header = json.loads((folder / self.header).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        ours = isinstance(header, dict) and ("arrays" in header or isinstance(header.get("format"), int))
+        return header if ours else None
+
+    def _arrays(self, folder: Path) -> list[Path]:
+        """Return the files of arrays, each of which is recognised by the digest of its content in its name."""
+        file = Path(self.arrays)
+        found = [f for f in folder.iterdir() if re.fullmatch(f"{file.stem}-{HEX}{file.suffix}", f.name)]
+        return [f for f in found if is_plain_file(f) and digest_of_bytes(f.read_bytes())[:NAMED] in f.stem]
+
+    def _remove_other_arrays(self, folder: Path, before: Mapping[str, Any] | None) -> None:
+        """Remove the arrays of earlier saves, and what killed writers left.
+
+        ``before`` is the header of the save before. That of an earlier version has no digest, nor has its file.
+        """
+        with suppress(OSError):
+            header = self._header(folder)  # none if the first save failed
+            own = None if header is None else self._file(folder, header.get("arrays"))
+            old = [] if before is None or "arrays" in before else [self._file(folder, None)]
+            for file in [*self._arrays(folder), *old]:
+                if file != own and is_plain_file(file):
+                    file.unlink()
+            stem, suffix = Path(self.arrays).stem, Path(self.arrays).suffix
+            remove_leftovers(folder, rf"\.{stem}-{HEX}{UNFINISHED}{suffix}")
+
+
+def inside(folder: Path, name: object, *, named_by: Path | None = None) -> Path:
+    """Return the path of an entry of a folder, which must lie in that folder, wherever links lead.
+
+    Parameters
+    ----------
+    folder
+        The folder, which may itself be reached by a link.
+    name
+        A path within it.
+    named_by
+        The file that holds the name, for the message; None if the name is one of ours.
+
+    Raises
+    ------
+    FileFormatError
+        If the name is absolute or has parts ``..``, if a link leads out of the folder, or if it is neither a file nor a
+        folder, but a pipe or a device.
+
+    Examples
+    --------
+    >>> inside(Path("fit"), "classifier/model.json").as_posix()
+    'fit/classifier/model.json'
+    >>> inside(Path("fit"), "../notes.txt", named_by=Path("fit/model.json"))
+    Traceback (most recent call last):
+    sparcets.core.errors.FileFormatError: fit/model.json names '../notes.txt', which is no path within its folder fit.
+    """
+    plain = isinstance(name, str) and bool(name) and "\0" not in name
+    parts = (PurePosixPath(str(name)), PureWindowsPath(str(name)))  # a file may come from another system
+    if not plain or any(path.is_absolute() or path.anchor or ".." in path.parts for path in parts):
+        raise FileFormatError(
+            f"{named_by or folder} names {str(name)[:200]!r}, which is no path within its folder {folder}."
+        )
+    path = folder / str(name)
+    try:
+        leads_to = path.resolve()
+        contained = leads_to.is_relative_to(folder.resolve())
+        special = contained and path.exists() and not (path.is_file() or path.is_dir())
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, links that lead in a circle
+        raise FileFormatError(f"{folder} holds no {str(name)[:200]!r} that can be read: {error}.") from error
+    if not contained:
+        raise FileFormatError(
+            f"{path} leads out of its folder, to {leads_to}. What a folder holds must lie in it: put a copy there, if "
+            "you trust it."
+        )
+    if special:
+        raise FileFormatError(f"{path} is neither a file nor a folder, but a pipe or a device.")
+    return path
+
+
+def is_open(path: Path) -> bool:
+    """Return whether others than the owner may read a file that is there."""
+    with suppress(OSError):
+        return bool(path.stat().st_mode & 0o077)
+    return False
+
+
+def make_private(folder: Path) -> None:
+    """Take the permissions of other users from a folder and from everything in it; links are left as they are."""
+    for where, _, files in os.walk(folder):
+        restrict(Path(where), 0o700)
+        for name in files:
+            restrict(Path(where, name), 0o600)
+
+
+def restrict(path: Path, mode: int) -> None:
+    """Set the permissions of a file or folder; a link is left as it is."""
+    try:
+        if not path.is_symlink() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
+    except FileNotFoundError:
+        pass  # removed meanwhile
+    except OSError as error:  # a file system without permissions
+        log.warning("others on this machine may be able to read %s: %s", path, error.strerror)
+
+
+def warn_unverified(path: Path) -> None:
+    """Log that a file of an earlier version has no digest."""
+    log.warning("%s was saved by an earlier version, without a digest: damage cannot be noticed. Save it again.", path)
+
+
+@contextmanager
+def temporary_folder(parent: Path, name: str, remove: Callable[[Path], None] | None = None) -> Iterator[Path]:
+    """Yield a new hidden folder in ``parent``, locked meanwhile and removed afterwards.
+
+    Those that killed processes left are removed first.
+
+    Parameters
+    ----------
+    parent, name
+        Where it lies, and what it is for, as its name tells.
+    remove
+        Removes such a folder; None removes it with all that it holds.
+    """
+    remove = remove or _remove_folder
+    remove_temporary_folders(parent, name, remove)
+    handle, folder = create_locked(lambda: tempfile.mkdtemp(dir=parent, prefix=f".{name}{TEMPORARY}"))
+    try:
+        (folder / MARKER).touch()
+        yield folder
+    finally:
+        try:
+            remove(folder)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def remove_temporary_folders(
+    parent: Path, name: str | None = None, remove: Callable[[Path], None] | None = None
+) -> None:
+    """Remove what killed processes left of :func:`temporary_folder`; of every name if None is given.
+
+    A folder is one of them by its name and by the marker in it; or if it is empty, killed before the marker was there.
+    """
+    begin = ".+" if name is None else re.escape(name)
+    take_away = remove or _remove_folder
+
+    def remove_marked(left: Path) -> None:
+        if is_plain_file(left / MARKER) or not any(left.iterdir()):
+            take_away(left)
+
+    remove_leftovers(parent, rf"\.{begin}{UNFINISHED}", remove_marked, folders=True)
+
+
+def _remove_folder(folder: Path) -> None:
+    # The marker goes last: what is left if the process is killed here can still be recognised.
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != MARKER:
+            entry.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def atomic_folder(
+    path: str | os.PathLike[str], *, private: bool = False, check: Callable[[Path], None] | None = None
+) -> Iterator[Path]:
+    """Yield a temporary folder; put its entries in the place of those of ``path`` when the block ends without an error.
+
+    Nothing is replaced before all of them are complete. If the old folder holds nothing else, the two folders are
+    exchanged; on Linux in a single step. Other entries are kept where they are: then, and for mount points and the
+    current folder, which cannot be renamed, the entries are replaced one after the other.
+
+    Parameters
+    ----------
+    path
+        The folder; it need not exist.
+    private
+        Whether only its owner may enter the folder, if it is new, and read what is written into it.
+    check
+        Called with the folder, if it exists, first and again before entries are replaced; raises if they may not be.
+    """
+    final = Path(path).resolve()  # a link stays a link
+    check = check or (lambda folder: None)
+    check_folder(final)
+    check(final)
+    in_place = final.is_dir() and (os.path.ismount(final) or final == Path.cwd())
+    parent = final if in_place else final.parent
+    with ExitStack() as stack:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            clean_up = partial(_clean_up, final=final)
+            new = stack.enter_context(temporary_folder(parent, final.name, clean_up)) / NEW
+            new.mkdir()
+        except OSError as error:
+            raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
+        yield new
+        if private:
+            make_private(new)
+        try:
+            if final.is_dir() and not in_place:  # a folder that is there keeps its permissions
+                new.chmod(stat.S_IMODE(final.stat().st_mode))
+            with locked_in_place(final):  # not while somebody reads it
+                check(final)
+                _put_in_place(new, final, in_place=in_place)
+        except SparcetsError:
+            raise
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {final}: {reason(error)}. Free some space, or choose another folder."
+            ) from error
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Remove what killed writers of a folder left beside it; :func:`atomic_folder` does so by itself."""
+    final = Path(path).resolve()
+    remove_temporary_folders(final.parent, final.name, partial(_clean_up, final=final))
+
+
+def _put_in_place(new: Path, final: Path, *, in_place: bool) -> None:
+    if not final.exists():
+        new.rename(final)
+    elif in_place or {entry.name for entry in final.iterdir()} - {entry.name for entry in new.iterdir()}:
+        _replace_entries(new, final)
+    else:
+        _exchange(new, final)
+
+
+def _clean_up(outer: Path, final: Path) -> None:
+    """Remove a temporary folder, after putting back the old content if its writer died between two renames."""
+    if not final.exists() and (outer / OLD).exists():
+        (outer / OLD).rename(final)
+    for old in outer.glob(f"{OLD}-*"):
+        there = final / old.name.removeprefix(f"{OLD}-")
+        if final.is_dir() and not there.exists():
+            old.rename(there)
+    _remove_folder(outer)  # an incomplete new folder, or the old one
+
+
+def _exchange(new: Path, final: Path) -> None:
+    """Put a folder in the place of another one: in one step on Linux, elsewhere in two."""
+    if not _exchange_at_once(new, final):
+        final.rename(new.with_name(OLD))
+        new.rename(final)
+
+
+def _exchange_at_once(a: Path, b: Path) -> bool:
+    """Exchange two paths by Linux' renameat2; return False where there is none."""
+    if sys.platform != "linux":
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # an old C library
+        return False
+    if rename(here, os.fsencode(a), here, os.fsencode(b), ctypes.c_uint(exchange)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):  # an old kernel, or another file system
+        return False
+    raise OSError(number, os.strerror(number), str(b))
+
+
+def _replace_entries(new: Path, final: Path) -> None:
+    """Replace the entries of a folder that cannot be renamed, files last: they name the folders they belong to."""
+    for entry in sorted(new.iterdir(), key=lambda entry: (entry.is_file(), entry.name)):
+        there = final / entry.name
+        if there.is_dir():
+            there.rename(new.with_name(f"{OLD}-{entry.name}"))
+        entry.replace(there)

@@ -1,0 +1,429 @@
+"""AdversarialExplainer: what the methods with a generator and a discriminator share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.core.arrays import FloatArray, IntArray, differs, length_mask, missing_entries
+from sparcets.core.errors import NotFittedError, TrainingError
+from sparcets.core.info import Scaler, SeriesInfo
+from sparcets.core.method_config import AdversarialConfig, MethodConfig
+from sparcets.core.progress import progress_bar
+from sparcets.core.seeding import spawn
+from sparcets.core.series import fill_gaps as fill_series
+from sparcets.core.series import rows_by_length
+from sparcets.methods.base import BaseExplainer
+from sparcets.methods.compatibility import require_gradients
+from sparcets.methods.request import Answers, FitJob, Request
+from sparcets.models.base import Classifier
+from sparcets.models.views import call_in_batches
+from sparcets.training.checkpoint import Checkpoint, delete_checkpoint, has_identity
+from sparcets.training.cuda import CapturedStep
+from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
+from sparcets.training.generator import Discriminator, Generator
+from sparcets.training.loop import (
+    Callback,
+    DivergenceCheck,
+    EarlyStopping,
+    History,
+    Pairing,
+    Progress,
+    TensorBoard,
+    TrainingFailure,
+    train,
+)
+from sparcets.training.losses import LossTerm, Objective
+from sparcets.training.networks import check_sizes, fill_gaps
+from sparcets.training.projection import Projection
+from sparcets.training.steps import GanStep
+
+log = logging.getLogger(__name__)
+REFERENCE = 64  # training series by whose predictions the classifier of a checkpoint is recognised
+FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GanTraining:
+    """A training that is ready to run.
+
+    Attributes
+    ----------
+    step, pairing
+        What is done with a batch, and the batches of each epoch.
+    epochs, start
+        Number of epochs, and the first to run.
+    seed
+        Of dropout and noise.
+    callbacks
+        Called after every epoch and at every check.
+    check_every
+        Steps between checks.
+    """
+
+    step: GanStep
+    pairing: Pairing
+    epochs: int
+    start: int
+    seed: int
+    callbacks: Sequence[Callback]
+    check_every: int
+
+    def run(self, title: str, progress: bool | None) -> None:
+        """Run all steps, as one CUDA graph each if on a GPU, with a progress bar."""
+        device = self.step.x.device
+        n_entries = self.pairing.batch_size * self.step.x[0].numel()
+        with threads_for(n_entries), progress_bar(title, self.epochs, show=progress) as bar:
+            bar.advance(self.start)
+            train(
+                # Series of different lengths are packed or cut on the host, which a graph cannot do.
+                CapturedStep(self.step, device) if self.step.lengths is None else self.step,
+                self.pairing,
+                epochs=self.epochs,
+                seed=self.seed,
+                device=device,
+                callbacks=[*self.callbacks, Progress(bar)],
+                start=self.start,
+                check_every=self.check_every,
+            )
+
+
+def fit_with_restart(
+    job: FitJob, train_once: Callable[[int], None], identity: Callable[[int], str], *, restarts: int = 1
+) -> None:
+    """Train; if the training fails, begin again from other weights.
+
+    Parameters
+    ----------
+    job
+        The fit.
+    train_once
+        Trains; given the number of the attempt, from 0 on. Raises :class:`TrainingFailure` if it failed.
+    identity
+        Identity of the training of an attempt, by which its checkpoint is recognised.
+    restarts
+        Further attempts after the first.
+    """
+    attempts = range(restarts + 1)
+    # A training that was interrupted in a later attempt is resumed there.
+    checkpoint = job.checkpoint
+    begun = [a for a in attempts[1:] if checkpoint is not None and has_identity(checkpoint, identity(a))]
+    for attempt in attempts[begun[0] if begun else 0 :]:
+        try:
+            train_once(attempt)
+            return
+        except TrainingFailure as failure:
+            if job.checkpoint is not None:
+                delete_checkpoint(job.checkpoint, identity(attempt))
+            if attempt == restarts:
+                again = "; a second start from other weights ended the same way" if restarts else ""
+                raise TrainingError(
+                    f"{failure}{again}. Try a smaller train.lr, a larger weights.classification, a smaller "
+                    "weights.sparsity, or another seed."
+                ) from failure
+            log.warning("%s; starting again from other weights", failure)
+
+
+def training_identity(
+    method: str, config: MethodConfig, domain_losses: Mapping[str, LossTerm], job: FitJob, attempt: int
+) -> str:
+    """Return a digest of all that determines the result of a training, except the classifier."""
+    digest = hashlib.sha256()
+    weights = {name: term.weight for name, term in domain_losses.items()}
+    values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
+    digest.update(json.dumps([method, values, job.constraints_given], sort_keys=True).encode())
+    further = [array for array in (job.lengths, job.numbers, job.subjects) if array is not None]
+    for array in (job.X, job.y, job.constraints.mutable, *further):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def build_checkpoint(
+    folder: Path, step: GanStep, history: History, *, identity: str, job: FitJob, classifier: Classifier
+) -> Checkpoint:
+    """Return the checkpoint of a training; the classifier is recognised by its predictions."""
+    return Checkpoint(
+        folder,
+        step.networks,
+        step.optimisers,
+        history,
+        identity=identity,
+        reference_proba=torch.tensor(classifier.proba_unchecked(*job.first(REFERENCE))),
+    )
+
+
+A = TypeVar("A", bound=AdversarialConfig)
+ROWS = 8  # queries in a pass on a CPU, always as many: in a pass over another number the last bits differ
+
+
+class AdversarialExplainer(BaseExplainer[A]):
+    """Trains a generator once; then an answer is one forward pass.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain; gradients must flow through it.
+    config
+        Settings of the method.
+    domain_losses
+        Loss terms of your own for the generator's objective, by name.
+
+    Attributes
+    ----------
+    history_
+        Every loss term by name, by epoch; also ``generator``, ``discriminator``, ``valid`` and ``changed``.
+    silent_features_
+        Mutable features that the generator never changes on the training queries.
+    """
+
+    head: ClassVar[str]  # of the generator: "sparse", "residual" or "series"; see training/generator.py
+    needs_gradients = True
+    supports_lengths = True
+
+    def __init__(
+        self, classifier: Classifier, config: A | None = None, *, domain_losses: Mapping[str, LossTerm] | None = None
+    ) -> None:
+        super().__init__(classifier, config)
+        self.domain_losses = dict(domain_losses or {})
+        self.silent_features_: tuple[str, ...] = ()
+        self._generator: Generator | None = None
+
+    def _fit(self, job: FitJob) -> None:
+        fit_with_restart(
+            job,
+            lambda attempt: self._train(job, attempt),
+            lambda attempt: self._identity(job, attempt),
+            restarts=self.config.train.restarts,
+        )
+
+    def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
+        if self.config.standardise:
+            return info
+        one = np.where(info.constant, 1.0, np.nextafter(1.0, 2.0))  # exactly 1 would mean a constant feature
+        return replace(info, scaler=Scaler(center=np.zeros(info.n_features), scale=one))
+
+    def _identity(self, job: FitJob, attempt: int) -> str:
+        return training_identity(self.method, self.config, self.domain_losses, job, attempt)
+
+    def _train(self, job: FitJob, attempt: int) -> None:
+        config, device = self.config.train, resolve_device(self.config.device)
+        seed = spawn(self.config.seed, f"attempt {attempt}")
+        step = self._build_step(job, seed, device)
+        pairing = Pairing(
+            job.y,
+            target=job.target,
+            batch_size=config.batch_size,
+            balance=config.balance,
+            seed=spawn(seed, "pairs"),
+            device=device,
+        )
+        history = History()
+        stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
+        callbacks: list[Callback] = [history, DivergenceCheck(hopeless=config.restarts > 0), stopping]
+        start = 0
+        if job.checkpoint is not None:
+            identity = self._identity(job, attempt)
+            checkpoint = build_checkpoint(
+                job.checkpoint, step, history, identity=identity, job=job, classifier=self.classifier
+            )
+            start = checkpoint.resume()
+            for epoch, value in enumerate(history.values.get("generator", [])):
+                stopping.on_epoch_end(epoch, {"generator": value})
+            start = config.epochs if stopping.stop else start
+            callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
+        training = GanTraining(
+            step=step,
+            pairing=pairing,
+            epochs=config.epochs,
+            start=start,
+            seed=spawn(seed, "dropout"),
+            callbacks=callbacks,
+            check_every=config.check_every,
+        )
+        self._run_training(training, job.progress)
+        self._generator = cast("Generator", step.generator.eval())
+        self.history_ = history.values
+        self._check_generator(job, pairing.queries)
+
+    def _run_training(self, training: GanTraining, progress: bool | None) -> None:
+        # A method of its own, so that the speed benchmark can time some steps instead.
+        training.run(f"training {self.method}", progress)
+
+    def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
+        config, info = self.config, job.info
+        conditional = job.target is None
+        x = torch.tensor(job.standardised(), dtype=torch.float32, device=device)
+        gaps = bool(x.isnan().any())
+        measured = fill_gaps(x, otherwise=0.0) if gaps else x
+        inside = measured.flatten(0, 1)
+        if job.lengths is not None:
+            inside = measured[torch.tensor(length_mask(job.lengths, len(x), x.shape[1]), device=device)]
+        with seeded(spawn(seed, "weights"), device), single_precision():
+            mutable = np.flatnonzero(job.constraints.mutable).tolist()
+            generator = self._build_generator(
+                info, mutable, conditional=conditional, low=inside.amin(0), high=inside.amax(0)
+            )
+            discriminator = Discriminator(
+                n_features=info.n_features,
+                n_targets=info.n_classes if conditional else 1,
+                backbone=config.discriminator.backbone,
+                hidden=config.discriminator.hidden,
+                layers=config.discriminator.layers,
+            )
+        objective = Objective(
+            config.weights,
+            n_mutable=int(job.constraints.mutable.sum()),
+            trains_sparsity=config.trains_sparsity,
+            domain_losses=self.domain_losses,
+            n_side=job.constraints.n_side,
+        )
+        return GanStep(
+            generator.to(device),
+            discriminator.to(device),
+            Projection(job.constraints, info.scaler, gaps=gaps).to(device),
+            objective,
+            self._log_proba,
+            x=x,
+            # In the data's own type: the classifier receives float64 where the data are.
+            center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
+            scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
+            lr=config.train.lr,
+            betas=(config.train.beta1, config.train.beta2),
+            conditional=conditional,
+            lengths=None if job.lengths is None else torch.tensor(job.lengths, device=device),
+        )
+
+    def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        model = require_gradients(self.classifier, type(self).__name__)
+        steps = None if lengths is None else lengths.to(model.device)
+        return model.log_proba(x.to(model.device), steps).to(x.device)
+
+    @single_precision()
+    def _build_generator(
+        self, info: SeriesInfo, mutable: list[int], *, conditional: bool, low: Tensor, high: Tensor
+    ) -> Generator:
+        config = self.config.generator
+        return Generator(
+            n_features=info.n_features,
+            mutable=mutable,
+            n_targets=info.n_classes if conditional else 1,
+            backbone=config.backbone,
+            hidden=config.hidden,
+            layers=config.layers,
+            dropout=config.dropout,
+            head=self.head,
+            low=low.cpu(),
+            high=high.cpu(),
+        )
+
+    def _check_generator(self, job: FitJob, queries: IntArray) -> None:
+        """Detect a generator that reaches few targets, and features that it never changes (both heads output 0)."""
+        rows = queries[:1024]
+        K = job.info.n_classes
+        # Every other class in turn: a feature may matter for some targets only.
+        shift = 1 + np.arange(len(rows)) % (K - 1)
+        target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
+        lengths = job.steps(rows)
+        proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None, lengths=lengths)
+        admitted = job.constraints.enforce(job.X[rows], proposal, lengths, gaps=missing_entries(job.X[rows]))
+        moved = differs(admitted, job.X[rows]).any((0, 1))  # (features,)
+        if not moved.any():
+            dead = "the generator is dead: it changes nothing at all"
+            if self.config.train.restarts:
+                raise TrainingFailure(dead)
+            log.warning(dead)
+        silent = job.constraints.mutable & ~moved
+        self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
+        if self.silent_features_:
+            log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
+        valid = float((self.classifier.predict_unchecked(admitted, lengths) == target).mean())
+        if valid < FEW_VALID:
+            log.warning(
+                "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "
+                "raise weights.classification, lower weights.sparsity, or take another seed; Ics and Nearest need "
+                "no training",
+                100 * valid,
+            )
+
+    def _fitted_generator(self) -> Generator:
+        if self._generator is None:
+            raise NotFittedError(f"this {type(self).__name__} has no generator yet. Call fit first.")
+        return self._generator
+
+    def _propose(
+        self,
+        X: FloatArray,
+        target: IntArray,
+        info: SeriesInfo,
+        *,
+        conditional: bool,
+        lengths: IntArray | None = None,
+    ) -> FloatArray:
+        """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
+        if lengths is not None:  # length by length, so that padding is never seen
+            made: FloatArray = X.copy()
+            for n, rows in rows_by_length(lengths):
+                made[rows, :n] = self._propose(X[rows, :n], target[rows], info, conditional=conditional)
+            return made
+        generator = self._fitted_generator()
+        device = next(generator.parameters()).device
+        condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
+        x = info.scaler.transform(X).astype(np.float32, copy=False)
+        if self.classifier.takes_gaps:
+            x = fill_series(x, otherwise=0.0)
+        batch = (ROWS, ROWS) if device.type == "cpu" else (1, self.config.batch_size)
+
+        def residuals(rows: Tensor) -> Tensor:
+            made: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[rows])
+            return made.cpu()
+
+        with torch.inference_mode(), threads_for(ROWS * X[0].size):
+            delta = call_in_batches(residuals, torch.arange(len(x)), batch)
+        return info.scaler.add_delta(X, delta.numpy())
+
+    def _explain(self, request: Request) -> Answers:
+        conditional, lengths = self._target is None, request.lengths
+        proposal = self._propose(request.X, request.target, request.info, conditional=conditional, lengths=lengths)
+        return Answers.one_each(request, request.apply_limits(proposal), "generated")
+
+    def summary(self) -> str:
+        """Say in a few lines what was trained, and how it went."""
+        text = super().summary()
+        if self.info_ is None:
+            return text
+        towards = "every class" if self._target is None else self.info_.class_names[self._target]
+        last = ", ".join(f"{name} {values[-1]:.3g}" for name, values in self.history_.items() if values)
+        epochs = len(self.history_.get("generator", []))
+        lines = [text, f"Trained towards {towards} for {epochs} epochs; in the last one: {last}."]
+        if self.silent_features_:
+            lines.append(f"Never changed by the generator: {', '.join(self.silent_features_)}.")
+        return "\n".join(lines)
+
+    def _state(self) -> dict[str, Any]:
+        weights = self._fitted_generator().state_dict()
+        silent = [name in self.silent_features_ for name in self._fitted().feature_names]
+        return {
+            "silent": np.array(silent),
+            **{name: t.detach().cpu().contiguous().numpy() for name, t in weights.items()},
+        }
+
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        # A placeholder: load_state_dict sets the range of the data.
+        nothing = torch.zeros(info.n_features, dtype=torch.float32)
+        silent = state.pop("silent")
+        size = self.config.generator
+        check_sizes(size.hidden, size.layers, [array.shape for array in state.values()])
+        mutable, conditional = state["mutable"].tolist(), self.config.target is None
+        generator = self._build_generator(info, mutable, conditional=conditional, low=nothing, high=nothing)
+        generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
+        self._generator = generator.to(resolve_device(self.config.device)).eval()
+        self.silent_features_ = tuple(np.array(info.feature_names)[silent].tolist())

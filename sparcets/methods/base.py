@@ -1,0 +1,523 @@
+"""BaseExplainer: what every method shares. A method implements ``_fit``, ``_explain``, ``_state`` and ``_restore``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
+
+import numpy as np
+import torch
+
+from sparcets.core.arrays import FloatArray, IntArray, is_stream
+from sparcets.core.config import Config
+from sparcets.core.constraints import Constraints
+from sparcets.core.errors import ConfigError, DataError, NotFittedError, quoted
+from sparcets.core.evidence import Evidence, is_reached
+from sparcets.core.explanation import Explanation, join
+from sparcets.core.info import SeriesInfo
+from sparcets.core.method_config import MethodConfig
+from sparcets.core.progress import Bar, html_card, progress_bar
+from sparcets.core.registry import did_you_mean
+from sparcets.core.side_inputs import SideInputs, side_apart
+from sparcets.core.target import Not, NumberTarget
+from sparcets.data.dataset import Dataset
+from sparcets.io.files import as_path
+from sparcets.methods.compatibility import agree_on_labels, ask_again, check_against_labels, check_model, check_settings
+from sparcets.methods.folder import save_explainer
+from sparcets.methods.goal import answer_any_other, answer_numbers, index_of_each, only_target, settle_target
+from sparcets.methods.request import (
+    Answers,
+    CallOptions,
+    FitJob,
+    QueryBlock,
+    QueryNames,
+    Request,
+    check_constraints,
+    check_lengths_supported,
+    check_targets,
+    split_test_part,
+    split_training_part,
+)
+from sparcets.methods.stream import QueryStream, explain_stream, prolonged
+from sparcets.models.base import Classifier, Regressor
+from sparcets.models.views import Goal
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from sparcets.core.info import SeriesInfo
+    from sparcets.methods.request import CallOptions
+    from sparcets.models.base import Classifier
+
+
+class Presentation:
+    """The part of every explainer that describes it."""
+
+    classifier: Classifier
+    info_: SeriesInfo | None
+    _defaults: CallOptions
+
+    def _fitted(self) -> SeriesInfo:
+        raise NotImplementedError
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features it was fitted on."""
+        return self._fitted().of_series.feature_names
+
+    def summary(self) -> str:
+        """Say in a few lines what was fitted."""
+        if self.info_ is None:
+            return f"{type(self).__name__}: not fitted yet."
+        info, mutable = self.info_.of_series, self._defaults.constraints.mutable
+        steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
+        fitted = (
+            f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
+            f"features ({int(mutable.sum())} mutable), {info.predicts}."
+        )
+        return "\n".join([fitted, *([] if info.model is None else info.model.describe())])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
+
+    def _repr_html_(self) -> str:
+        return html_card(type(self).__name__, self.summary().splitlines())
+
+
+SEPARATOR = "__"  # between a part and its field, as in pipelines of scikit-learn
+
+
+class Parameters:
+    """The part of every explainer that other libraries read its settings from."""
+
+    config_class: ClassVar[Any]
+    classifier: Any
+    config: Any
+    info_: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor by name; if ``deep``, the fields of the config too.
+
+        Examples
+        --------
+        >>> import sparcets as sp
+        >>> from sparcets.testing.mocks import mean_proba
+        >>> ex = sp.Nearest(sp.wrap(mean_proba), sp.NearestConfig(candidates=5))
+        >>> ex.get_params()["config__candidates"]
+        5
+        """
+        found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {**found, **_fields_of(self.config, "config")} if deep and isinstance(self.config, Config) else found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments of the constructor, or fields of the config as ``config__starts=2``; then ``fit`` is needed.
+
+        Examples
+        --------
+        >>> import sparcets as sp
+        >>> from sparcets.testing.mocks import mean_proba
+        >>> ex = sp.Explainer(sp.wrap(mean_proba)).set_params(config__starts=2, config__train__lr=1e-3)
+        >>> ex.config.starts, ex.config.train.lr
+        (2, 0.001)
+        """
+        known, own = self.get_params(), self.get_params(deep=False)
+        for name in params:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise ConfigError(
+                    f"{type(self).__name__} has no parameter {quoted(name)}.{hint} get_params() lists them all."
+                )
+        given = {**own, **{name: value for name, value in params.items() if name in own}}
+        if given["config"] is None:
+            given["config"] = self.config_class()
+        check_settings(given["config"], self)  # type: ignore[arg-type]
+        for name, value in params.items():
+            if name not in own:
+                given["config"] = _with(given["config"], name.split(SEPARATOR)[1:], value)
+        self.__init__(**given)  # type: ignore[misc]  # from the start: what other settings fitted must not answer
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted explainer of the same model with the same settings.
+
+        The model is what is explained, so that it is kept as it is: neither copied nor forgotten.
+        """
+        return type(self)(**self.get_params(deep=False))
+
+
+def _fields_of(config: Config, prefix: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(config):
+        name, value = f"{prefix}{SEPARATOR}{field.name}", getattr(config, field.name)
+        found[name] = value
+        if isinstance(value, Config):
+            found |= _fields_of(value, name)
+    return found
+
+
+def _with(config: Config, path: list[str], value: Any) -> Any:
+    name, *rest = path
+    return replace(config, **{name: _with(getattr(config, name), rest, value) if rest else value})
+
+
+C = TypeVar("C", bound=MethodConfig)
+
+
+class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
+    """A method that finds counterfactuals.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain, from :class:`~sparcets.TorchClassifier` or :func:`~sparcets.wrap`; also a regressor.
+    config
+        Settings of the method; None takes its defaults.
+
+    Attributes
+    ----------
+    info_
+        Names, units and scale of the data it was fitted on; side inputs are its last features.
+    constraints_
+        The standing constraints given to ``fit``.
+    history_
+        Training metrics by name, one value per epoch; empty for methods that train nothing.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> issubclass(sp.Nearest, sp.BaseExplainer), sp.Nearest.needs_gradients, sp.Sparce.needs_gradients
+    (True, False, True)
+    """
+
+    config_class: ClassVar[type[MethodConfig]]
+    needs_gradients: ClassVar[bool] = False
+    supports_lengths: ClassVar[bool] = False
+    supports_curve: ClassVar[bool] = False
+    supports_numbers: ClassVar[bool] = False  # whether it explains regressors
+    # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
+    _defaults: CallOptions
+    _settings: dict[str, Any]
+
+    def __init__(self, classifier: Classifier | Regressor, config: C | None = None) -> None:
+        self.classifier = cast("Classifier", classifier)  # a regressor is asked by a view of it, see numbers.py
+        self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
+        self.history_: dict[str, list[float]] = {}
+        self.info_: SeriesInfo | None = None
+        self.constraints_ = Constraints()
+        self._target: int | None = None  # the one class it is fitted for, if its settings name one
+
+    # Public methods, final: all methods check, batch and package alike. They compute gradients, also within no_grad.
+
+    @final
+    @torch.inference_mode(mode=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        lengths: Any = None,
+        side: Any = None,
+        constraints: Constraints | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Fit to training series; a second fit discards the first.
+
+        Parameters
+        ----------
+        X
+            A :class:`~sparcets.Dataset` (its training part is used, with its names, units and mutable features), or
+            series (batch, time, features) in the data's own units, or a list of series (time, features).
+        y
+            Labels, where series were given: class indices or names; for a regressor, numbers.
+        lengths
+            True lengths of padded series.
+        side
+            For a wrapped model that takes more than the series: arrays with a row per series, by the names of its
+            arguments, such as ``{"age": ages}``. They are passed to it as they are, and never change.
+        constraints
+            Standing constraints on all answers: a trained method is trained under them, ``explain`` enforces them.
+        checkpoint
+            Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
+            if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
+        """
+        self._check_parameters()
+        source = X if isinstance(X, Dataset) else None
+        if source is not None:
+            X, y, lengths, side = split_training_part(source, y, lengths, side, self.classifier)
+        elif y is None:
+            raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
+        model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
+        X, lengths = model.check_input(X, lengths, side, owner=model.name, like=model)
+        labels = agree_on_labels(model, X, lengths, y, source)
+        lengths = check_lengths_supported(lengths, X.shape[1], self)
+        compared = check_against_labels(model, X, lengths, labels, source)
+        standing, self.history_, self.info_ = check_constraints(constraints), {}, None
+        known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
+        info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, **known)
+        info = replace(self._rescaled(info), model=compared)
+        job = FitJob(
+            X=X,
+            y=labels.y,
+            numbers=labels.numbers,
+            subjects=None if source is None or source.subjects_train is None else np.asarray(source.subjects_train),
+            lengths=lengths,
+            info=info,
+            target=None if self.config.target is None else only_target(self.config.target, info),
+            constraints=standing.bind(info),
+            constraints_given=standing.to_dict(),
+            checkpoint=None if checkpoint is None else as_path(checkpoint),
+            progress=progress,
+        )
+        self._fit(job)
+        self._set_fitted(info, standing, job.target)
+        return self
+
+    @final
+    @torch.inference_mode(mode=False)
+    def explain(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        sparsity: float | None = None,
+        n: int = 1,
+        confidence: float | None = None,
+        lengths: Any = None,
+        side: Any = None,
+        ids: Any = None,
+        subjects: Any = None,
+        curve: bool = False,
+        out: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Explanation:
+        """Find counterfactuals: series close to the queries that the classifier assigns to ``target``.
+
+        Parameters
+        ----------
+        X
+            Queries (batch, time, features) in the data's own units, or a list of series (time, features); a Dataset,
+            for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
+        target
+            Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
+            runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
+            or ``sp.Change(5)``, of all its numbers or of one, ``output=2``; or one per query.
+        constraints
+            Further constraints, for this call only.
+        sparsity
+            Largest share that changes, per query, of the entries that may change: those of mutable features outside
+            frozen windows, padding and gaps.
+        n
+            Number of different answers per query.
+        confidence
+            The least probability of the target that counts as reached.
+        lengths
+            True lengths of padded queries; padding is returned as zeros, up to the longest series of fit and call.
+        side
+            Side inputs of the queries, by the names that the fit had; a row per query.
+        ids, subjects
+            Name of each query, and of the recorded person: kept with the answers, in tables, reports and titles.
+        curve
+            Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
+            ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
+        out
+            A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
+            where it is looked at. The same call after a crash goes on after the last finished shard.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
+
+        Returns
+        -------
+        explanation
+            ``n`` answers per query; the inputs, the model and the global random state are as before.
+        """
+        started, info, owner = time.perf_counter(), self._fitted(), type(self).__name__
+        self._check_parameters()
+        self.classifier.check_compatible(info, f"this {owner}")
+        if isinstance(X, Dataset):
+            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side, known=info.side)
+        names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
+        view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
+        if is_block:
+            X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
+            view = self if X.shape[1] == info.n_steps else prolonged(self, X.shape[1])
+        info = view._fitted()
+        check_lengths_supported(lengths, info.n_steps, self)
+        options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
+        if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
+            options, target = settle_target(target, options, info, own=self._target, owner=owner)
+        if options.curve and not self.supports_curve:
+            raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
+        if not is_block:
+            stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
+            return explain_stream(self, stream, options, out=out, progress=progress)
+        if names is not None:
+            names.check_number(len(X))
+        block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
+        with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
+            whole = view._answer_block(block, options, bar)
+        whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
+        return whole if names is None else names.attach(whole)
+
+    @property
+    def method(self) -> str:
+        """The method's name in lower case, as in the registry."""
+        return type(self).__name__.lower()
+
+    @final
+    def save(self, folder: str | os.PathLike[str], *, shared: bool = False) -> None:
+        """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`.
+
+        It may hold training series: only its owner can read it, unless ``shared`` gives it the usual permissions.
+        """
+        save_explainer(self, as_path(folder), shared=shared)
+
+    # Hooks: what a method implements.
+
+    def _fit(self, job: FitJob) -> None:
+        """Learn from checked training series; does nothing where there is nothing to learn."""
+
+    def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
+        """Return the description of the training series with the scale that the method works in."""
+        return info
+
+    def _restrict(self, view: Self, goal: Goal) -> None:
+        """Give a view of this explainer of a regressor, one of two classes, what it has learnt of them."""
+
+    @abstractmethod
+    def _explain(self, request: Request) -> Answers:
+        """Answer a batch of queries, none of which is in its target class yet."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """Return the arrays (by name) that make a fitted explainer, for saving."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        """Restore the arrays that :meth:`_state` returned; ``info`` describes the training series."""
+
+    def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
+        """Return the evidence on finished answers, one row each; none for a method without a selector."""
+        return Evidence.none(len(answers))
+
+    def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
+        """Return ``share``, ``support`` and ``valid`` (answers, points) of smaller changes, as in :class:`Evidence`.
+
+        Called if ``supports_curve`` and ``curve=True``, with the answers that are not ``unchanged``.
+        """
+        raise NotImplementedError
+
+    # Shared work.
+
+    @final
+    def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
+        """Answer a block of queries, and add the evidence."""
+        if options.goals:
+            return answer_numbers(self, block, options, bar)
+        if options.excluded is not None:
+            return answer_any_other(self, block, options, bar)
+        began = time.perf_counter()
+        answers = join(list(self._explain_block(block, options, bar)))
+        evidence = self._evidence(answers, options)
+        rows = np.flatnonzero(answers.status != "unchanged")
+        if options.curve and len(rows):
+            evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
+        return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
+
+    def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
+        """Answer a block of queries batch by batch."""
+        info = self._fitted()
+        for batch in block.batches(self._batch_size()):
+            began = time.perf_counter()
+            before = self.classifier.proba_unchecked(batch.X, batch.lengths)
+            if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
+                self.classifier.check_compatible(info, f"this {type(self).__name__}")
+            target = batch.target
+            if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
+                target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
+            query_index = np.arange(batch.first, batch.first + len(batch.X))
+            answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
+            bar.advance(len(batch.X))
+            yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
+
+    def _batch_size(self) -> int:  # queries explained at a time
+        return self.config.batch_size
+
+    def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
+        """Answer a batch of queries, predict the answers, and package both."""
+        X, target, lengths, n, info = request.X, request.target, request.lengths, request.n, request.info
+        query = np.repeat(X, n, axis=0)
+        counterfactual = query.copy()
+        status = np.full(len(X) * n, "unchanged", dtype="<U9")
+        reason = np.full(len(X) * n, "", dtype=object)
+        after = np.repeat(before, n, axis=0)
+        evidence = Evidence.none(len(X) * n)
+        to_explain = np.flatnonzero(~request.is_reached(before))
+        if len(to_explain):
+            answers = self._explain(request.select(to_explain))
+            of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
+            counterfactual[of_explained] = answers.counterfactual
+            status[of_explained] = answers.status
+            reason[of_explained] = answers.reason
+            after[of_explained] = np.nan if answers.proba is None else answers.proba
+            evidence = answers.evidence(len(status), of_explained)
+        repeated = None if lengths is None else np.repeat(lengths, n)
+        missing = np.flatnonzero(np.isnan(after).any(1))
+        if len(missing):
+            steps = None if repeated is None else repeated[missing]
+            after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
+        targets = np.repeat(target, n)
+        valid = is_reached(after, targets, request.confidence)
+        # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
+        for i in np.flatnonzero(~valid & (status != "not_found")):
+            status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
+        found = Explanation(
+            query=query,
+            counterfactual=counterfactual,
+            target=targets,
+            status=status,
+            reason=reason.astype(str),
+            query_index=np.repeat(query_index, n),
+            proba_before=np.repeat(before, n, axis=0),
+            proba_after=after,
+            info=info,
+            mutable=request.constraints.mutable,
+            frozen=request.constraints.frozen_if_any,
+            lengths=repeated,
+            evidence=evidence,
+            method=self.method,
+            config=self._settings,
+            seed=self.config.seed,
+            confidence=request.confidence,
+        )
+        return found if info.outcome is not None else ask_again(self.classifier, found)  # numbers are asked for later
+
+    def _fitted(self) -> SeriesInfo:
+        if self.info_ is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet. Call fit(dataset) or fit(X, y) first.")
+        return self.info_
+
+    def _check_parameters(self) -> None:
+        check_settings(self.config, self)
+        if not isinstance(self.classifier, Classifier) or self.needs_gradients:
+            check_model(self.classifier, self)
+
+    def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
+        """Store what every fitted explainer has; also used when one is loaded."""
+        self.info_, self.constraints_, self._target = info, constraints, target
+        self._defaults, self._settings = CallOptions.standing(constraints, info), self.config.to_dict()
+
+    def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
+        """Return the target class of each query (batch,), or None for the runner-up of each."""
+        info, own, owner = self._fitted(), self._target, type(self).__name__
+        if info.outcome is not None:
+            return index_of_each(target, n_queries)
+        return check_targets(target, n_queries=n_queries, class_names=info.class_names, own=own, owner=owner)

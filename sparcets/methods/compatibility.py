@@ -1,0 +1,482 @@
+"""What a method needs of a model, and whether the model agrees with the labels, and with itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.config import check_config
+from sparcets.core.errors import (
+    CapabilityError,
+    ConfigError,
+    LabelError,
+    ModelOutputError,
+    ModelWarning,
+    ShapeError,
+    SparcetsError,
+)
+from sparcets.core.explanation import Explanation
+from sparcets.core.labels import check_numbers
+from sparcets.core.model_check import MIN_LIKELY, ModelCheck
+from sparcets.core.outcome import Outcome
+from sparcets.core.validation import check_labels
+from sparcets.core.warning_filters import warn_user
+from sparcets.core.words import percent
+from sparcets.data.dataset import Dataset
+from sparcets.methods import EXPLAINERS
+from sparcets.models.base import Classifier, DifferentiableClassifier, DifferentiableRegressor, Model, Regressor
+
+if TYPE_CHECKING:
+    from sparcets.methods.base import BaseExplainer
+
+log = logging.getLogger(__name__)
+COMPARED, MOST_COMPARED = 512, 4096  # series whose labels are compared; more only where the first ones leave a doubt
+MOST_ENTRIES = 50_000_000  # of all of them, bounding memory
+MIN_HELD_OUT = 10  # with fewer series that it was not trained on, the training series are compared
+ASKED_TWICE, ASKED_ALONE = 64, 16  # series by which a model is compared with itself
+NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
+NOISE_NUMBERS = 1e-3  # standard deviations of the labels by which numbers may differ when they are asked for again
+SMOOTH, ROUGH = 0.8, 0.3  # correlations of neighbours along an axis: as time has it, and as features have it
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Checked labels of a fit.
+
+    Attributes
+    ----------
+    y, class_names
+        Class indices (batch,) and the names of the classes; zeros and no names for a regressor.
+    numbers, outcome
+        For a regressor, the labels (batch, outputs) and what they are; else None.
+    """
+
+    y: IntArray
+    class_names: tuple[str, ...]
+    numbers: FloatArray | None = None
+    outcome: Outcome | None = None
+
+
+def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
+    """Raise unless a model is one that a method can explain."""
+    owner = type(explainer).__name__
+    if not isinstance(model, Model):
+        raise CapabilityError(
+            f"{owner} explains a classifier of sparcets, got {type(model).__name__}. Wrap your model first: "
+            "sp.wrap(model)."
+        )
+    if isinstance(model, Regressor) and not explainer.supports_numbers:
+        raise CapabilityError(
+            f"{owner} explains classifiers, but {model.name} predicts numbers. Use sp.Explainer or sp.Nearest, or "
+            "sp.Ics for a model with gradients."
+        )
+    if isinstance(model, Regressor) and explainer.config.target is not None:
+        raise ConfigError("the settings name a target class; a regressor has none. Leave target out of them.")
+    if explainer.needs_gradients and not isinstance(model, DifferentiableRegressor):
+        require_gradients(model, owner)
+
+
+def check_settings(config: Any, explainer: BaseExplainer[Any]) -> None:
+    """Raise unless settings are those of a method, and name the method that they belong to."""
+    if isinstance(config, explainer.config_class):
+        return
+    given = config.__name__ if isinstance(config, type) else type(config).__name__
+    takers = {"ClassifierConfig": "sp.TorchClassifier('fcn', config)"}
+    for name in EXPLAINERS:
+        module, _, method = EXPLAINERS.location(name).partition(":")
+        takers[f"{method}Config"] = f"{'sp.' if module.startswith('sparcets.') else ''}{method}(clf, config)"
+    check_config(config, explainer.config_class, type(explainer).__name__, instead=takers.get(given, ""))
+
+
+def require_gradients(model: Model, owner: str) -> DifferentiableClassifier:
+    """Return the classifier of a method, ``owner``, that needs its gradients; raise for a black box."""
+    if not isinstance(model, DifferentiableClassifier):
+        raise CapabilityError(
+            f"{owner} needs gradients, but {model.name} is a black box. "
+            "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
+        )
+    return model
+
+
+def agree_on_labels(
+    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> Labels:
+    """Return the labels of a fit: classes that model and data agree on, or as many numbers as the model predicts.
+
+    Parameters
+    ----------
+    model
+        The model to explain.
+    X, lengths, y
+        Checked training series, their true lengths or None, and labels that are not checked yet.
+    source
+        The data set they come from, if any.
+    """
+    wanted = "regression" if isinstance(model, Regressor) else "classification"
+    if source is not None and source.task != wanted:
+        what = "numbers" if wanted == "regression" else "classes"
+        raise LabelError(
+            f"{model.name} predicts {what}, but {source.name!r} is a data set for {source.task}. For numbers, use "
+            "sp.wrap(model, task='regression') and sp.Dataset.from_arrays(X, y, task='regression')."
+        )
+    if not isinstance(model, Regressor):
+        names = agree_on_class_names(model, X, lengths, y, source)
+        labels, names = check_labels(y, n_samples=len(X), class_names=names)
+        _warn_of_absent(labels, names)
+        return Labels(labels, names)
+    numbers = check_numbers(y, n_samples=len(X))
+    n_outputs = _first_outputs(model, X, lengths, numbers).shape[1]
+    if numbers.shape[1] != n_outputs:
+        raise ShapeError(
+            f"{model.name} predicts {n_outputs} numbers per series, y holds {numbers.shape[1]}; pass one label for "
+            f"each, (batch, {n_outputs})."
+        )
+    outputs, units = (None, None) if source is None else (source.output_names, source.output_units)
+    return Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers, outputs, units))
+
+
+def _warn_of_absent(labels: IntArray, names: Sequence[str]) -> None:
+    absent = [name for k, name in enumerate(names) if k not in labels]
+    if absent:
+        log.warning(
+            "no training series is of class %s: an answer towards it resembles no real series, and may not be found. "
+            "Add series of it, or choose other targets.",
+            ", ".join(absent),
+        )
+
+
+def agree_on_class_names(
+    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
+) -> tuple[str, ...]:
+    """Return the class names for a fit: those of the data set, of the model, or of the labels.
+
+    Parameters
+    ----------
+    model
+        The classifier.
+    X, lengths
+        Checked training series, and their true lengths or None.
+    y
+        Labels that are not checked yet.
+    source
+        The data set they come from, if any.
+    """
+    _first_outputs(model, X, lengths, y)  # a wrapped model may know its number of classes only after a prediction
+    if source is None:
+        return model.class_names if model.named else _names_from_labels(model, y)
+    if model.n_classes != source.n_classes:
+        raise LabelError(
+            f"{model.name} tells {model.n_classes} classes apart ({', '.join(model.class_names)}), "
+            f"the data set has {source.n_classes} ({', '.join(source.class_names)})."
+        )
+    if model.named and model.class_names != source.class_names:
+        raise LabelError(
+            f"the classes of {model.name} ({', '.join(model.class_names)}) and of the data set "
+            f"({', '.join(source.class_names)}) must be the same, in the same order."
+        )
+    return source.class_names
+
+
+def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
+    """Return class names from string labels, in alphabetical order, for a model whose classes are only numbered."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not all(isinstance(v, str) for v in labels.tolist()):
+        return model.class_names
+    names = tuple(str(v) for v in np.unique(labels.astype(str)))
+    if set(names) <= set(model.class_names):
+        return model.class_names  # the numbers themselves, as text: "10" does not stand before "2"
+    if len(names) != model.n_classes:
+        raise LabelError(
+            f"{model.name} tells {model.n_classes} classes apart, y names {len(names)} ({', '.join(names[:8])})."
+        )
+    return names
+
+
+def check_against_labels(
+    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, labels: Labels, source: Dataset | None
+) -> ModelCheck:
+    """Compare a model with the labels of a fit, and with itself; warn of what speaks against it.
+
+    Parameters
+    ----------
+    model
+        The model to explain.
+    X, lengths, labels
+        Checked training series, their true lengths or None, and their labels.
+    source
+        The data set they come from, if any; its test series are compared if there are more of them than others that
+        the model was not trained on.
+    """
+    part = _held_out(model, X, lengths, labels, source)
+    outputs, check = _compare(model, part, labels, COMPARED)
+    if check.doubts and len(part.X) > len(outputs):
+        outputs, check = _compare(model, part, labels, MOST_COMPARED)
+    if model.may_contradict:
+        check = _compare_with_itself(model, part.spread(len(outputs)), outputs, labels, check)
+    remarks = [*check.remarks, *_remarks_on_axes(model, part, labels, check)]
+    check = replace(check, remarks=tuple(remarks))
+    order = ", in the same order (class_names of sp.wrap, --classes)" if labels.outcome is None else ""
+    advice = f"Train the model first, or check that its outputs are what the labels are{order}."
+    for doubt in check.doubts:
+        warn_user(f"{model.name}: {doubt}. No answer will have the verdict believed. {advice}", ModelWarning)
+    for remark in check.remarks:
+        warn_user(f"{model.name}: {remark}.", ModelWarning)
+    return check
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """Series with labels: classes (batch,) or numbers (batch, outputs)."""
+
+    X: FloatArray
+    lengths: IntArray | None
+    y: Any
+    held_out: bool
+
+    def spread(self, n: int) -> _Labelled:
+        """Return at most ``n`` of the series, from all parts of the data."""
+        n = min(n, len(self.X), max(ASKED_TWICE, MOST_ENTRIES // self.X[0].size))
+        return self if n == len(self.X) else self.take(np.linspace(0, len(self.X) - 1, n).astype(np.int64))
+
+    def take(self, rows: IntArray) -> _Labelled:
+        """Return some of the series."""
+        lengths = None if self.lengths is None else self.lengths[rows]
+        return replace(self, X=self.X[rows], lengths=lengths, y=self.y[rows])
+
+
+def _held_out(
+    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, labels: Labels, source: Dataset | None
+) -> _Labelled:
+    """Return series that the model was not trained on; the training series where there are too few of them."""
+    training = _Labelled(X, lengths, labels.y if labels.numbers is None else labels.numbers, held_out=False)
+    parts = []
+    if source is not None and len(source.X_test):
+        y = source.y_test if labels.numbers is None else check_numbers(source.y_test, n_samples=len(source.X_test))
+        side = None if model.side is None else source.side_test
+        try:
+            tested, steps = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
+        except SparcetsError:  # gaps that it does not take, for instance: they are told if these series are explained
+            pass
+        else:
+            if lengths is None and steps is not None and (steps == tested.shape[1]).all():
+                steps = None  # nothing is padded
+            parts.append(_Labelled(tested, steps, y, held_out=True))
+    rows = model.validation_rows(X, lengths)
+    if rows is not None:
+        parts.append(replace(training.take(rows), held_out=True))
+    found = max(parts, key=lambda part: len(part.X), default=training)
+    return found if len(found.X) >= MIN_HELD_OUT else training
+
+
+def _compare(
+    model: Classifier | Regressor, part: _Labelled, labels: Labels, at_most: int
+) -> tuple[FloatArray, ModelCheck]:
+    """Return what the model says of at most so many series, and how that compares with their labels."""
+    some = part.spread(at_most)
+    return _judge(model.outputs_unchecked(some.X, some.lengths), some, labels)
+
+
+def _judge(outputs: FloatArray, some: _Labelled, labels: Labels) -> tuple[FloatArray, ModelCheck]:
+    if labels.outcome is None:
+        said = np.asarray(outputs.argmax(1), dtype=np.int64)
+        return outputs, ModelCheck.of_classes(said, some.y, labels.class_names, held_out=some.held_out)
+    center, scale = labels.outcome.center, labels.outcome.scale
+    return outputs, ModelCheck.of_numbers(outputs, some.y, center, scale, held_out=some.held_out)
+
+
+def _compare_with_itself(
+    model: Classifier | Regressor, some: _Labelled, outputs: FloatArray, labels: Labels, check: ModelCheck
+) -> ModelCheck:
+    """Return the check with what comes of asking again: in another batch, in another order, alone; and ``predict``."""
+    rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
+    asked, first = some.take(rows[::-1].copy()), outputs[rows[::-1]]
+    again = model.outputs_unchecked(asked.X, asked.lengths)
+    alone = _predict_alone(model, asked.take(np.arange(min(ASKED_ALONE, len(rows)))))
+    scale = None if labels.outcome is None else labels.outcome.scale
+    n_other = int(_differ(first, again, scale).sum())
+    n_alone = int(_differ(first[: len(alone)], alone, scale).sum())
+    other = "another class" if scale is None else "other numbers"
+    doubts = list(check.doubts)
+    if n_other:
+        doubts.append(
+            f"the model contradicts itself: asked again, in another batch, it predicts {other} for {n_other} of "
+            f"{len(rows)} series (is it random, does it keep a state, or does it normalise over the batch?)"
+        )
+    elif n_alone:
+        doubts.append(
+            f"the model contradicts itself: asked about one series alone, it predicts {other} than in a batch, for "
+            f"{n_alone} of {len(alone)} series (does it normalise over the batch?)"
+        )
+    remarks = list(check.remarks)
+    own = model.own_predictions(some.X, some.lengths) if isinstance(model, Classifier) else None
+    if own is not None and (unlike := own != outputs.argmax(1)).any():
+        remarks.append(
+            f"predict and predict_proba disagree on {percent(float(unlike.mean()))} of {len(own)} series; sparcets "
+            "goes by predict_proba, and does not believe answers where they disagree. scikit-learn's "
+            "CalibratedClassifierCV around the model makes them agree"
+        )
+    consistent = not n_other and not n_alone
+    return replace(check, doubts=tuple(doubts), remarks=tuple(remarks), consistent=consistent)
+
+
+def _contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
+    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
+
+    >>> _contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
+    [False, True]
+    """
+    other = first.argmax(1) != again.argmax(1)
+    return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
+
+
+def _differ(first: FloatArray, again: FloatArray, scale: FloatArray | None) -> BoolArray:
+    """Return which of two predictions (batch, outputs) differ: in the class, or in a number by more than noise."""
+    if scale is None:
+        return _contradicts(first, again)
+    return np.asarray((np.abs(first - again) / scale).max(1) > NOISE_NUMBERS)
+
+
+def _predict_alone(model: Classifier | Regressor, some: _Labelled) -> FloatArray:
+    """Return what a model says of series, asked about one after the other."""
+    parts = [
+        model.outputs_unchecked(some.X[i : i + 1], None if some.lengths is None else some.lengths[i : i + 1])
+        for i in range(len(some.X))
+    ]
+    return np.concatenate(parts)
+
+
+# A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.
+
+
+def _first_outputs(model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, y: Any) -> FloatArray:
+    """Return what a model says of the first series; the error of one that fails says what comes of exchanged axes."""
+    try:
+        return model.outputs_unchecked(X[:1], None if lengths is None else lengths[:1])
+    except ModelOutputError as error:
+        if (said := _outputs_exchanged(model, X, lengths)) is None:
+            raise
+        try:
+            if isinstance(model, Classifier):
+                labels = Labels(
+                    *check_labels(y, n_samples=len(X), class_names=model.class_names if model.named else None)
+                )
+            else:
+                numbers = check_numbers(y, n_samples=len(X))
+                labels = Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers))
+            part = _Labelled(X, None, labels.y if labels.numbers is None else labels.numbers, held_out=False)
+            _, check = _judge(said, part.spread(len(said)), labels)
+        except (SparcetsError, IndexError, ValueError):  # labels that do not fit the outputs
+            raise error from None
+        raise ModelOutputError(f"{error} {_exchanged_words(check)}. {_which_axes(X)}") from error
+
+
+def _outputs_exchanged(model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None) -> FloatArray | None:
+    """Return what a model says of some series with their two axes exchanged; None if it cannot be asked so."""
+    if lengths is not None or model.side is not None or model.n_steps is not None:
+        return None
+    some = _Labelled(X, None, np.zeros(len(X)), held_out=False).spread(COMPARED)
+    try:
+        return model.outputs_unchecked(np.ascontiguousarray(some.X.swapaxes(1, 2)))
+    except SparcetsError:
+        return None
+
+
+def _exchanged_words(check: ModelCheck) -> str:
+    """Return how a model compares with the labels if the two axes are exchanged."""
+    if check.score is None:
+        return "With the last two axes of X exchanged it runs"
+    if check.chance == 0:
+        return f"With the last two axes of X exchanged it explains {check.score:.2f} of the variance of the labels"
+    near = ", which is not better than chance" if check.doubts else ""
+    return f"With the last two axes of X exchanged it agrees with {percent(check.score)} of the labels{near}"
+
+
+def _which_axes(X: FloatArray) -> str:
+    """Return what may be exchanged, the model's layout or the array, and which of the two is likely."""
+    both = "Labels cannot tell layout='bft' from an array that is transposed: the model gets the same numbers"
+    middle, last = _correlation_of_neighbours(X), _correlation_of_neighbours(X.swapaxes(1, 2))
+    if last > SMOOTH and middle < ROUGH:
+        return f"{both}; but values follow each other along the last axis of X, as in time: pass X.swapaxes(1, 2)."
+    if middle > SMOOTH and last < ROUGH:
+        return f"{both}; but values follow each other along the middle axis of X, as in time: wrap with layout='bft'."
+    return f"{both}. Is X (batch, time, features)?"
+
+
+def _correlation_of_neighbours(X: FloatArray) -> float:
+    """Return the mean correlation of consecutive steps of series (batch, time, features), without their mean."""
+    x = np.asarray(X[:COMPARED], dtype=np.float64)
+    x = x - np.nanmean(x, axis=(0, 1))
+    spread = np.nanmean(x**2, axis=(0, 1))
+    products = np.nanmean(x[:, 1:] * x[:, :-1], axis=(0, 1)) if x.shape[1] > 1 else np.zeros_like(spread)
+    return float(np.mean(products / np.where(spread > 0, spread, 1.0)))
+
+
+def _remarks_on_axes(model: Classifier | Regressor, part: _Labelled, labels: Labels, check: ModelCheck) -> list[str]:
+    """Return what is to say if time and features seem to be exchanged."""
+    if check.doubts:
+        said = _outputs_exchanged(model, part.X, part.lengths)
+        if said is None or said.shape[1] != (len(labels.class_names) or labels.outcome.n_outputs):  # type: ignore[union-attr]
+            return []
+        _, other = _judge(said, part.spread(len(said)), labels)
+        if other.doubts or other.score is None or other.score < MIN_LIKELY:  # weights at random may do a little better
+            return []
+        return [f"{_exchanged_words(other)}. {_which_axes(part.X)}".rstrip(".")]
+    interface: Any = getattr(model, "interface", None)
+    given = interface is not None and interface.layout == "bft" and "layout" not in interface.assumed
+    if given and part.lengths is None and model.side is None:
+        middle, last = _correlation_of_neighbours(part.X), _correlation_of_neighbours(part.X.swapaxes(1, 2))
+        if last > SMOOTH and middle < ROUGH:
+            return [
+                "X may be (batch, features, time): its values follow each other along the last axis, as in time, and "
+                "not along the middle one. If so, pass X.swapaxes(1, 2) and leave layout='bft' out"
+            ]
+    return []
+
+
+def predict_again(model: Classifier | Regressor, answers: Explanation, rows: IntArray) -> FloatArray:
+    """Return what a model says of some answers in another batch: the other way round, and beside a query.
+
+    A model that contradicted itself in the fit is asked about one after the other.
+    """
+    check, steps = answers.info.model, answers.lengths
+    some = _Labelled(answers.counterfactual[rows], None if steps is None else steps[rows], rows, held_out=False)
+    if check is not None and not check.consistent:
+        return _predict_alone(model, some)
+    batch = np.concatenate([some.X[::-1], answers.query[:1]])
+    lengths = None if steps is None else np.concatenate([steps[rows[::-1]], steps[:1]])
+    return model.outputs_unchecked(batch, lengths)[:-1][::-1]
+
+
+def ask_again(model: Classifier, answers: Explanation) -> Explanation:
+    """Return answers without those that the model contradicts when it is asked again, in another batch.
+
+    Where it then predicts another class, its second word counts: the answer is not valid. Where ``predict`` of an
+    estimator says another class than its probabilities, the answer stays valid, and ``reason`` says so.
+    """
+    rows = np.flatnonzero(answers.valid & (answers.status != "not_found"))
+    if not len(rows) or not model.may_contradict:
+        return answers
+    again = predict_again(model, answers, rows)
+    names, status, reason = answers.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
+    after = answers.proba_after.copy()
+    for i in np.flatnonzero(_contradicts(after[rows], again)):
+        row, target = rows[i], names[int(answers.target[rows[i]])]
+        after[row], status[row] = again[i], "not_found"
+        reason[row] = (
+            f"the model contradicts itself: asked twice about the same series, it predicts {target}, then "
+            f"{names[int(again[i].argmax())]}"
+        )
+    rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
+    lengths = None if answers.lengths is None else answers.lengths[rows]
+    own = model.own_predictions(answers.counterfactual[rows], lengths) if len(rows) else None
+    if own is not None:
+        for row, said in zip(rows, own, strict=True):
+            if said != answers.target[row]:
+                target = names[int(answers.target[row])]
+                reason[row] = f"the model's predict says {names[said]}, its predict_proba {target}"
+    return replace(answers, proba_after=after, status=status, reason=reason.astype(str))

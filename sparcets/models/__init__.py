@@ -1,0 +1,1 @@
+"""Models: ours to train, and yours to wrap."""

@@ -1,0 +1,531 @@
+"""Classifier: the interface between explainers and models that predict classes; and what all models have."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
+from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Missing, never_measured
+from sparcets.core.side_inputs import SideInputs, check_no_side
+from sparcets.core.validation import check_padded
+from sparcets.training.device import number_of_threads
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+PREDICT_BATCH = 512  # series per call of the model, bounding memory
+
+
+class Model(ABC):
+    """A model of series (batch, time, features) in the data's own units, of classes or of numbers.
+
+    Attributes
+    ----------
+    n_features, n_steps
+        Sizes the model was fitted on, or None where it takes what comes.
+    unequal
+        Whether it was fitted on series of unequal lengths, padded to ``n_steps``: then it needs to know those of all.
+    takes_longer
+        Whether it then also predicts series that are longer than these.
+    missing
+        What it gets for NaN: ``"refuse"`` (an error), ``"keep"``, ``"forward"``, ``"mean"``, or a function that fills.
+    side
+        The side inputs that are attached to its series as their last features, or None.
+    """
+
+    n_features: int | None = None
+    n_steps: int | None = None
+    unequal: bool = False
+    takes_longer: bool = False
+    missing: Missing = "refuse"
+    side: SideInputs | None = None
+    takes_side = False  # whether it may take more than the series
+    may_contradict = True  # whether it is somebody else's code, which may be random or keep a state
+    _knows_means = False  # whether it has values for a feature that a series has none of
+
+    @property
+    def name(self) -> str:
+        """Name of the model in messages."""
+        return type(self).__name__
+
+    @property
+    def description(self) -> str:
+        """Name of the model, and what was assumed of it."""
+        return self.name
+
+    def digest(self) -> str | None:
+        """Return a digest of all that determines the predictions, or None where it is not known."""
+        return None
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether series may have missing values (NaN)."""
+        return self.missing != "refuse"
+
+    @final
+    def with_side(self, side: SideInputs | None) -> Self:
+        """Return the model for series that such side inputs are attached to; None for series alone."""
+        if side == self.side:
+            return self
+        if side is not None:
+            self._check_side(side)
+        view = copy(self)
+        view.side = side
+        return view
+
+    def _check_side(self, side: SideInputs) -> None:
+        """Raise unless the model takes such side inputs."""
+        names = ", ".join(side.names)
+        raise CapabilityError(f"{self.name} takes series alone, and no {names} beside them: wrap a model of your own.")
+
+    @final
+    def check_input(
+        self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Return series that the model can be asked about, and their true lengths or None.
+
+        Parameters
+        ----------
+        X, lengths, side
+            As the user passed them. Side inputs are attached to the series.
+        owner, like
+            Name of the fitted object that they are for, and what knows its numbers of features and steps.
+        """
+        allowed = {"gaps": self.takes_gaps, "longer": self.takes_longer}
+        X, lengths = check_padded(X, lengths, owner=owner, like=like, **allowed)
+        self.check_gaps(X, lengths)
+        if self.side is not None:
+            X = self.side.attach(X, self.side.table(side, len(X), owner=owner), lengths)
+        elif side is not None:
+            check_no_side(side, owner)
+        return X, lengths
+
+    @final
+    def check_gaps(self, X: FloatArray, lengths: IntArray | None = None, *, first: int = 0) -> None:
+        """Raise if the model has nothing to fill the gaps of checked series with; the first has the index ``first``."""
+        if not self.takes_gaps:
+            return
+        empty = never_measured(X, lengths)
+        rows = np.flatnonzero(empty.all(1))
+        if len(rows):
+            raise NonFiniteError(f"X holds nothing but NaN before the end of series {first + int(rows[0])}. Drop it.")
+        if self.missing in ("forward", "mean") and not self._knows_means and empty.any():
+            row, feature = (int(i) for i in np.argwhere(empty)[0])
+            raise NonFiniteError(
+                f"series {first + row} has no value of feature {feature} at all, so that missing={self.missing!r} has "
+                "nothing to fill it with. Pass a function that fills series as your model expects it: "
+                "sp.wrap(model, missing=function)."
+            )
+
+    @abstractmethod
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return what it predicts for checked series: probabilities (batch, classes) or numbers (batch, outputs)."""
+
+    def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
+        """Return which of the training series of a fit it was not trained on itself; None where that is not known."""
+        return None
+
+    @abstractmethod
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless an explainer, the ``owner`` in messages, could have been fitted for the model by what it knows.
+
+        ``info`` describes the series and the classes, or numbers, of the fit.
+        """
+
+    def _check_sizes(self, info: SeriesInfo, owner: str) -> None:
+        for what, known, fitted in (
+            ("features", self.n_features, info.n_features),
+            ("steps", self.n_steps, info.n_steps),
+        ):
+            if known not in (None, fitted):
+                raise FeatureMismatchError(
+                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
+                    "Pass the classifier it was fitted with, or fit it again."
+                )
+
+
+class Classifier(Model):
+    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
+
+    Attributes
+    ----------
+    named
+        Whether ``class_names`` were given rather than made up from numbers.
+    """
+
+    named: bool = False
+    _class_names: tuple[str, ...] | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes by index."""
+        if self._class_names is None:
+            raise ModelOutputError(
+                "the number of classes is not known before the first prediction. Pass n_classes= to sp.wrap."
+            )
+        return self._class_names
+
+    @property
+    def n_classes_known(self) -> bool:
+        """Whether the number of classes is known already; of a black box it may be known after a prediction only."""
+        return self._class_names is not None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def __repr__(self) -> str:
+        classes = ", ".join(self._class_names) if self._class_names is not None else "classes not known yet"
+        return f"{type(self).__name__}({self.description}: {classes})"
+
+    @final
+    def predict_proba(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
+        """Return probabilities (batch, classes).
+
+        Parameters
+        ----------
+        X
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
+        lengths
+            True lengths of padded series; what lies beyond has no influence.
+        side
+            Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
+        """
+        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
+        proba = model.proba_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        if model is not self:
+            self._class_names = model._class_names  # known after a prediction only
+        return proba
+
+    @final
+    def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> IntArray:
+        """Return the index of the class that the model predicts for each series; of equally probable ones, the first.
+
+        For a network it is the largest of its own outputs, also where rounding makes probabilities equal. The arguments
+        are those of :meth:`predict_proba`.
+        """
+        return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
+
+    @final
+    def proba_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Do what :meth:`predict_proba` does with series and lengths that were checked before; for internal calls.
+
+        Only the check of the input is skipped: the output of the model is checked as always.
+        """
+        parts = []
+        for start in range(0, len(X), PREDICT_BATCH):
+            rows = slice(start, start + PREDICT_BATCH)
+            parts.append(self._check_output(self._predict_proba(X[rows], None if lengths is None else lengths[rows])))
+        return np.concatenate(parts)
+
+    @final
+    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray:
+        """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
+        return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
+
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return probabilities (batch, classes)."""
+        return self.proba_unchecked(X, lengths)
+
+    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
+        """Return what the ``predict`` of a user's estimator says, (batch,); None if there is none."""
+        return None
+
+    @final
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless the model takes the series and has the classes that an explainer was fitted for."""
+        self._check_sizes(info, owner)
+        if info.outcome is not None:
+            raise LabelError(
+                f"{owner} was fitted for a model that predicts numbers, {self.name} predicts classes. Pass the model "
+                "it was fitted with, or fit it again."
+            )
+        names = self.class_names if self.n_classes_known else info.class_names
+        if len(names) != info.n_classes or (self.named and names != info.class_names):
+            raise LabelError(
+                f"{owner} was fitted for the classes {', '.join(info.class_names)}, "
+                f"{self.name} knows {', '.join(names)}. Pass the classifier it was fitted with, or fit it again."
+            )
+
+    @abstractmethod
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        """Return probabilities of at most ``PREDICT_BATCH`` checked series."""
+
+    def _check_output(self, output: Any) -> FloatArray:
+        proba = np.asarray(output)
+        if proba.ndim != 2 or proba.dtype.kind not in "fiub":
+            raise ModelOutputError(
+                f"{self.name} must return probabilities (batch, classes), got shape {proba.shape}, dtype {proba.dtype}."
+            )
+        if proba.shape[1] < 2:
+            raise ModelOutputError(
+                f"{self.name} returned one column; return one probability per class, for two classes 1 - p and p."
+            )
+        if self._class_names is not None and proba.shape[1] != len(self._class_names):
+            raise ModelOutputError(
+                f"{self.name} returned {proba.shape[1]} columns for {len(self._class_names)} classes "
+                f"({', '.join(self._class_names[:8])}). Check n_classes and class_names."
+            )
+        if not np.isfinite(proba).all():
+            raise ModelOutputError(
+                f"{self.name} returned NaN or infinity as a probability. Check the model and its input."
+            )
+        if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
+            raise ModelOutputError(
+                f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
+                f"{self._hint(proba)}"
+            )
+        if self._class_names is None:
+            self._class_names = tuple(str(k) for k in range(proba.shape[1]))
+        return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
+
+    def _hint(self, proba: FloatArray) -> str:
+        """Return what to do about rows that are no probabilities."""
+        return "They must be at least 0 and sum to 1."
+
+
+class DifferentiableClassifier(Classifier):
+    """A classifier made of torch operations, through which gradients flow to the series."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Device of the model."""
+
+    @abstractmethod
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
+
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
+        they were. Without gradients, the largest is that of the class that the model itself predicts; see
+        :func:`with_prediction`.
+        """
+
+    @torch.no_grad()
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        if threading.current_thread() is not threading.main_thread():
+            number_of_threads()  # a new thread may have taken over the number of a block in another one
+        # A copy: the model may write into it, and the array may be read-only or have negative strides.
+        x = torch.from_numpy(np.array(X, order="C"))
+        single = self.device.type == "mps"  # where there is no double precision
+        x = (x.float() if single else x).to(self.device)
+        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
+        log_proba = self.log_proba(x, steps)
+        proba: FloatArray = (log_proba.cpu() if single else log_proba).double().exp().cpu().numpy()
+        return proba
+
+
+def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
+    """Return log-probabilities (batch, classes) whose largest is that of the class the model predicts (batch,).
+
+    Logits that differ by very little have equal log-probabilities after rounding; that of the model's own prediction is
+    then raised by a few of its last bits. Where gradients are computed nothing is decided, and nothing is done.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[1e-9, 2e-9]])
+    >>> with torch.no_grad():
+    ...     rounded = logits.log_softmax(1)
+    ...     int(rounded.argmax(1)), int(with_prediction(rounded, logits.argmax(1)).argmax(1))
+    (0, 1)
+    """
+    if torch.is_grad_enabled():
+        return log_proba
+    # Equal ones are at most log(1/2), so that a relative step changes the probability too, also in double precision.
+    raised = log_proba.amax(1, keepdim=True) * (1 - 4 * torch.finfo(log_proba.dtype).eps)
+    agrees = log_proba.argmax(1) == predicted
+    return torch.where(agrees[:, None], log_proba, log_proba.scatter(1, predicted[:, None], raised))
+
+
+@dataclass(eq=False)
+class _FrozenPart:
+    """A submodule or parameter that is frozen now: its values from before, and the calls that need it so."""
+
+    part: Any
+    before: dict[str, Any]
+    calls: set[object] = field(default_factory=set)
+
+
+_frozen_parts: dict[int, _FrozenPart] = {}  # by the id of the part, which is kept alive here
+_freezing = threading.RLock()  # held while parts are frozen or restored, never while a model computes
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode and freeze its parameters; restore both afterwards.
+
+    Threads may freeze the same module, or modules that share parts, at the same time: the first one saves and freezes
+    a part, the last one restores it.
+
+    Recurrent layers on CUDA are the exception: cuDNN refuses the backward pass of one in evaluation mode. They stay in
+    training mode with their dropout at 0, which computes the same, and no global switch is touched.
+    """
+    call, mine = object(), list[_FrozenPart]()
+
+    def freeze(part: Any, **before: Any) -> bool:  # whether it is the first call to do so
+        one = _frozen_parts.get(id(part)) or _FrozenPart(part, before)
+        mine.append(one)
+        one.calls.add(call)
+        _frozen_parts[id(part)] = one
+        return len(one.calls) == 1
+
+    try:
+        with _freezing:
+            for m in module.modules():
+                dropout = {"dropout": m.dropout} if isinstance(m, nn.RNNBase) else {}
+                if freeze(m, training=m.training, **dropout):
+                    m.training = False  # not m.eval(): a user's class may have overridden it
+                if isinstance(m, nn.RNNBase) and torch.is_grad_enabled() and any(p.is_cuda for p in m.parameters()):
+                    m.dropout, m.training = 0.0, True  # also for calls without gradients at the same time
+            for p in module.parameters():
+                # Weights that were made in inference mode can never have gradients, nor can their flag be restored.
+                if (p.requires_grad or id(p) in _frozen_parts) and not p.is_inference():
+                    freeze(p, requires_grad=True)
+                    p.requires_grad_(False)
+        yield
+    finally:
+        with _freezing:
+            for one in mine:
+                one.calls.discard(call)
+                if not one.calls:
+                    for name, value in one.before.items():
+                        setattr(one.part, name, value)
+                    _frozen_parts.pop(id(one.part), None)
+
+
+class Regressor(Model):
+    """A model that predicts one or several numbers of series (batch, time, features) in the data's own units.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> sp.wrap(lambda X: X[:, :, 0].mean(1), task="regression").predict(make_series(30)[0]).shape
+    (30, 1)
+    """
+
+    _n_outputs: int | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of numbers that it predicts for a series."""
+        if self._n_outputs is None:
+            raise ModelOutputError("the number of outputs is not known before the first prediction.")
+        return self._n_outputs
+
+    def __repr__(self) -> str:
+        outputs = "outputs not known yet" if self._n_outputs is None else f"{self._n_outputs} outputs"
+        return f"{type(self).__name__}({self.description}: {outputs})"
+
+    @final
+    def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
+        """Return the numbers (batch, outputs); ``lengths`` are the true lengths of padded series.
+
+        Parameters
+        ----------
+        X
+            Series (batch, time, features), or a list of series (time, features) of unequal length.
+        lengths
+            True lengths; what lies beyond has no influence.
+        side
+            Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
+        """
+        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
+        numbers = model.predict_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        self._n_outputs = numbers.shape[1]
+        return numbers
+
+    @final
+    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
+        parts = []
+        for start in range(0, len(X), PREDICT_BATCH):
+            rows = slice(start, start + PREDICT_BATCH)
+            parts.append(
+                self._check_output(self._predict(X[rows], None if lengths is None else lengths[rows]), X[rows])
+            )
+        return np.concatenate(parts)
+
+    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+        """Return the numbers (batch, outputs)."""
+        return self.predict_unchecked(X, lengths)
+
+    @final
+    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
+        """Raise unless the model takes the series and predicts the numbers that an explainer was fitted for."""
+        self._check_sizes(info, owner)
+        if info.outcome is None:
+            raise LabelError(
+                f"{owner} was fitted for the classes {', '.join(info.class_names)}, {self.name} predicts numbers. "
+                "Pass the classifier it was fitted with, or fit it again."
+            )
+        if self._n_outputs not in (None, info.outcome.n_outputs):
+            raise FeatureMismatchError(
+                f"{owner} was fitted for {info.outcome.n_outputs} numbers per series, {self.name} predicts "
+                f"{self._n_outputs}. Pass the model it was fitted with, or fit it again."
+            )
+
+    @abstractmethod
+    def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        """Return the numbers of at most ``PREDICT_BATCH`` checked series: (batch,) or (batch, outputs)."""
+
+    def _check_output(self, output: Any, X: FloatArray) -> FloatArray:
+        numbers = np.asarray(output)
+        if numbers.ndim == 1 and len(numbers) == len(X):
+            numbers = numbers[:, None]
+        elif numbers.ndim < 2 and len(X) == 1:
+            numbers = numbers.reshape(1, -1)  # a model that squeezes its output drops the batch of one
+        if numbers.ndim != 2 or len(numbers) != len(X) or numbers.shape[1] < 1 or numbers.dtype.kind not in "fiub":
+            raise ModelOutputError(
+                f"{self.name} must return numbers (batch,) or (batch, outputs), got shape {np.shape(output)}, dtype "
+                f"{numbers.dtype}, for {len(X)} series. For a model of classes, leave task='regression' out."
+            )
+        if self._n_outputs not in (None, numbers.shape[1]):
+            raise ModelOutputError(
+                f"{self.name} returned {numbers.shape[1]} numbers per series, {self._n_outputs} before."
+            )
+        if not np.isfinite(numbers).all():
+            raise ModelOutputError(f"{self.name} returned NaN or infinity. Check the model and its input.")
+        self._n_outputs = numbers.shape[1]
+        return numbers.astype(np.float64)
+
+
+class DifferentiableRegressor(Regressor):
+    """A regressor made of torch operations, through which gradients flow to the series."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Device of the model."""
+
+    @abstractmethod
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.
+
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
+        they were.
+        """
+
+    @torch.no_grad()
+    def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        # A copy: the model may write into it, and the array may be read-only or have negative strides.
+        x = torch.from_numpy(np.array(X, order="C"))
+        single = self.device.type == "mps"  # where there is no double precision
+        x = (x.float() if single else x).to(self.device)
+        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
+        found: FloatArray = self.numbers(x, steps).cpu().double().numpy()
+        return found

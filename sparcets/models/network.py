@@ -1,0 +1,542 @@
+"""TorchClassifier: a network with its scaling, trained with early stopping, saved without pickle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from safetensors.torch import load as read_tensors
+from torch import Tensor, nn
+
+from sparcets.core.arrays import FloatArray, IntArray, is_integer
+from sparcets.core.config import check_config
+from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFittedError, TrainingError
+from sparcets.core.info import Scaler
+from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.progress import progress_bar
+from sparcets.core.seeding import spawn
+from sparcets.core.validation import check_labels, check_padded
+from sparcets.data.dataset import Dataset
+from sparcets.data.splits import held_out_split, warn_of_shared_subjects
+from sparcets.io.files import MALFORMED, as_path, digest_of_arrays, digest_of_json
+from sparcets.io.folders import SavedModel
+from sparcets.models.base import DifferentiableClassifier, DifferentiableRegressor, frozen, with_prediction
+from sparcets.training import ARCHITECTURES
+from sparcets.training.cuda import CapturedStep
+from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
+from sparcets.training.loop import (
+    EarlyStopping,
+    History,
+    KeepBest,
+    Progress,
+    history_from_plain,
+    history_to_plain,
+    shuffled,
+    train,
+)
+from sparcets.training.networks import OneLogit, check_sizes, fill_gaps
+from sparcets.training.steps import ClassifierStep, RegressionStep
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+FORMAT = 2
+WITHOUT_DIGESTS = 1  # an earlier format, which is still read
+FILES = SavedModel(header="classifier.json", arrays="weights.safetensors", what="classifier")
+DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
+
+
+class TorchClassifier(DifferentiableClassifier):
+    """A neural network for classification; it standardises the series itself.
+
+    Parameters
+    ----------
+    architecture
+        ``bilstm`` (the paper's), ``bigru``, ``fcn``, ``resnet``, ``tcn`` or ``transformer``.
+    config
+        How it is built and trained. With ``missing="forward"`` or ``"mean"`` it takes series with missing values; of a
+        feature that a series has no value of, it gets the mean of the training series.
+
+    Attributes
+    ----------
+    history_
+        Losses and accuracies by epoch, after ``fit``.
+    validation_rows_
+        Indices of the training series that early stopping watched, and that it did not learn from.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> X, y = make_series(60)
+    >>> clf = TorchClassifier("fcn", ClassifierConfig.tiny()).fit(X, y)
+    >>> clf.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    _knows_means = True
+    may_contradict = False
+
+    def __init__(self, architecture: str = "bilstm", config: ClassifierConfig | None = None) -> None:
+        ARCHITECTURES.location(architecture)  # an unknown name is an error here, not after the data were loaded
+        self.architecture = architecture
+        given = config if config is not None else ClassifierConfig()
+        self.config = check_config(given, ClassifierConfig, type(self).__name__)
+        self.missing = self.config.missing
+        self.history_: dict[str, list[float]] = {}
+        self.validation_rows_: IntArray = np.zeros(0, dtype=np.int64)
+        self._network: nn.Module | None = None
+        self._center: Tensor = torch.zeros(0)
+        self._scale: Tensor = torch.ones(0)
+        self._scaler = Scaler(center=np.zeros(0), scale=np.ones(0))
+
+    def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
+        """Train on a Dataset, or on series and labels.
+
+        Parameters
+        ----------
+        X
+            A :class:`~sparcets.Dataset` (its training part is used), or series (batch, time, features), or a list of
+            series (time, features) of unequal length. Where the data set knows subjects, nobody is both in the part
+            that it learns from and in the validation part; with too few subjects this is split at random.
+        y
+            Labels, where series were given: 0..K-1 or strings.
+        lengths
+            True lengths of padded series.
+        progress
+            Whether to draw a progress bar; None draws it on a terminal and in a notebook.
+        """
+        names: tuple[str, ...] | None = None
+        subjects = X.subjects_train if isinstance(X, Dataset) else None
+        if isinstance(X, Dataset):
+            if y is not None or lengths is not None:
+                raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
+            X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
+        elif y is None:
+            raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
+        X, lengths = check_padded(X, lengths, gaps=self.takes_gaps)
+        self.check_gaps(X, lengths)
+        labels, found = check_labels(y, n_samples=len(X), class_names=names)
+        named = names is not None or found != tuple(str(k) for k in range(len(found)))
+        if lengths is not None and (lengths == X.shape[1]).all():
+            lengths = None  # nothing is padded
+        self.fit_unchecked(X, labels, lengths, found, named=named, progress=progress, subjects=subjects)
+        watched = self.validation_rows_
+        warn_of_shared_subjects(subjects, np.setdiff1d(np.arange(len(X)), watched), watched, "the validation part")
+        return self
+
+    @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
+    def fit_unchecked(
+        self,
+        X: FloatArray,
+        y: IntArray | FloatArray,
+        lengths: IntArray | None,
+        class_names: tuple[str, ...],
+        *,
+        named: bool,
+        progress: bool | None,
+        subjects: Any = None,
+    ) -> Self:
+        """Train on series that were checked before; for internal calls.
+
+        ``y`` are labels (batch,), or probabilities (batch, classes) to be matched. Unlike ``fit``, it takes classes
+        without a series. ``subjects`` (batch,) are those of a Dataset.
+        """
+        self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
+        self.unequal = self.takes_longer = lengths is not None
+        try:
+            with threads_for(self.config.batch_size * X[0].size):
+                self._train(X, y, lengths, subjects, progress)
+        except BaseException:
+            self._network = None  # an interrupted fit leaves it unfitted
+            raise
+        return self
+
+    @single_precision()
+    def _prepare(self, scaler: Scaler, class_names: tuple[str, ...], named: bool, n_steps: int) -> None:
+        """Build an untrained network of the right sizes."""
+        device = resolve_device(self.config.device)
+        self._class_names, self.named = class_names, named
+        self.n_features, self.n_steps = len(scaler.center), n_steps
+        self._scaler = scaler
+        self._center = torch.tensor(scaler.center, dtype=torch.float32, device=device)
+        self._scale = torch.tensor(scaler.scale, dtype=torch.float32, device=device)
+        one = self.config.output == "sigmoid"
+        if one and len(class_names) != 2:
+            raise ConfigError(
+                f"output='sigmoid' is one probability, for two classes, but the data have {len(class_names)}: "
+                f"{', '.join(class_names)}. Leave output out for a softmax over all of them."
+            )
+        build = ARCHITECTURES.load(self.architecture)
+        with seeded(spawn(self.config.seed, "weights"), device):
+            outputs = 1 if one else len(class_names)
+            network: nn.Module = build(
+                self.n_features, outputs, self.config.hidden, self.config.layers, self.config.dropout
+            )
+        self._network = (OneLogit(network) if one else network).to(device)
+
+    def _train(
+        self,
+        X: FloatArray,
+        y: IntArray | FloatArray,
+        lengths: IntArray | None,
+        subjects: Any,
+        progress: bool | None,
+    ) -> None:
+        config, device, network = self.config, self.device, self._fitted()
+        learn, watch = _validation_split(y, config, subjects)
+        self.validation_rows_ = np.sort(watch[~np.isin(watch, learn)])
+        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
+        step = ClassifierStep(
+            network,
+            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
+            torch.tensor(y, device=device),
+            n_steps,
+            train_rows=torch.tensor(learn, device=device),
+            validation_rows=torch.tensor(watch, device=device),
+            lr=config.lr,
+            noise=config.noise,
+            label_smoothing=config.label_smoothing,
+        )
+        history = History()
+        # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its few
+        # mistakes, long before it stops improving.
+        stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
+        best = KeepBest(network, stopping)
+        with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
+            train(
+                # Series of different lengths are packed on the host, which a graph cannot do.
+                step if lengths is not None else CapturedStep(step, device),
+                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
+                epochs=config.epochs,
+                seed=spawn(config.seed, "dropout"),
+                device=device,
+                callbacks=[history, stopping, best, Progress(bar)],
+            )
+        if stopping.best_epoch < 0:
+            raise ConfigError(
+                f"the training of {self.architecture} diverged: its validation loss was never a finite number. "
+                f"Lower lr (now {config.lr:g})."
+            )
+        best.restore()
+        _freeze(network)
+        network.zero_grad(set_to_none=True)  # frees the gradients of the last step
+        self.history_ = history.values
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the network."""
+        return self._center.device
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes by index."""
+        self._fitted()
+        return super().class_names
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        network = self._fitted()
+        if not torch.is_grad_enabled() and not network.training:  # nothing to freeze, and freezing takes time
+            logits = network(self._standardise(x, lengths), lengths)
+        else:
+            with frozen(network):
+                logits = network(self._standardise(x, lengths), lengths)
+        return with_prediction(logits.log_softmax(1), logits.argmax(1))
+
+    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        standard = ((x - self._center) / self._scale).float()
+        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
+
+    def _fitted(self) -> nn.Module:
+        if self._network is None:
+            raise NotFittedError("this TorchClassifier is not fitted yet. Call fit(dataset) or fit(X, y) first.")
+        return self._network
+
+    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        self._fitted()
+        return super()._predict_proba(X, lengths)
+
+    def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
+        """Return the rows that were left out of its training, if these are the series that it was fitted on."""
+        scaler = Scaler.fit(X, lengths)
+        if not all(np.array_equal(getattr(scaler, name), getattr(self._scaler, name)) for name in ("center", "scale")):
+            return None
+        return self.validation_rows_ if len(self.validation_rows_) else None
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._network is None else f"{self.n_features} features, {self.n_classes} classes"
+        return f"TorchClassifier({self.architecture!r}, {state})"
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights of the network by name, on the CPU."""
+        return {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the weights, as plain values."""
+        self._fitted()
+        return {
+            "format": FORMAT,
+            "architecture": self.architecture,
+            "config": self.config.to_dict(),
+            "class_names": list(self.class_names),
+            "named": self.named,
+            "n_steps": self.n_steps,
+            **({"unequal": True} if self.unequal else {}),
+            "scaler": self._scaler.to_dict(),
+            "history": history_to_plain(self.history_),
+            "validation_rows": self.validation_rows_.tolist(),
+        }
+
+    def digest(self) -> str:
+        """Return a digest of all that determines the predictions, by which an explainer names its classifier."""
+        header = self.header()
+        names = ("architecture", "class_names", "n_steps", "scaler")
+        weights = {name: weight.numpy() for name, weight in self.weights().items()}
+        rule = [self.missing] if self.takes_gaps else []  # without one, the digest is that of earlier versions
+        return digest_of_json([*(header[name] for name in names), *rule, digest_of_arrays(weights)])
+
+    @classmethod
+    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
+    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
+        """Return the classifier of a :meth:`header` with its weights."""
+        config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
+        classifier = cls(header["architecture"], config)
+        names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
+        if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
+            raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
+        classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
+        classifier.unequal = classifier.takes_longer = bool(header.get("unequal", False))
+        network = classifier._fitted()
+        network.load_state_dict(dict(weights))
+        _freeze(network)
+        classifier.history_ = history_from_plain(header["history"])
+        classifier.validation_rows_ = _rows_from_plain(header.get("validation_rows", []))  # not in earlier versions
+        return classifier
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write weights (safetensors) and description (JSON) into a folder."""
+        FILES.save(as_path(folder), self.header(), safetensors.torch.save(self.weights()))
+
+
+def _freeze(network: nn.Module) -> None:
+    """Prepare a network for predictions; its weights never need gradients again.
+
+    Some layers of PyTorch, such as GRU, compute other last bits for weights that need none. If the weights were frozen
+    during each call only, the bits would depend on what other threads do at the same time.
+    """
+    network.eval()
+    network.requires_grad_(False)
+
+
+def _validation_split(
+    y: IntArray | FloatArray, config: ClassifierConfig, subjects: Any = None
+) -> tuple[IntArray, IntArray]:
+    labels = y.astype(np.int64) if y.ndim == 1 else y.argmax(1)
+    if np.unique(labels, return_counts=True)[1].min() < 2:
+        # A class with a single series is needed for training: validate on the training series.
+        rows = np.arange(len(y), dtype=np.int64)
+        return rows, rows
+    return held_out_split(labels, subjects, test_size=config.validation, seed=spawn(config.seed, "validation"))
+
+
+def _rows_from_plain(rows: Any) -> IntArray:
+    if not isinstance(rows, list) or not all(is_integer(row) and row >= 0 for row in rows):
+        raise ValueError("validation_rows are not indices of series")
+    return np.array(rows, dtype=np.int64)
+
+
+def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:
+    """Load a classifier that :meth:`TorchClassifier.save` wrote.
+
+    Parameters
+    ----------
+    folder
+        Where it was saved.
+    device
+        Where it is to run; the device it was trained on does not matter.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y = make_series(60)
+    >>> clf = sp.TorchClassifier("fcn", sp.ClassifierConfig(epochs=1)).fit(X, y, progress=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     clf.save(folder)
+    ...     same = sp.load_classifier(folder)
+    >>> bool((same.predict(X) == clf.predict(X)).all())
+    True
+    """
+    resolve_device(device)  # an error in ``device`` is raised before the folder is read
+    path = as_path(folder)
+    try:
+        header, content = FILES.load(path, lambda header: _check_format(header, path))
+        return TorchClassifier.rebuild(header, read_tensors(content), device=device)
+    except FileFormatError:
+        raise
+    except DAMAGE as error:
+        raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
+
+
+def _check_format(header: Any, folder: str | os.PathLike[str]) -> None:
+    if header["format"] not in (FORMAT, WITHOUT_DIGESTS):
+        raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
+
+
+class TorchRegressor(DifferentiableRegressor):
+    """A neural network for regression; it standardises series and numbers itself.
+
+    Parameters
+    ----------
+    architecture
+        As of a :class:`~sparcets.TorchClassifier`.
+    config
+        How it is built and trained.
+
+    Attributes
+    ----------
+    error_
+        Root mean square error on validation series, in standard deviations of the labels, after ``fit``.
+    """
+
+    _knows_means = True
+
+    def __init__(self, architecture: str, config: ClassifierConfig) -> None:
+        self.config = check_config(config, ClassifierConfig, type(self).__name__)
+        self.architecture, self.missing = architecture, config.missing
+        self.error_ = np.nan
+
+    @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
+    def fit_unchecked(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        lengths: IntArray | None = None,
+        *,
+        progress: bool | None,
+        subjects: Any = None,
+    ) -> Self:
+        """Train on checked series (batch, time, features), numbers (batch, outputs), and true lengths or None.
+
+        Where ``subjects`` (batch,) are known, nobody is in both the part that it learns from and the validation part.
+        """
+        config, spread = self.config, y.std(0)
+        scale = np.where(spread > 0, spread, 1.0)
+        self._prepare(Scaler.fit(X, lengths), Scaler(center=y.mean(0), scale=scale), X.shape[1])
+        self.unequal = lengths is not None
+        device, network = self.device, self._network
+        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
+        rows = np.zeros(len(X), dtype=np.int64)
+        seed = spawn(config.seed, "validation")
+        learn, watch = held_out_split(rows, subjects, test_size=config.validation, seed=seed)
+        step = RegressionStep(
+            network,
+            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
+            torch.tensor((y - y.mean(0)) / scale, dtype=torch.float32, device=device),
+            n_steps,
+            train_rows=torch.tensor(learn, device=device),
+            validation_rows=torch.tensor(watch, device=device),
+            lr=config.lr,
+            noise=config.noise,
+        )
+        stopping = EarlyStopping("validation_loss", config.patience)
+        best = KeepBest(network, stopping)
+        with (
+            threads_for(config.batch_size * X[0].size),
+            progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
+        ):
+            train(
+                # Series of different lengths are packed on the host, which a graph cannot do.
+                step if lengths is not None else CapturedStep(step, device),
+                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
+                epochs=config.epochs,
+                seed=spawn(config.seed, "dropout"),
+                device=device,
+                callbacks=[History(), stopping, best, Progress(bar)],
+            )
+        if stopping.best_epoch < 0:
+            raise TrainingError(
+                "the training of a network on the numbers diverged: its validation loss was never finite. Are there "
+                "labels, or predictions of the model, that are far from all others?"
+            )
+        best.restore()
+        network.eval().requires_grad_(False)
+        network.zero_grad(set_to_none=True)  # frees the gradients of the last step
+        self.error_ = float(np.sqrt(stopping.best))
+        return self
+
+    @single_precision()
+    def _prepare(self, scaler: Scaler, outcome: Scaler, n_steps: int) -> None:
+        """Build an untrained network of the right sizes."""
+        device = resolve_device(self.config.device)
+        self._scaler, self._outcome = scaler, outcome
+        self.n_features, self.n_steps, self._n_outputs = len(scaler.center), n_steps, len(outcome.center)
+        self._center, self._scale = (
+            torch.tensor(v, dtype=torch.float32, device=device) for v in (scaler.center, scaler.scale)
+        )
+        build = ARCHITECTURES.load(self.architecture)
+        config = self.config
+        with seeded(spawn(config.seed, "weights"), device):
+            network: nn.Module = build(self.n_features, self._n_outputs, config.hidden, config.layers, config.dropout)
+        self._network = network.to(device)
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the network."""
+        return self._center.device
+
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
+        if not torch.is_grad_enabled() and not self._network.training:  # nothing to freeze, and freezing takes time
+            found = self._network(self._standardise(x, lengths), lengths)
+        else:
+            with frozen(self._network):
+                found = self._network(self._standardise(x, lengths), lengths)
+        scale, center = (
+            torch.as_tensor(v, dtype=torch.float64, device=found.device)
+            for v in (self._outcome.scale, self._outcome.center)
+        )
+        numbers: Tensor = found.double() * scale + center
+        return numbers
+
+    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        standard = ((x - self._center) / self._scale).float()
+        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights of the network by name, on the CPU."""
+        return {k: v.detach().cpu().contiguous() for k, v in self._network.state_dict().items()}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the weights, as plain values; the device is chosen anew when it is rebuilt."""
+        return {
+            "architecture": self.architecture,
+            "config": {**self.config.to_dict(), "device": "auto"},
+            "n_steps": self.n_steps,
+            **({"unequal": True} if self.unequal else {}),
+            "scaler": self._scaler.to_dict(),
+            "outcome": self._outcome.to_dict(),
+            "error": self.error_,
+        }
+
+    @classmethod
+    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
+    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
+        """Return the regressor of a :meth:`header` with its weights."""
+        config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
+        made = cls(header["architecture"], config)
+        made._prepare(Scaler.from_dict(header["scaler"]), Scaler.from_dict(header["outcome"]), int(header["n_steps"]))
+        made.unequal = bool(header.get("unequal", False))
+        made._network.load_state_dict(dict(weights))
+        made._network.eval().requires_grad_(False)
+        made.error_ = float(header["error"])
+        return made

@@ -1,0 +1,417 @@
+"""A model of the user by its file, for the command line and the studio: how it is loaded, stored and found again.
+
+An ONNX file is copied. A Python file is run where it lies, and only if the caller names it each time. The folder, which
+may come from somebody else, holds its path to say what to type, and its digest, so that another file is never run in
+its place. What the function of a Python file loads itself is not known; therefore the folder also holds the model's
+answers to a few random series, and a model that answers otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError, StorageError
+from sparcets.core.side_inputs import Side, take_rows
+from sparcets.io.files import MALFORMED, digest_of_bytes, digest_of_files, read_json, reason, write_json
+from sparcets.io.folders import inside
+from sparcets.models import onnx
+from sparcets.models.base import Classifier, Regressor
+from sparcets.models.model_file import check_suffix
+from sparcets.models.network import load_classifier
+from sparcets.models.outputs import KINDS
+from sparcets.models.wrap import wrap
+
+log = logging.getLogger(__name__)
+HEADER = "model.json"
+FORMAT = 1  # raised whenever the layout of the folder changes
+N_RANDOM = 4  # random series that a model is recognised by
+CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
+ROUNDING = 1e-5  # relative difference of numbers by rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnModel:
+    """A model of the user, as named on the command line.
+
+    Attributes
+    ----------
+    source
+        Path of an ONNX file, or ``"my_model.py:load"``, a Python file and a function in it that takes nothing and
+        returns what :func:`sparcets.wrap` takes. The file is run.
+    output
+        What the model returns, as text: a kind (``"logits"``), a part (``"scores"``, ``"1"``), or both
+        (``"logits:scores"``).
+    layout, class_names, task
+        As in :func:`sparcets.wrap`.
+    """
+
+    source: str
+    output: str | None = None
+    layout: str | None = None
+    class_names: tuple[str, ...] | None = None
+    task: str = "classification"
+
+    def __post_init__(self) -> None:
+        file = self.file  # raises if it is not a model's
+        if not file.is_file():
+            raise FileFormatError(f"no file {file}, where your model should be.")
+
+    @property
+    def function(self) -> str | None:
+        """The function of a Python file; None for an ONNX file."""
+        file, _, function = self.source.rpartition(":")
+        return function if file.endswith(".py") else None
+
+    @property
+    def file(self) -> Path:
+        """The model's file."""
+        if self.function is not None:
+            if not self.function.isidentifier():
+                raise ConfigError(f"{self.function!r} is not the name of a function, in the model {self.source!r}.")
+            return Path(self.source.rpartition(":")[0])
+        if self.source.endswith(".py"):
+            raise ConfigError(f"name a function of {self.source} that returns the model, such as {self.source}:load.")
+        check_suffix(self.source)
+        return Path(self.source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as JSON can hold it, with the whole path of its file."""
+        place = str(self.file.resolve())
+        return {**asdict(self), "source": place if self.function is None else f"{place}:{self.function}"}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> OwnModel:
+        """Return the model that :meth:`to_dict` wrote."""
+        names = data["class_names"]
+        return cls(
+            source=str(data["source"]),
+            output=data["output"],
+            layout=data["layout"],
+            class_names=None if names is None else tuple(map(str, names)),
+            task=str(data.get("task", "classification")),
+        )
+
+    def check_outside(self, folder: Path) -> None:
+        """Raise if it is a Python file in a folder that is to be written: none in such a folder is ever run."""
+        if self.function is not None and self.file.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"{self.file} lies in {folder}, where no Python file is run. Choose another folder.")
+
+    @property
+    def name(self) -> str:
+        """File and function, without the folder."""
+        return self.file.name if self.function is None else f"{self.file.name}:{self.function}"
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`sparcets.wrap` that were given."""
+        given = {"output": parse_output_text(self.output), "layout": self.layout, "class_names": self.class_names}
+        given["task"] = self.task if self.task != "classification" else None
+        return {name: value for name, value in given.items() if value is not None}
+
+    def load(self) -> Classifier | Regressor:
+        """Return the model, wrapped; a Python file is run."""
+        model = self.file if self.function is None else _call(self.file, self.function)
+        try:
+            wrapped: Classifier | Regressor = wrap(model, **self.arguments())
+            return wrapped
+        except SparcetsError as error:
+            raise type(error)(f"{self.name}: {error}") from error
+
+    def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray, side: Side | None = None) -> None:
+        """Write what is needed to find the model again.
+
+        Parameters
+        ----------
+        folder
+            An empty folder, or one that does not exist yet.
+        model
+            The model that :meth:`load` returned.
+        X
+            Training series (batch, time, features), for the scale of the random series.
+        side
+            Side inputs of the training series, of which the first are used, or None.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.function is None:
+                self._copy(folder)
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
+        header = {
+            "format": FORMAT,
+            **self.to_dict(),
+            **({"source": self.file.name} if self.function is None else {}),
+            "digest": self._digest(),
+            "check": _check_of(model, X, side),
+        }
+        write_json(folder / HEADER, header)
+
+    def _copy(self, folder: Path) -> None:
+        for file in onnx.files_of(self.file):
+            copy = folder / file.relative_to(self.file.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+    def _digest(self) -> str:
+        if self.function is None:
+            return digest_of_files(onnx.files_of(self.file))
+        return digest_of_bytes(self.file.read_bytes())
+
+
+def load_any_model(folder: Path, *, device: str, model: str | None = None) -> Classifier | Regressor:
+    """Read a classifier of ours, or find a model of the user again and verify it.
+
+    Parameters
+    ----------
+    folder
+        Where the model was saved.
+    device
+        Device of a classifier of ours.
+    model
+        The Python file and function of the user's own model, which the caller allows to be run; None allows nothing.
+    """
+    if is_own_model(folder):
+        return load_own_model(folder, model)
+    if model is not None:
+        raise ConfigError(f"{folder} holds a classifier of sparcets, for which no file is run: leave out {model}.")
+    return load_classifier(folder, device=device)
+
+
+def is_own_model(folder: Path) -> bool:
+    """Whether the folder holds a model of the user."""
+    return inside(folder, HEADER).is_file()
+
+
+def needs_code(folder: Path) -> bool:
+    """Whether the folder names a Python file, so that its model cannot be loaded unless the caller names it too."""
+    return is_own_model(folder) and _is_python(_read_header(folder)["source"])
+
+
+def check_named(folder: Path, model: str | None, command: str) -> None:
+    """Raise, with what to type, if a folder needs a Python file that the caller has not named.
+
+    Parameters
+    ----------
+    folder
+        Where the model was saved.
+    model
+        What the caller named, or None.
+    command
+        The command, to which ``--model …`` is added in the message.
+    """
+    if model is None and is_own_model(folder):
+        source = _read_header(folder)["source"]
+        if _is_python(source):
+            raise _not_named(folder, source, command)
+
+
+def read_own_model(folder: Path, model: str | None = None) -> OwnModel:
+    """Return the model that a folder names; raise unless its file is there and as it was.
+
+    A folder may come from somebody else, so that it cannot have code run: of a Python file, the caller names it again,
+    by ``model``.
+    """
+    header, path = _read_header(folder), folder / HEADER
+    try:
+        source = header["source"]
+        if not _is_python(source):
+            if model is not None:
+                raise ConfigError(f"{folder} holds a copy of the model {source!r} itself: leave out {model}.")
+            file = inside(folder, source, named_by=path)
+            if not file.is_file():
+                raise FileFormatError(f"{path} needs its model {file}, which is not there. Put it back, or fit again.")
+            found = OwnModel.from_dict({**header, "source": str(file)})
+        elif model is None:
+            raise _not_named(folder, source)
+        else:
+            found = _named_by_caller(folder, header, model)
+        expected = header["digest"]
+    except SparcetsError:
+        raise
+    except MALFORMED as error:
+        raise FileFormatError(f"{path} is damaged: {type(error).__name__}: {error}.") from error
+    if found._digest() != expected:
+        raise FileFormatError(
+            f"{found.file} has changed since the fit, or is another file: its sha256 is not the one in {path}. Put the "
+            "old file back, or fit again."
+        )
+    return found
+
+
+def _named_by_caller(folder: Path, header: dict[str, Any], model: str) -> OwnModel:
+    """Return the model of the Python file that the caller names, with the settings of the fit."""
+    named = OwnModel(source=model)
+    if named.function is None:
+        raise ConfigError(f"{folder / HEADER} needs a Python file and a function, FILE.py:FUNCTION, got {model}.")
+    if named.file.resolve().is_relative_to(folder.resolve().parent):
+        raise ConfigError(
+            f"{named.file} lies in {folder.parent}, which may be somebody else's: no Python file in it is run. Look at "
+            "it, and move it to another folder if you trust it."
+        )
+    function = header["source"].rpartition(":")[2]
+    if named.function != function:
+        raise ConfigError(f"{folder / HEADER} was fitted to the function {function!r}, got {model}.")
+    return OwnModel.from_dict({**header, "source": f"{named.file.resolve()}:{function}"})
+
+
+def _is_python(source: str) -> bool:
+    return source.endswith(".py") or source.rpartition(":")[0].endswith(".py")
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    header = read_json(inside(folder, HEADER), "a folder of a model")
+    if not isinstance(header, dict) or not isinstance(header.get("source"), str):
+        raise FileFormatError(f"{folder / HEADER} is damaged: it does not name a model.")
+    if header.get("format") != FORMAT:
+        raise FileFormatError(f"{folder} has format {header.get('format')}, this version reads format {FORMAT}.")
+    return header
+
+
+def _not_named(folder: Path, source: str, command: str = "") -> ConfigError:
+    """Return the error for a folder that needs code which the caller has not named."""
+    where, _, function = source.rpartition(":")
+    # What is proposed for typing is plain, and no file of a folder that may be somebody else's.
+    plain = source.isprintable() and Path(where).is_absolute() and function.isidentifier() and len(source) < 1000
+    own = plain and not Path(os.path.realpath(where)).is_relative_to(folder.resolve().parent)
+    name = source if own else "FILE.py:FUNCTION"
+    then = f"type: {command} --model {shlex.quote(name)}" if command else f"name it: own_model={name!r}."
+    return ConfigError(
+        f"{folder / HEADER} names Python code, {source[:300]!r}. A folder may come from somebody else: a Python file "
+        f"is run only if you name it, and none of the folder itself. If you trust it, {then}"
+    )
+
+
+def others_than_model(folder: Path) -> list[Path]:
+    """Return what the folder of a model of the user holds beside its files; all of it if it is no such folder."""
+    try:
+        source = Path(str(read_json(folder / HEADER, "a folder of a model")["source"]))
+        own = {folder / HEADER, folder / source.name}
+        own |= set(onnx.files_of(folder / source.name)) if source.suffix == ".onnx" else set()
+    except SparcetsError:
+        own = set()
+    except MALFORMED:
+        own = set()
+    entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    return [path for path in sorted(entries) if path not in own or path.is_symlink()]
+
+
+def load_own_model(folder: Path, model: str | None = None) -> Classifier | Regressor:
+    """Return the model that a folder names; raise unless it is there and answers as it did.
+
+    ``model`` is the Python file and function that the caller allows to be run, if any.
+    """
+    own = read_own_model(folder, model)
+    loaded = own.load()
+    try:
+        check = _read_header(folder)["check"]
+        before, now = np.array(check["proba"]), _predictions(loaded, check)
+        same = before.shape == now.shape and bool((np.abs(before - now) <= _tolerance(loaded, before)).all())
+    except MALFORMED as error:
+        if isinstance(error, SparcetsError):
+            raise
+        raise FileFormatError(f"{folder / HEADER} is damaged: {type(error).__name__}: {error}.") from error
+    if not same:
+        what = "numbers" if isinstance(loaded, Regressor) else "probabilities"
+        raise FileFormatError(
+            f"{own.name} is not the model of the fit: its {what} for the same series are others. Restore what it "
+            "loads, or fit again."
+        )
+    return loaded
+
+
+def parse_output_text(text: str | None) -> Any:
+    """Return the argument ``output`` of :func:`sparcets.wrap` from the command line.
+
+    >>> parse_output_text("logits"), parse_output_text("1"), parse_output_text("sigmoid:anomaly")
+    ('logits', 1, ('sigmoid', 'anomaly'))
+    """
+    if text is None or text in KINDS:
+        return text
+    kind, colon, part = text.partition(":")
+    if colon and kind in KINDS:
+        return kind, _part(part)
+    return _part(text)
+
+
+def _part(text: str) -> str | int:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _check_of(model: Classifier | Regressor, X: FloatArray, side: Side | None) -> dict[str, Any]:
+    """Return the scale of a few random series, and the model's probabilities, or numbers, for them."""
+    beside = take_rows(side or {}, np.arange(N_RANDOM) % len(X))
+    check = {
+        "n_steps": int(X.shape[1]),
+        "mean": np.nanmean(X, axis=(0, 1), dtype=np.float64).tolist(),
+        "std": np.nanstd(X, axis=(0, 1), dtype=np.float64).tolist(),
+        "dtype": X.dtype.name,
+        "side": {name: {"values": array.tolist(), "dtype": array.dtype.name} for name, array in beside.items()},
+    }
+    return {**check, "proba": _predictions(model, check).tolist()}
+
+
+def _predictions(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray:
+    series, beside = _random_series(check), check.get("side", {})  # not in earlier versions
+    side = {name: np.array(known["values"], dtype=known["dtype"]) for name, known in beside.items()} or None
+    return (model.predict if isinstance(model, Regressor) else model.predict_proba)(series, side=side)
+
+
+def _tolerance(model: Classifier | Regressor, before: FloatArray) -> FloatArray | float:
+    """Return by how much the predictions of the same model may differ."""
+    if not isinstance(model, Regressor):
+        return CLOSE
+    tolerance: FloatArray = CLOSE * before.std(0) + ROUNDING * np.abs(before).max(0)
+    return tolerance
+
+
+def _random_series(check: dict[str, Any]) -> FloatArray:
+    mean, std = np.array(check["mean"]), np.array(check["std"])
+    noise = np.random.default_rng(0).normal(size=(N_RANDOM, check["n_steps"], len(mean)))
+    series: FloatArray = (mean + std * noise).astype(check["dtype"])
+    return series
+
+
+def _call(file: Path, function: str) -> Any:
+    """Run a Python file and return what its function returns; what it prints goes to stderr, not among results."""
+    log.info("running %s", file)
+    name = file.stem if file.stem not in sys.modules else f"{file.stem}_{digest_of_bytes(os.fsencode(file))[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None  # of a file that ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: its classes look it up there
+    try:
+        with contextlib.redirect_stdout(sys.stderr), _first_on_path(file.resolve().parent):
+            spec.loader.exec_module(module)
+            load = getattr(module, function, None)
+            if not callable(load):
+                raise CapabilityError(f"{file.name} has no function {function!r} that returns a model.")
+            return load()
+    except SparcetsError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise CapabilityError(
+            f"{file.name}:{function} failed: {type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Let a Python file import its neighbours, as it can when it is run as a script."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

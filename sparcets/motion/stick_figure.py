@@ -1,0 +1,385 @@
+"""Stick figures: a recorded movement and its counterfactual at several time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.errors import CapabilityError, OutOfRangeError
+from sparcets.core.explanation import Explanation
+from sparcets.motion.skeleton import Limb, find_skeleton
+from sparcets.show import style
+from sparcets.show.interactive import FONT, GRID, PageFigure, rounded
+from sparcets.show.plots import add_title, look_of, moment_names, n_steps_of, name_of, only_answer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+MOMENTS = 6
+MAX_NAMED = 5  # points of a body that are named in the figure; names of more would cover each other
+OUTLINE: tuple[Limb, ...] = (("LeftShoulder", "RightShoulder"), ("LeftShoulder", "Head"), ("RightShoulder", "Head"))
+BALL = "Center"  # its name in the catching data
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """The points of a body over time, projected onto the two coordinates that change most.
+
+    Attributes
+    ----------
+    query, counterfactual
+        Positions (time, 2) of each point, by name.
+    changed
+        Whether each point is moved (time,), by name.
+    limbs, outline
+        Pairs of points joined by limbs, and pairs joined by dotted lines for orientation.
+    axes, hidden
+        Names of the two drawn coordinates, and of the third; empty if there is none.
+    unit
+        Their unit; empty where it is not known.
+    """
+
+    query: Mapping[str, FloatArray]
+    counterfactual: Mapping[str, FloatArray]
+    changed: Mapping[str, BoolArray]
+    limbs: tuple[Limb, ...]
+    outline: tuple[Limb, ...]
+    axes: tuple[str, str]
+    hidden: str
+    unit: str
+
+    def frame(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower left and the upper right corner of the body, with a margin; the ball may lie outside."""
+        of_body = [p for side in (self.query, self.counterfactual) for name, p in side.items() if name != BALL]
+        points = np.concatenate(of_body)  # (points * time, 2)
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)  # some may be missing
+        margin = 0.12 * float((high - low).max() or 1.0)
+        return low - margin, high + margin
+
+    def legend(self) -> str:
+        """Return the meaning of colours and line styles."""
+        signs = ["orange: points that are moved", "grey: the recording again"]
+        if any(a.startswith("Right") for a, _ in self.limbs):
+            signs.append("dashed: the right arm")
+        if BALL in self.query:
+            signs.append("ring: the ball")
+        if self.hidden:
+            signs.append(f"{self.hidden}, which changes least, is not drawn")
+        return "; ".join(signs)
+
+
+def find_body(answer: Explanation) -> Body | None:
+    """Return the body whose points the features name, as in ``catching`` and ``ui_prmd``; None if they name none.
+
+    Of three coordinates, the two that change most are drawn; where nothing changes, those that move most.
+    """
+    names = list(answer.feature_names)
+    skeleton = find_skeleton(names, answer.info.units)
+    if skeleton is None:
+        return None
+    points = dict(skeleton.points)
+    for extra in ("Head", BALL):
+        if f"{extra}_x" in names and f"{extra}_y" in names:
+            points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
+    size = min(len(indices) for indices in points.values())
+    n_steps = n_steps_of(answer)
+    of_limbs = np.array([indices[:size] for indices in skeleton.points.values()])  # (points, size)
+    change = np.nansum(np.abs(answer.delta[0, :n_steps]), axis=0)[of_limbs].sum(0)  # (size,)
+    moving = np.nanstd(answer.query[0, :n_steps][:, of_limbs], (0, 1))
+    drawn = sorted(np.lexsort((-moving, -change))[:2].tolist())
+
+    def positions(series: FloatArray) -> dict[str, FloatArray]:
+        return {name: series[:n_steps, [indices[k] for k in drawn]] for name, indices in points.items()}
+
+    units, changed = answer.info.units, answer.changed[0, :n_steps]  # (time, features)
+    return Body(
+        query=positions(answer.query[0]),
+        counterfactual=positions(answer.counterfactual[0]),
+        changed={name: np.any(changed[:, list(indices)], axis=1) for name, indices in points.items()},
+        limbs=skeleton.limbs,
+        outline=tuple(pair for pair in OUTLINE if all(point in points for point in pair)),
+        axes=("xyz"[drawn[0]], "xyz"[drawn[1]]),
+        hidden="xyz"[3 - sum(drawn)] if size == 3 else "",
+        unit="" if units is None else units[next(iter(points.values()))[0]],
+    )
+
+
+def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
+    """Draw the body at several time steps, the recording above its counterfactual.
+
+    Parameters
+    ----------
+    answer
+        An explanation of length 1 whose features are points of a body (``LeftElbow_x``, ``LeftElbow_y``, …).
+    moments
+        Number of time steps: of so many equal parts of the changed time, those at which most changes.
+
+    Returns
+    -------
+    figure
+        Two rows of axes. In the lower row, moved points are orange and the recording is repeated in grey.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(30)
+    >>> names = ["LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"]
+    >>> ds = sp.Dataset.from_arrays(X, y, feature_names=names)
+    >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(ds).explain(X[y == 0][:1], target="1")
+    >>> len(plot_body(e, moments=3).axes)
+    6
+    """
+    body = find_body(only_answer(answer))
+    if body is None:
+        raise CapabilityError(
+            "a stick figure needs features that name points of a body joined by limbs, such as LeftElbow_x and "
+            f"LeftElbow_y; these are {', '.join(answer.feature_names[:4])}, …"
+        )
+    n_steps = n_steps_of(answer)
+    if not 1 <= moments <= n_steps:
+        raise OutOfRangeError(f"moments must be from 1 to the number of steps, {n_steps}, got {moments}.")
+    size = np.where(answer.changed[0], np.abs(answer.delta[0] / answer.info.scaler.scale), 0.0)  # (time, features)
+    steps = _moments(size[:n_steps].sum(1), moments)
+    low, high = body.frame()
+    shape = float((high - low)[1] / (high - low)[0])
+    width = min(12.0, 1.0 + 1.9 * moments)
+    with style.new_figure(width, min(14.0, 1.8 + 2 * (width - 1) / moments * shape)) as figure:
+        axes = np.asarray(figure.subplots(2, moments, sharex=True, sharey=True, squeeze=False))
+        for column, step in enumerate(steps):
+            _draw(axes[0, column], body, body.query, step, style.BEFORE)
+            _draw(axes[1, column], body, body.query, step, style.FIXED, ghost=True)
+            _draw(axes[1, column], body, body.counterfactual, step, look_of(answer).colour, marked=True)
+            axes[0, column].set_title(moment_names(answer, steps)[column], loc="left")
+            axes[1, column].set_xlabel(f"{body.axes[0]} ({body.unit or 'no unit'})")
+        if len(body.query) <= MAX_NAMED:
+            for name, position in body.query.items():
+                axes[0, 0].annotate(name, position[steps[0]], (4, 3), textcoords="offset points", fontsize=style.TICKS)
+        for row, side in enumerate(("recorded", name_of(answer))):
+            axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
+        axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        for panel in axes.flat:
+            panel.set_aspect("equal", adjustable="box")
+        add_title(figure, answer, body.legend())
+    return figure
+
+
+def _moments(change: FloatArray, n: int) -> list[int]:
+    """Return ``n`` steps from shortly before the first change to shortly after the last; of all steps if none changes.
+
+    That time is divided into ``n`` parts, of which the step that changes most is shown, or else the middle one.
+
+    Parameters
+    ----------
+    change
+        Size of the change at each step (time,).
+    n
+        Number of steps.
+
+    Examples
+    --------
+    >>> change = np.zeros(100)
+    >>> change[40:60] = 1.0
+    >>> change[52] = 2.0
+    >>> _moments(change, 5), _moments(np.zeros(9), 3)
+    ([33, 40, 52, 54, 65], [1, 4, 7])
+    """
+    last = len(change) - 1
+    found = np.flatnonzero(change)
+    around = len(change) // 10
+    start, end = (max(0, found[0] - around), min(last, found[-1] + around)) if len(found) else (0, last)
+    if end - start + 1 < n:  # too few steps: add neighbouring ones
+        start, end = max(0, end - n + 1), min(last, start + n - 1)
+    parts = np.array_split(np.arange(start, end + 1), n)
+    return [int(part[change[part].argmax()] if change[part].any() else part[(len(part) - 1) // 2]) for part in parts]
+
+
+def _draw(
+    axes: Axes,
+    body: Body,
+    points: Mapping[str, FloatArray],
+    step: int,
+    colour: str,
+    *,
+    ghost: bool = False,
+    marked: bool = False,
+) -> None:
+    width = 1.0 if ghost else 2.0
+    for a, b in body.outline:
+        axes.plot(*zip(points[a][step], points[b][step], strict=True), color=colour, lw=0.8, ls=":", zorder=1)
+    for a, b in body.limbs:
+        axes.plot(
+            *zip(points[a][step], points[b][step], strict=True),
+            color=colour,
+            lw=width,
+            ls=(0, (3, 1)) if a.startswith("Right") else "-",
+            zorder=2,
+            solid_capstyle="round",
+        )
+    for name, position in points.items():
+        if name == BALL:
+            if not ghost:
+                axes.plot(*position[step], "o", mfc="none", mec=style.BLACK, ms=7, mew=1.2, zorder=3)
+        elif not ghost:
+            moved = marked and bool(body.changed[name][step])
+            axes.plot(*position[step], "o", color=style.MARK if moved else colour, ms=5 if moved else 3.5, zorder=3)
+
+
+MAX_FRAMES = 120  # longer series are subsampled
+HEIGHT = 500  # pixels
+FRAME_DURATION = 40  # milliseconds, when played
+
+
+def body_figure(answer: Explanation) -> PageFigure | None:
+    """Return the animated stick figure of one answer; None if its features name no body."""
+    body = find_body(only_answer(answer))
+    if body is None:
+        return None
+    steps = list(range(0, n_steps_of(answer), -(-n_steps_of(answer) // MAX_FRAMES)))
+    colour = look_of(answer).colour
+    labels = moment_names(answer, steps)
+    frames = [
+        {"name": label, "data": [_frame_data(trace) for trace in _traces(body, step, colour)]}
+        for label, step in zip(labels, steps, strict=True)
+    ]
+    moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
+    first = int(moved.argmax())  # the step that changes most
+    layout = _layout(body, labels, first, name_of(answer))
+    return {"data": list(_traces(body, steps[first], colour)), "layout": layout, "frames": frames}
+
+
+def _traces(body: Body, step: int, made_colour: str) -> Iterator[PageFigure]:
+    """Yield the traces of one step, always the same ones in the same order, as plotly.js requires of frames."""
+    for side, (axis, points, colour) in enumerate(
+        (("", body.query, style.BEFORE), ("2", body.counterfactual, made_colour))
+    ):
+        if side == 1:
+            yield _lines([*body.limbs, *body.outline], body.query, step, axis, style.FIXED, 1.2, "solid")
+        yield _lines(body.outline, points, step, axis, colour, 1, "dot")
+        right = [limb for limb in body.limbs if limb[0].startswith("Right")]
+        yield _lines([limb for limb in body.limbs if limb not in right], points, step, axis, colour, 3, "solid")
+        yield _lines(right, points, step, axis, colour, 3, "dash")
+        names = [name for name in points if name != BALL]
+        moved = [side == 1 and bool(body.changed[name][step]) for name in names]
+        at = np.array([points[name][step] for name in names])  # (points, 2)
+        yield {
+            "type": "scatter",
+            "mode": "markers",
+            "x": rounded(at[:, 0], 4),
+            "y": rounded(at[:, 1], 4),
+            "text": names,
+            "hovertemplate": "%{text}<br>%{x}, %{y}<extra></extra>",
+            "marker": {"color": [style.MARK if m else colour for m in moved], "size": [10 if m else 7 for m in moved]},
+            "xaxis": f"x{axis}",
+            "yaxis": f"y{axis}",
+        }
+        if BALL in points:
+            ball = points[BALL][step]
+            yield {
+                "type": "scatter",
+                "mode": "markers",
+                "x": rounded(ball[:1], 4),
+                "y": rounded(ball[1:], 4),
+                "hovertemplate": "ball<extra></extra>",
+                "marker": {"color": "white", "size": 13, "line": {"color": style.BLACK, "width": 1.5}},
+                "xaxis": f"x{axis}",
+                "yaxis": f"y{axis}",
+            }
+
+
+def _lines(
+    limbs: Sequence[tuple[str, str]],
+    points: Mapping[str, FloatArray],
+    step: int,
+    axis: str,
+    colour: str,
+    width: float,
+    dash: str,
+) -> PageFigure:
+    corners: list[list[float | None]] = [[], []]
+    for limb in limbs:
+        for k in range(2):
+            corners[k] += [*rounded(np.array([points[point][step][k] for point in limb]), 4), None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": corners[0],
+        "y": corners[1],
+        "hoverinfo": "skip",
+        "line": {"color": colour, "width": width, "dash": dash},
+        "xaxis": f"x{axis}",
+        "yaxis": f"y{axis}",
+    }
+
+
+def _frame_data(trace: PageFigure) -> PageFigure:
+    """Return the parts of a trace that change over time."""
+    kept = {key: trace[key] for key in ("x", "y")}
+    return kept | ({"marker": trace["marker"]} if "text" in trace else {})
+
+
+def _layout(body: Body, labels: Sequence[str], first: int, name: str) -> PageFigure:
+    low, high = body.frame()
+    unit = body.unit or "no unit"
+
+    def axis(k: int, **more: Any) -> PageFigure:
+        shared = {"range": rounded(np.array([low[k], high[k]]), 4), "gridcolor": GRID, "zeroline": False}
+        return {**shared, "title": {"text": f"{body.axes[k]} ({unit})"}, **more}
+
+    go: PageFigure = {"mode": "immediate", "transition": {"duration": 0}}
+    return {
+        "height": HEIGHT,
+        "autosize": True,
+        "showlegend": False,
+        "margin": {"l": 52, "r": 12, "t": 64, "b": 40},
+        "font": FONT,
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "template": {},
+        "xaxis": axis(0, domain=[0.0, 0.46], constrain="domain", anchor="y"),
+        "yaxis": axis(1, scaleanchor="x", constrain="domain", anchor="x"),
+        "xaxis2": axis(0, domain=[0.54, 1.0], constrain="domain", anchor="y2"),
+        "yaxis2": axis(1, scaleanchor="x2", constrain="domain", anchor="x2"),
+        "title": {"text": body.legend(), "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
+        "annotations": [
+            {"text": side, "x": x, "xref": "paper", "y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+            for side, x in (("recorded", 0.23), (name, 0.77))
+        ],
+        "sliders": [
+            {
+                "active": first,
+                "x": 0.14,
+                "len": 0.86,
+                "pad": {"t": 62},
+                "currentvalue": {"prefix": "time: ", "font": {"size": 12}},
+                "steps": [
+                    {"label": label, "method": "animate", "args": [[label], go | {"frame": {"duration": 0}}]}
+                    for label in labels
+                ],
+            }
+        ],
+        "updatemenus": [
+            {
+                "type": "buttons",
+                "showactive": False,
+                "x": 0.0,
+                "y": 0,
+                "xanchor": "left",
+                "yanchor": "top",
+                "pad": {"t": 76},
+                "buttons": [
+                    {
+                        "label": "play",
+                        "method": "animate",
+                        "args": [None, go | {"frame": {"duration": FRAME_DURATION}, "fromcurrent": True}],
+                    }
+                ],
+            }
+        ],
+    }

@@ -1,1 +1,0 @@
-"""Changes as people say them: earlier, faster, larger, higher, smoother, a peak more; of features, joints, limbs."""

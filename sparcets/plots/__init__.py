@@ -1,1 +1,0 @@
-"""Figures of explanations, methods and trainings; needs ``sparcets[plots]``."""

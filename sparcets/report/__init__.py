@@ -1,1 +1,0 @@
-"""Reports: a self-contained HTML page, and tables in Markdown, CSV and LaTeX."""

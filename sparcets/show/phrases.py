@@ -1,0 +1,134 @@
+"""Parts of sentences: times, amounts, counts and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from sparcets.core.explanation import Explanation
+from sparcets.core.words import amount, seconds
+from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
+
+MAX_NAMES = 6  # features named in a list before the rest is counted
+
+
+def when_phrase(start: int, end: int, rate: float | None, *, throughout: bool = True) -> str:
+    """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
+
+    Parameters
+    ----------
+    start, end
+        The range.
+    rate
+        Steps per second, or None.
+    throughout
+        Whether it is true of all the time, or of several features for parts of it.
+
+    Examples
+    --------
+    >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
+    ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
+    >>> when_phrase(2, 5, 4.0, throughout=False)
+    'at times between 0.50 and 1.25 s'
+    """
+    if rate:
+        first, last = seconds(start / rate, end / rate)
+        return f"from {first} to {last} s" if throughout else f"at times between {first} and {last} s"
+    if not throughout:
+        return f"at times in steps {start} to {end - 1}"
+    return f"in step {start}" if end - start == 1 else f"in steps {start} to {end - 1}"
+
+
+PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
+
+
+def at_most(peak: float, mean: float, unit: str) -> str:
+    """Return the largest change in brackets if it is much larger than the mean, else nothing.
+
+    >>> at_most(0.2, 0.1, " m"), at_most(0.12, 0.1, " m")
+    (' (at most 0.2 m)', '')
+    """
+    return f" (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * mean else ""
+
+
+def unit_of(e: Explanation, feature: int) -> str:
+    """Return the unit of a feature as it follows a number: with a space unless it is a degree sign; may be empty."""
+    unit = e.info.units[feature] if e.info.units else ""
+    return f" {unit}" if unit and unit != "°" else unit
+
+
+def count(n: int, word: str) -> str:
+    """Return a count with its noun.
+
+    >>> count(1, "judge"), count(3, "judge")
+    ('1 judge', '3 judges')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join phrases with commas and an "and".
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
+def listed_up_to_max(names: Sequence[str]) -> str:
+    """Join names like :func:`listed`, but only count those beyond the first few.
+
+    >>> listed_up_to_max(["a", "b", "c", "d", "e", "f", "g", "h"])
+    'a, b, c, d, e, f and 2 more'
+    """
+    if len(names) <= MAX_NAMES + 1:  # "and 1 more" is as long as a name
+        return listed(names)
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
+
+
+class Place(NamedTuple):
+    """A coordinate of a body point: the point's name, the axis, and whether it is known to be a height."""
+
+    point: str
+    axis: str
+    is_height: bool
+
+
+def place_of(answer: Explanation, feature: int) -> Place | None:
+    """Return what a feature is a coordinate of; None if it is no place of a body.
+
+    Of points in a plane, y is the height; in space, no axis is known to be.
+    """
+    units = answer.info.units
+    return _places(answer.feature_names, None if units is None else tuple(units)).get(feature)
+
+
+@lru_cache(maxsize=16)  # of one data set, thousands of phrases are made
+def _places(names: tuple[str, ...], units: tuple[str, ...] | None) -> dict[int, Place]:
+    if find_skeleton(names, units) is None:
+        return {}
+    found = {f: split_axis(name) for f, name in enumerate(names)}
+    in_space = {stem for stem, axis in found.values() if axis.lower() == "z"}
+    return {
+        f: Place(stem, axis, axis.lower() == "y" and stem not in in_space)
+        for f, (stem, axis) in found.items()
+        if axis.lower() in ("x", "y", "z") and (units is None or units[f] in LENGTHS)
+    }
+
+
+def further(answer: Explanation, feature: int, rises: bool) -> str:
+    """Return where a coordinate goes that gets larger, or smaller: ``higher``, ``further towards −x``."""
+    place = place_of(answer, feature)
+    if place is None or place.is_height:
+        return "higher" if rises else "lower"
+    return f"further {towards(place.axis, rises)}"
+
+
+def towards(axis: str, rises: bool) -> str:
+    """Return a direction along an axis.
+
+    >>> towards("x", True), towards("x", False)
+    ('towards +x', 'towards −x')
+    """
+    return f"towards {'+' if rises else '−'}{axis}"

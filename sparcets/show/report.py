@@ -1,0 +1,431 @@
+"""HTML report: one self-contained page with text, tables and the data of its figures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets import __version__
+from sparcets.core.errors import DataError
+from sparcets.core.evidence import VERDICTS, Verdict
+from sparcets.core.explanation import STATUSES, Explanation
+from sparcets.core.segments import find_segments
+from sparcets.core.words import amount, percent, said_after, said_before
+from sparcets.io.files import as_utf8, atomic_path
+from sparcets.motion.stick_figure import body_figure
+from sparcets.show.interactive import (
+    PageFigure,
+    answers_figure,
+    belief_figure,
+    curves_figure,
+    frequency_figure,
+    map_figure,
+    plotly_js,
+)
+from sparcets.show.plots import has_curve
+from sparcets.show.print import curves_svg
+from sparcets.show.quality import Scored, measures_of, quality_findings
+from sparcets.show.text import Measures, Narrative, advice_note, build_narrative, method_name, query_name
+from sparcets.show.verdict import Conclusion, find_votes
+
+
+def badge(verdict: Verdict) -> str:
+    """Return symbol and word, in the verdict's colours."""
+    return f'<span class="verdict {verdict.tone}">{verdict.label}</span>'
+
+
+def conclusion_box(conclusion: Conclusion) -> str:
+    """Return the verdict on an answer, with all that is said about it."""
+    parts, verdict = conclusion.parts, conclusion.verdict
+    text = f"{escape(parts[0])}." if len(parts) == 1 else f"<ul>{''.join(f'<li>{escape(p)}</li>' for p in parts)}</ul>"
+    return f'<div class="conclusion {verdict.tone}"><b>{verdict.title}:</b> {text}</div>'
+
+
+def verdicts_table(e: Explanation) -> str:
+    """Return a table of the number of answers by verdict, with its meaning."""
+    verdicts = e.verdict
+    rows = "".join(
+        f'<tr><td>{badge(v)}</td><td class="number">{n}</td><td class="words">{escape(v.meaning)}</td></tr>'
+        for v in VERDICTS.values()
+        if (n := int((verdicts == v.word).sum()))
+    )
+    heads = (("verdict", ""), ("answers", " class=number"), ("meaning", ""))
+    head = "".join(f'<th scope="col"{number}>{name}</th>' for name, number in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def verdict_css() -> str:
+    """Return the colours of the verdicts as CSS."""
+    looks = {v.tone: v for v in VERDICTS.values()}
+    return "".join(
+        f".{tone}.verdict,.{tone}.conclusion{{color:{v.colour};background:{v.tint};border-color:{v.colour}}}\n"
+        for tone, v in looks.items()
+    )
+
+
+NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
+CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
+TO_JUDGE = "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
+MEANING = {
+    "unchanged": "the model already predicts the target; nothing had to change",
+    "generated": "made by the generator, a trained network",
+    "refined": "found by a search",
+    "neighbour": "taken from a real series, whole or in parts",
+    "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
+}
+
+
+def summary_section(e: Explanation, scores: Scored | None) -> str:
+    """Return the numbers of answers by status and class, and their quality in words."""
+    n_queries = len(np.unique(e.query_index))
+    needed = e.status != "unchanged"
+    what = f"{_count(len(e), 'answer')} to {_count(n_queries, 'query', 'queries')}"
+    lines = [
+        '<h2 id="summary">Summary</h2>',
+        f"<p>{what} by <b>{escape(method_name(e) or '?')}</b>; "
+        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid.</p>",
+        f'<div class="scroll">{verdicts_table(e)}</div><div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
+    ]
+    lines[2:2] = [f'<p class="careful"><b>Careful:</b> {escape(doubt)}.</p>' for doubt in e.info.model_doubts]
+    if scores is None or "transfer" not in scores.summary:
+        lines.append(f'<p class="careful">{CHOSEN_BY if e.families else NOT_ASKED} {TO_JUDGE}</p>')
+    if scores is None:
+        return "\n".join(lines)
+    cards = [
+        f'<li class="{f.verdict}"><span class="grade">{f.verdict}</span><b>{escape(f.name)}</b>'
+        f"{escape(f.sentence)}</li>"
+        for f in quality_findings(scores.summary)
+    ]
+    lines += [
+        "<h3>Quality</h3>",
+        f'<ul class="findings">{"".join(cards)}</ul>',
+        _all_measures(scores),
+    ]
+    return "\n".join(lines)
+
+
+def settings_section(e: Explanation) -> str:
+    """Return a table of method, seed, data, constraints and config."""
+    info = e.info
+    rate = f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known"
+    locked = [name for name, free in zip(info.feature_names, e.mutable, strict=True) if not free]
+    facts = {
+        "method": method_name(e),
+        "seed": e.seed,
+        "seconds": amount(e.seconds),
+        "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
+        "sampling rate": rate,
+        **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),
+        "features that may not change": ", ".join(locked) or "none",
+        **{
+            f"constraints ({when})": text for when, given in e.constraints.items() if (text := _constraints_text(given))
+        },
+        **{f"config: {key}": value for key, value in _flat(e.config)},
+        "sparcets": __version__,
+    }
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(k))}</th><td class="words">{escape(str(v))}</td></tr>'
+        for k, v in facts.items()
+    )
+    return f'<h2 id="settings">Settings</h2><div class="scroll"><table>{rows}</table></div>'
+
+
+def _statuses(e: Explanation) -> str:
+    rows = "".join(
+        f'<tr><td>{status}</td><td class="number">{int((e.status == status).sum())}</td><td>{MEANING[status]}</td></tr>'
+        for status in STATUSES
+        if (e.status == status).any()
+    )
+    head = '<tr><th scope="col">status</th><th scope="col" class="number">answers</th><th scope="col">meaning</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _classes(e: Explanation) -> str:
+    """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
+    if e.numbers is not None:
+        return ""
+    pairs = sorted(set(zip(e.predicted.tolist(), e.target.tolist(), strict=True)))
+    if len(pairs) < 2:
+        return ""
+    rows = []
+    for before, target in pairs:
+        of_pair = (e.predicted == before) & (e.target == target)
+        names = f"{escape(e.class_names[before])} → {escape(e.class_names[target])}"
+        valid = int((of_pair & e.valid).sum())
+        rows.append(
+            f'<tr><td>{names}</td><td class="number">{int(of_pair.sum())}</td><td class="number">{valid}</td></tr>'
+        )
+    head = '<tr><th scope="col">from → to</th><th class="number">answers</th><th class="number">valid</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _all_measures(scores: Scored) -> str:
+    rows = []
+    for name, line in scores.summary.items():
+        numbers = (_format_number(line.get(key)) for key in ("mean", "std", "low", "high"))
+        cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
+        rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class='number'>{int(line['n'])}</td></tr>")
+    head = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("mean", "std", "low", "high", "n"))
+    notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
+    return (
+        f"<details><summary>All measures and notes</summary>{notes}"
+        "<p class='soft'>low to high: 95 % interval of the mean.</p>"
+        f'<div class="scroll"><table><thead><tr><th scope="col">measure</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
+
+
+def _format_number(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.3f}"
+
+
+def _count(n: int, one: str, many: str | None = None) -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def _constraints_text(constraints: Mapping[str, Any]) -> str:
+    """Return the constraints by name, without empty ones."""
+    given = {name: value for name, value in constraints.items() if value}
+    return "; ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings one by one; nested ones have a dotted name."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+CAPTIONS = {
+    "frequency": "How often each value changes, over all valid answers",
+    "curves": "Before and after; changed segments are marked",
+    "map": "All changes",
+    "body": "Movement",
+    "belief": "How much may change, and who believes it",
+    "answers": "All answers to this query",
+}
+MAX_ANSWERS = 500  # shown one by one; longer pages open slowly
+WIDE = ("frequency", "body", "belief", "answers")  # span both columns
+# No external resource is loaded, even if a name in the data contains markup.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+
+QUESTION = "What would have to be different for the model to say something else?"
+
+Figures = dict[str, PageFigure]
+
+
+def write_report(
+    explanation: Explanation,
+    path: str | os.PathLike[str],
+    *,
+    scores: Scored | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write an HTML report on an explanation, atomically; needs ``sparcets[plots]``.
+
+    The page has a summary, the quality of the set in words, a sortable table, text and figures for each answer, and the
+    settings. It is one file and loads nothing from elsewhere. On paper, each answer has a static picture.
+
+    Parameters
+    ----------
+    explanation
+        The answers. The summary covers all of them; the first 500 are shown one by one, which the page states.
+    path
+        The file, ``report.html``.
+    scores
+        The result of :func:`sparcets.evaluate` for it; without, judges and distances to real data are left out.
+    title
+        The heading; by default the number of explanations and the target class.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from tempfile import TemporaryDirectory
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_report(e, f"{folder}/report.html").read_text(encoding="utf-8")
+    >>> page.count("<article"), "https://" in page.split('id="plotly"')[0]
+    (3, False)
+    """
+    if not len(explanation):
+        raise DataError("there is nothing to report: the explanation has no answers. Explain at least one series.")
+    measures: list[Measures] = [{}] * len(explanation) if scores is None else list(measures_of(scores, explanation))
+    page = _page(explanation, measures, scores, title or _title(explanation))
+    final = Path(path)
+    with atomic_path(final) as temporary:
+        temporary.write_bytes(as_utf8(page))
+    return final
+
+
+def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title: str) -> str:
+    script = plotly_js()  # first, because it raises an error without plotly
+    narratives = [build_narrative(e[i], measures=measures[i]) for i in range(min(len(e), MAX_ANSWERS))]
+    left_out = len(e) - len(narratives)
+    any_change = (e.valid & (e.status != "unchanged")).any()
+    parts = [
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        f"<style>{_template('report.css')}{verdict_css()}</style></head><body>",
+        f"<header><h1>{escape(title)}</h1>",
+        f'<p class="soft">{QUESTION}</p>',
+        f"<p><b>{escape(note)}</b></p>" if (note := advice_note(e)) else "",
+        '<nav aria-label="parts of this page"><a href="#summary">Summary</a><a href="#table">Table</a>'
+        '<a href="#explanations">Explanations</a><a href="#settings">Settings</a></nav></header><main>',
+        summary_section(e, scores),
+        _figure_boxes("set", {"frequency": frequency_figure(e)}) if any_change else "",
+        _table(e, measures, narratives),
+        '<h2 id="explanations">Explanations</h2>',
+        f'<p class="careful">Table and explanations show the first {MAX_ANSWERS}; {left_out} more are left out. '
+        "Write one report per part, such as explanation[500:1000].</p>"
+        if left_out
+        else "",
+        *(_article(e, i, narrative) for i, narrative in enumerate(narratives)),
+        settings_section(e),
+        "</main><footer class='soft'>Made by sparcets. This page is one file and loads no other.</footer>",
+        # As text, so that the browser parses plotly.js only when the first figure is drawn.
+        f'<script type="text/plain" id="plotly">{_packed(script)}</script>',
+        f"<script>{_template('report.js')}</script></body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def _title(e: Explanation) -> str:
+    targets = [str(name) for name in np.unique(e.target_names)]
+    towards = f" towards {targets[0]}" if len(targets) == 1 else ""
+    return f"{len(e)} explanation{'' if len(e) == 1 else 's'}{towards}"
+
+
+def _template(name: str) -> str:
+    return (files("sparcets.show") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]) -> str:
+    """Return a table with one row per answer, sortable by any column."""
+    judged = any(find_votes(m) for m in measures)
+    heads = [
+        ("answer", 1),
+        ("query", 1),
+        *((name, 0) for name in _names(e)),
+        ("verdict", 0),
+        ("predicted", 0),
+        ("target", 0),
+        ("status", 0),
+        ("probability" if e.numbers is None else "reached", 1),
+    ]
+    heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("warnings", 1)]
+    cells = "".join(
+        f'<th scope="col"{" class=number" if numeric else ""}><button type="button">{name}</button></th>'
+        for name, numeric in heads
+    )
+    rows = [_row(e, i, measures[i], narrative, judged) for i, narrative in enumerate(narratives)]
+    return (
+        '<h2 id="table">Table</h2><p class="soft on-screen">Click a heading to sort, or an answer to go to it.</p>'
+        f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'
+        f'<table id="answers"><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _names(e: Explanation) -> dict[str, Any]:
+    """Return the names of the queries that are known, by the head of their column."""
+    return {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
+
+
+def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judged: bool) -> str:
+    votes = find_votes(measures)
+    agreement = (f"{sum(votes.values())} of {len(votes)}", sum(votes.values())) if votes else ("–", -1)
+    n_segments = len(find_segments(e.changed[i : i + 1]))
+    n_warnings = len(narrative.conclusion.doubts) + len(narrative.doubts)
+    numbers = [
+        (f'<a href="#answer-{i}">{i}</a>', i),
+        (str(int(e.query_index[i])), int(e.query_index[i])),
+        (said_after(e, i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
+        (percent(float(e.share_changed[i])).removesuffix(" %"), float(e.share_changed[i])),
+        (str(n_segments), n_segments),
+        *([agreement] if judged else []),
+        (str(n_warnings), n_warnings),
+    ]
+    words = [
+        *(escape(str(names[i])) for names in _names(e).values()),
+        badge(narrative.conclusion.verdict),
+        escape(said_before(e, i)),
+        escape(str(e.target_names[i])),
+        str(e.status[i]),
+    ]
+    cells = [f'<td class="number" data-value="{value}">{text}</td>' for text, value in numbers]
+    return f"<tr>{''.join(cells[:2])}{''.join(f'<td>{word}</td>' for word in words)}{''.join(cells[2:])}</tr>"
+
+
+def _article(e: Explanation, i: int, narrative: Narrative) -> str:
+    before, target = said_before(e, i), str(e.target_names[i])
+    change = f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
+    items = "".join(f"<li>{escape(change)}</li>" for change in narrative.changes)
+    return "\n".join(
+        [
+            f'<article id="answer-{i}" aria-labelledby="heading-{i}">',
+            f'<h3 id="heading-{i}">{i}. {escape(change)} <span class="soft">({escape(query_name(e, i))}, '
+            f"{escape(str(e.status[i]))})</span></h3>",
+            conclusion_box(narrative.conclusion),
+            *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
+            f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
+            *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
+            f'<div class="paper">{curves_svg(e[i])}</div>',
+            _figure_boxes(f"pictures-{i}", dict(_figures(e, i))),
+            "</article>",
+        ]
+    )
+
+
+def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
+    heat_map = map_figure(e[i])
+    curves = curves_figure(e[i], min_height=heat_map["layout"]["height"])
+    heat_map["layout"]["height"] = curves["layout"]["height"]  # they are side by side
+    yield "curves", curves
+    yield "map", heat_map
+    if (body := body_figure(e[i])) is not None:
+        yield "body", body
+    if has_curve(e[i]):
+        yield "belief", belief_figure(e[i])
+    others = np.flatnonzero(e.query_index == e.query_index[i])
+    if others[0] == i and len(others) > 1:  # once per query, with its first answer
+        yield "answers", answers_figure(e[others])
+
+
+def _figure_boxes(name: str, figures: Figures) -> str:
+    """Return placeholders for figures and their data; each is drawn when it is scrolled into view."""
+    boxes = [_placeholder(key, figure) for key, figure in figures.items()]
+    text = json.dumps(figures, separators=(",", ":"), allow_nan=False)
+    return (
+        f'<div class="pictures" id="{name}" data-figures="{name}-numbers">{"".join(boxes)}</div>'
+        f'<script type="text/plain" id="{name}-numbers">{_packed(text)}</script>'
+    )
+
+
+def _packed(text: str) -> str:
+    """Return a text compressed to about a third, as base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+
+
+def _placeholder(key: str, figure: PageFigure) -> str:
+    """Return the placeholder of one figure; its title becomes a paragraph of the page, which can be wrapped."""
+    note = figure["layout"].pop("title", {}).get("text", "")
+    return (
+        f'<div class="picture{" wide" if key in WIDE else ""}"><h4>{CAPTIONS[key]}</h4>'
+        f'<p class="soft small">{escape(note)}</p>'
+        f'<div class="plot" data-name="{key}" style="min-height:{figure["layout"]["height"]}px" role="figure" '
+        f'aria-label="{CAPTIONS[key]}"><p class="waiting">drawn when scrolled into view</p></div></div>'
+    )

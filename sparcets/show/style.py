@@ -1,0 +1,124 @@
+"""Colours, markers and fonts of all figures, from the colour-blind safe palette of Okabe and Ito."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sparcets.core.registry import require_extra
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+BEFORE = "#5b5b5b"
+AFTER = "#0072b2"
+MARK = "#e69f00"
+FIXED = "#b0b0b0"
+LOCKED = "#e6e6e6"  # background of immutable features
+# Colour map of falls (blue) and rises (red). Even the smallest change is far from white, which means exactly no change.
+CHANGES = (
+    (0.0, "#053061"),
+    (0.25, "#2b75b5"),
+    (0.5, "#a6cfe4"),
+    (0.5, "#f7bda1"),
+    (0.75, "#cb4942"),
+    (1.0, "#67001f"),
+)
+# Colour map of shares, in one hue; white means 0.
+SHARES = ((0.0, "#fde0b6"), (0.35, "#f0a04b"), (0.7, "#b8560f"), (1.0, "#5c2503"))
+VALUES = "viridis"  # colour map of recorded values
+SIZES = "plasma_r"  # colour map of |δ|: even the smallest is far from white, which means exactly 0
+
+# The palette of Okabe and Ito without its yellow, which is hard to see on white, and a brown.
+BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
+SKY, VERMILION, BLACK, BROWN = "#56b4e9", "#d55e00", "#000000", "#8c510a"
+
+RC = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "legend.frameon": False,
+    "figure.dpi": 110,
+}
+DPI = 150  # figures of nine inches remain readable when shown 1,000 pixels wide
+TICKS = 8  # font size of tick labels
+
+
+class MethodStyle(NamedTuple):
+    """Colour, marker and line style of one method, so that methods never differ by colour alone."""
+
+    colour: str
+    marker: str
+    line: Any  # a name or a dash pattern of matplotlib
+
+
+METHODS = {
+    "sparcets": MethodStyle(VERMILION, "p", (0, (5, 1))),
+    "sparce": MethodStyle(BLUE, "o", "-"),
+    "countergan": MethodStyle(ORANGE, "s", "--"),
+    "gan": MethodStyle(GREEN, "^", "-."),
+    "ics": MethodStyle(PURPLE, "D", ":"),
+    "nearest": MethodStyle(SKY, "v", "--"),
+}
+ANSWERS = (
+    MethodStyle(BLUE, "o", "-"),
+    MethodStyle(VERMILION, "s", "--"),
+    MethodStyle(GREEN, "^", "-."),
+    MethodStyle(PURPLE, "D", ":"),
+)
+OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE, BROWN)
+OTHER_MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
+OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
+
+
+def method_styles(labels: Iterable[str]) -> dict[str, MethodStyle]:
+    """Return the style of each method; the package's methods have the same style in every figure.
+
+    Other labels get the remaining colours, in order of appearance.
+
+    >>> styles = method_styles(["other", "SPARCE"])
+    >>> styles["other"].colour, styles["SPARCE"]
+    ('#d55e00', MethodStyle(colour='#0072b2', marker='o', line='-'))
+    """
+    names = list(dict.fromkeys(labels))
+    known = {name: METHODS[name.lower()] for name in names if name.lower() in METHODS}
+    taken = {look.colour for look in known.values()}
+    free = [colour for colour in OTHER_COLOURS if colour not in taken]
+    found = dict(known)
+    for i, name in enumerate(name for name in names if name not in known):
+        cycle, k = divmod(i, len(OTHER_MARKERS))
+        colour = free[(k + cycle) % len(free)]  # repeated markers get another colour
+        found[name] = MethodStyle(colour, OTHER_MARKERS[k], OTHER_LINES[i % len(OTHER_LINES)])
+    return {name: found[name] for name in names}
+
+
+def changes_map() -> Colormap:
+    """Return the colour map of changes: blue falls, red rises, no white between them; NaN is white."""
+    colors = require_extra("matplotlib.colors", "plots", "plots")
+    found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES).with_extremes(bad="white")
+    return found
+
+
+def escape_mathtext(text: str) -> str:
+    """Escape dollar signs, which matplotlib would read as delimiters of a formula."""
+    return text.replace("$", r"\$")
+
+
+@contextmanager
+def new_figure(width: float, height: float, *, layout: Any = "constrained") -> Iterator[Figure]:
+    """Yield an empty figure of this size in inches, with the package's style active.
+
+    A Figure instead of pyplot, so that nothing is registered globally and no window opens.
+    """
+    matplotlib = require_extra("matplotlib", "plots", "plots")
+    from sparcets.show.picture import Picture
+
+    with matplotlib.rc_context(RC):
+        figure = Picture(figsize=(width, height), dpi=DPI, layout=layout)
+        yield figure
+        for axes in figure.axes:
+            axes.tick_params(labelsize=TICKS)  # ticks are created on drawing, after the style has ended

@@ -1,0 +1,168 @@
+"""Table: cells of text that can be written as Markdown, CSV and LaTeX.
+
+Cells use Markdown: ``**bold**`` and code in backticks. The other formats are converted from that.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from sparcets.core.errors import ShapeError
+from sparcets.io.files import as_utf8, atomic_path
+
+MISSING = "–"  # instead of a number
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+_CODE = re.compile(r"`(.+?)`")
+# Special characters of LaTeX, and characters that its standard fonts lack.
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "×": r"$\times$",
+        "λ": r"$\lambda$",
+        "δ": r"$\delta$",
+        "→": r"$\to$",
+        "–": "--",
+        "…": r"\ldots{}",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under named columns.
+
+    Attributes
+    ----------
+    title
+        Title of the table; may be empty.
+    columns
+        Names of the columns.
+    rows
+        One tuple per row, one cell per column; a cell or a part of it may be ``**bold**``.
+    note
+        Text below the table; may be empty.
+
+    Examples
+    --------
+    >>> table = Table("Two runs", ("run", "valid"), (("first", "**0.9 ± 0.1**"), ("second", "–")))
+    >>> print(table.to_markdown())
+    ### Two runs
+    <BLANKLINE>
+    | run | valid |
+    |---|---|
+    | first | **0.9 ± 0.1** |
+    | second | – |
+    >>> print(table.to_csv())
+    run,valid
+    first,0.9 ± 0.1
+    second,–
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ShapeError(
+                    f"the table {self.title!r} has {len(self.columns)} columns, but a row of {len(row)} cells: {row}. "
+                    "Give every row one cell per column."
+                )
+
+    def to_markdown(self) -> str:
+        """Return a heading, the table and the note."""
+        heading = [f"### {self.title}", ""] if self.title else []
+        lines = [*heading, _markdown_row(self.columns), "|" + "---|" * len(self.columns)]
+        lines += [_markdown_row(row) for row in self.rows]
+        return "\n".join([*lines, "", self.note] if self.note else lines)
+
+    def to_csv(self) -> str:
+        """Return comma-separated lines with a header, without title, note and bold."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([_plain(c) for c in self.columns])
+        writer.writerows([_plain(cell) for cell in row] for row in self.rows)
+        return text.getvalue().rstrip("\n")
+
+    def to_latex(self) -> str:
+        """Return a ``table`` environment that needs the package ``booktabs``."""
+        caption = f"{self.title}. {self.note}" if self.note else self.title
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"\centering",
+                rf"\caption{{{_latex(caption)}}}",
+                rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}",
+                r"\toprule",
+                _latex_row(self.columns),
+                r"\midrule",
+                *(_latex_row(row) for row in self.rows),
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+            ]
+        )
+
+    def save(self, folder: str | os.PathLike[str], stem: str) -> list[Path]:
+        """Write ``stem.md``, ``stem.csv`` and ``stem.tex``, each atomically; return their paths."""
+        written = []
+        for suffix, text in ((".md", self.to_markdown()), (".csv", self.to_csv()), (".tex", self.to_latex())):
+            path = Path(folder) / f"{stem}{suffix}"
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(as_utf8(text + "\n"))
+            written.append(path)
+        return written
+
+
+def number(values: Sequence[float]) -> str:
+    """Format the mean, with the standard deviation if there are several values.
+
+    >>> number([0.2, 0.24]), number([0.0074]), number([])
+    ('0.22 ± 0.03', '0.007', '–')
+    """
+    if not values:
+        return MISSING
+    mean = fmean(values)
+    digits = 3 if abs(mean) < 0.1 else 2
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean:.{digits}f}{spread}"
+
+
+def _markdown_row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", r"\|") for cell in cells) + " |"
+
+
+def _plain(cell: str) -> str:
+    return _CODE.sub(r"\1", _BOLD.sub(r"\1", cell))
+
+
+def _latex(text: str) -> str:
+    escaped = " ".join(text.split()).translate(_LATEX)
+    return _CODE.sub(r"\\texttt{\1}", _BOLD.sub(r"\\textbf{\1}", escaped))
+
+
+def _latex_row(cells: tuple[str, ...]) -> str:
+    return " & ".join(_latex(cell) for cell in cells) + r" \\"

@@ -1,0 +1,437 @@
+"""One answer in words, in the data's own units: how reliable it is, then what changes, when and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparcets.core.evidence import MAJORITY
+from sparcets.core.explanation import Explanation
+from sparcets.core.words import (
+    amount,
+    distinct,
+    is_unsure,
+    percent,
+    probability_below,
+    said_after,
+    said_before,
+    seconds,
+    subject_of,
+)
+from sparcets.motion.skeleton import find_skeleton
+from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
+from sparcets.show.changes import Segment, find_changes, find_groups, short_name
+from sparcets.show.operations import Described, describe_operations
+from sparcets.show.phrases import at_most, count, further, listed, listed_up_to_max, place_of, unit_of, when_phrase
+from sparcets.show.verdict import Conclusion, conclude, find_doubts, find_votes
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Phrases about the model's predictions for one answer.
+
+    Attributes
+    ----------
+    before, target
+        What it says of the query, and what it should say.
+    already
+        The sentence for a query that is within its target.
+    opening
+        What the changes are for.
+    brief
+        The same with what was reached, in a few words.
+    moves
+        A sentence on what changes in the prediction.
+    stands
+        What it says of the query, without a full stop.
+    not_found
+        What was not found, without a full stop.
+    attempt
+        What the best attempt reached.
+    """
+
+    before: str
+    target: str
+    already: str
+    opening: str
+    brief: str
+    moves: str
+    stands: str
+    not_found: str
+    attempt: str
+
+
+def predictions_of(answer: Explanation) -> Predictions:
+    """Return the phrases for an explanation of length 1."""
+    return _of_classes(answer) if answer.numbers is None else _of_numbers(answer)
+
+
+def _of_classes(answer: Explanation) -> Predictions:
+    before, target, p = said_before(answer), str(answer.target_names[0]), said_after(answer)
+    own, known = float(answer.proba_before[0, int(answer.target[0])]), answer.confidence
+    p_before = f"{own:.2f}" if known is None or own >= known else probability_below(own, known)
+    if p_before == p:
+        p_before, p = distinct(own, float(answer.probability[0]))
+    opening, instead, stands = f"For it to say {target}", f" instead of {before}", f"The model says {before}"
+    if known is not None and before == target:  # less surely than was asked for
+        opening, instead = f"For a probability of {known!r}", f" with a probability of {known!r}"
+        stands = f"The model says {before} with a probability of {p_before}"
+    return Predictions(
+        before=before,
+        target=target,
+        already=f"The model already says {target} (probability {p}); nothing has to change.",
+        opening=f"{stands}. {opening}:",
+        brief=f"{target}{instead} (probability {p_before} → {p})",
+        moves=f"The model's probability of {target} goes from {p_before} to {p}.",
+        stands=stands,
+        not_found=f"No change was found that makes the model say {target}{instead}",
+        attempt=f"the best attempt reached a probability of {p}",
+    )
+
+
+def _of_numbers(answer: Explanation) -> Predictions:
+    before, after, target = said_before(answer), said_after(answer), str(answer.target_names[0])
+    name = subject_of(answer)
+    return Predictions(
+        before=before,
+        target=target,
+        already=f"The model already predicts {after}, within the target ({target}); nothing has to change.",
+        opening=f"The model predicts {name} of {before}. For {target}:",
+        brief=f"{name} from {before} to {after} ({target})",
+        moves=f"The model's prediction of {name} goes from {before} to {after}.",
+        stands=f"The model predicts {name} of {before}",
+        not_found=f"No change was found that takes {name} from {before} to the target ({target})",
+        attempt=f"the best attempt reached {after}",
+    )
+
+
+OWN = "sparcets"  # registry name of the package's own method
+
+
+def method_name(explanation: Explanation) -> str:
+    """Return the registry name of the method; explanations saved by earlier versions get its present name.
+
+    ``sparce`` used to be the name of both the package's own method (``recipe`` "true" in its config) and the paper's.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:2], target=1)
+    >>> method_name(e), method_name(replace(e, method="sparce", config={"recipe": "true"}))
+    ('nearest', 'sparcets')
+    """
+    earlier = explanation.method == "sparce" and explanation.config.get("recipe") == "true"
+    return OWN if earlier else explanation.method
+
+
+LONGEST = 40  # characters of a name in a title
+
+
+def query_name(e: Explanation, i: int = 0) -> str:
+    """Return the name of answer ``i``'s query, with the recorded person if known: ``trial 7, subject P3``."""
+    parts = [f"query {int(e.query_index[i])}" if e.ids is None else _shortened(str(e.ids[i]))]
+    if e.subjects is not None:
+        parts.append(f"subject {_shortened(str(e.subjects[i]))}")
+    return ", ".join(parts)
+
+
+def has_name(e: Explanation) -> bool:
+    """Return whether the queries are known by more than their index."""
+    return e.ids is not None or e.subjects is not None
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+NO_ADVICE = "This describes the model; it is no advice for treatment."
+
+
+def advice_note(e: Explanation) -> str:
+    """Return the note if the series are known to be of people, by their subjects or by a skeleton; else nothing."""
+    people = e.subjects is not None or find_skeleton(e.feature_names) is not None
+    return NO_ADVICE if people else ""
+
+
+# In the long form, so many changes are described one by one, the features of the others are listed:
+USUAL_CHANGES, MAX_CHANGES = 5, 8  # more than usual only where they leave out too much
+MOST = 0.8  # of the whole change: what is described
+MIN_SHARE = 0.01  # of the whole change: less is not described by itself
+MAX_CHANGES_BRIEF = 2  # in the short form
+MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
+
+Measures = Mapping[str, float]  # an answer's row of Scores.per_query
+
+
+@dataclass(frozen=True)
+class Narrative:
+    """The description of one answer in parts, each of whole sentences unless stated otherwise.
+
+    Attributes
+    ----------
+    conclusion
+        The verdict, and what is doubted.
+    opening
+        The model's prediction, and the target.
+    changes
+        What to raise or lower, when and by how much, largest first; phrases that begin with a verb.
+    rest
+        The remaining changes in one sentence; empty where there are none.
+    unchanged
+        Features and times without a change; empty where there are none.
+    trust
+        Probabilities of the model, and which other models and judges agree.
+    doubts
+        Further warnings; what the verdict rests on is in ``conclusion``.
+    note
+        What readers must know where people are the subject; else empty.
+    brief
+        A summary in one or two sentences.
+    """
+
+    conclusion: Conclusion
+    opening: str
+    changes: tuple[str, ...]
+    rest: str
+    unchanged: str
+    trust: str
+    doubts: tuple[str, ...]
+    note: str
+    brief: str
+
+    def __str__(self) -> str:
+        """Return the long form, one part per line; how far it can be trusted comes first."""
+        lines = [str(self.conclusion), *(f"Careful: {doubt}" for doubt in self.doubts)]
+        lines += [self.opening, *(f"  - {change}" for change in self.changes)]
+        return "\n".join([*lines, *(line for line in (self.rest, self.unchanged, self.trust, self.note) if line)])
+
+
+def narrate(answer: Explanation, *, short: bool = False, measures: Measures | None = None) -> str:
+    """Describe what one answer changes, largest change first, and how reliable it is.
+
+    Parameters
+    ----------
+    answer
+        An explanation of length 1, as ``explanation[3]`` gives.
+    short
+        One or two sentences instead of the long form.
+    measures
+        The answer's measures from an evaluation, by name, such as ``scores.per_query.iloc[3]``: adds the judges'
+        predictions and the distance to real data.
+    """
+    narrative = build_narrative(answer, measures=measures)
+    return narrative.brief if short else str(narrative)
+
+
+def build_narrative(answer: Explanation, *, measures: Measures | None = None) -> Narrative:
+    """Return the description of one answer in parts; the parameters are those of :func:`narrate`."""
+    said, conclusion, note = predictions_of(answer), conclude(answer), advice_note(answer)
+    label = conclusion.verdict.title
+    if answer.status[0] == "unchanged":
+        return Narrative(conclusion, said.already, (), "", "", "", (), note, f"{label}: {said.already}")
+    if conclusion.verdict.word == "not reached":
+        opening = _not_found(answer, said)
+        return Narrative(conclusion, opening, (), "", "", "", (), note, f"{label}: {opening}")
+    changes = _largest_first(answer)
+    large = _number_of_large(changes)
+    long = tuple(_phrase(answer, change, peaks=True) for change in changes[:large])
+    short = [_phrase(answer, change, peaks=False) for change in changes[: min(large, MAX_CHANGES_BRIEF)]]
+    doubts = tuple(find_doubts(answer, measures or {}))
+    n_more = len(changes) - len(short)
+    more = f"; and {count(n_more, 'other change')}" if n_more > 0 else ""
+    brief = f"{label}: {said.brief}: {'; '.join(short)}{more}."
+    if conclusion.doubts:
+        brief += f" Doubted: {'; '.join(conclusion.doubts)}."
+    return Narrative(
+        conclusion=conclusion,
+        opening=said.opening,
+        changes=long,
+        rest=_rest(answer, changes, large),
+        unchanged=_unchanged(answer),
+        trust=_trust(answer, said, measures),
+        doubts=doubts,
+        note=note,
+        brief=f"{brief} Careful: {doubts[0]}" if doubts else brief,
+    )
+
+
+def _not_found(answer: Explanation, said: Predictions) -> str:
+    reason = str(answer.reason[0]).rstrip(".")
+    if not reason:
+        return f"{said.stands}; {said.attempt}." if is_unsure(answer) else f"{said.not_found}; {said.attempt}."
+    if is_unsure(answer):
+        return f"{said.stands}, and of the best attempt, {reason}."
+    return f"{said.stands}{'' if said.before == said.target else f', not {said.target}'}: {reason}."
+
+
+def _largest_first(answer: Explanation) -> list[Item]:
+    """Return operations, and the changes that are none, the largest first."""
+    operations = describe_operations(answer)
+    rest = answer.counterfactual.copy()
+    for described in operations:
+        rest[0, described.entries] = answer.query[0, described.entries]
+    changes = find_changes(replace(answer, counterfactual=rest))
+    return sorted(join_limbs(answer, [*operations, *changes]), key=lambda change: -change.weight)
+
+
+def _phrase(answer: Explanation, change: Item, *, peaks: bool) -> str:
+    """Return an operation; or a phrase on a body point; or one that begins with a verb, or with a group's name."""
+    if isinstance(change, Described):
+        return change.operation.text
+    if isinstance(change, LimbMove):
+        return limb_phrase(answer, change)
+    when = when_phrase(change.start, change.end, answer.info.sampling_rate)
+    places = [place_of(answer, segment.feature) for segment in change.segments]
+    if (place := places[0]) and all(other and other.point == place.point for other in places):
+        moves = [_move_of(answer, segment, peaks=peaks) for segment in change.segments]
+        return f"{place.point} is {listed(moves)} {when}"
+    if change.group is None:
+        segment = change.segments[0]
+        name = answer.feature_names[segment.feature]
+        return f"{segment.direction} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
+    phrases = []
+    for verb in dict.fromkeys(segment.direction for segment in change.segments):
+        parts = [
+            _amount_of(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
+            for s in change.segments
+            if s.direction == verb
+        ]
+        phrases.append(f"{verb} {listed(parts)}")
+    return f"{change.group}: {listed(phrases)} {when}"
+
+
+def _move_of(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
+    """Return how far a coordinate of a body point moves: ``0.04 m further towards +x``."""
+    unit, place = unit_of(answer, segment.feature), place_of(answer, segment.feature)
+    assert place is not None
+    if segment.direction == "change":
+        down, up = (further(answer, segment.feature, rises) for rises in (False, True))
+        return f"now up to {amount(-segment.lowest)}{unit} {down}, now up to {amount(segment.highest)}{unit} {up}"
+    way = further(answer, segment.feature, segment.direction == "raise")
+    most = _most(answer, segment, peaks=peaks)
+    return f"{amount(segment.mean)}{unit}{most and f' on average{most}'} {way}"
+
+
+def _most(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
+    """Return the largest change in brackets if it is much larger than the mean."""
+    return at_most(segment.peak, segment.mean, unit_of(answer, segment.feature)) if peaks else ""
+
+
+def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:
+    """Return by how much a feature changes, with the largest change if it is much larger than the mean."""
+    unit = unit_of(answer, segment.feature)
+    if segment.direction == "change":  # rises and falls would cancel in the mean
+        return f"{name} both ways (−{amount(-segment.lowest)} to +{amount(segment.highest)}{unit})"
+    return f"{name} by {amount(segment.mean)}{unit}{_most(answer, segment, peaks=peaks)}"
+
+
+def _number_of_large(changes: Sequence[Item]) -> int:
+    """Return how many of the changes, the largest first, are described one by one."""
+    whole, described = sum(change.weight for change in changes), 0.0
+    for n, change in enumerate(changes[:MAX_CHANGES]):
+        if change.weight < MIN_SHARE * whole or (n >= USUAL_CHANGES and described >= MOST * whole):
+            return n
+        described += change.weight
+    return min(len(changes), MAX_CHANGES)
+
+
+def _rest(answer: Explanation, changes: Sequence[Item], first: int) -> str:
+    """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
+    rest = changes[first:]
+    if not rest:
+        return ""
+    names = [name for change in rest for name in _names(answer, change)]
+    share = sum(change.weight for change in rest) / sum(change.weight for change in changes)
+    smaller = f"{count(len(rest), 'other change')} ({percent(share)} of all change)"
+    return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."
+
+
+def _names(answer: Explanation, change: Item) -> list[str]:
+    """Return whose change it is."""
+    if isinstance(change, Described):
+        return [change.operation.what]
+    if isinstance(change, LimbMove):
+        return [answer.feature_names[move.feature] for move in change.moves]
+    return [change.group or answer.feature_names[change.segments[0].feature]]
+
+
+def _unchanged(answer: Explanation) -> str:
+    """Return sentences on the features and the times without a change."""
+    changed = answer.changed[0]  # (time, features)
+    constant = ~changed.any(0)
+    groups = find_groups(answer)
+    whole = {name: members for name, members in groups.items() if constant[members].all()}
+    sentences = []
+    for words, locked in (("Unchanged", False), ("Not allowed to change", True)):
+        chosen = constant & (~answer.mutable if locked else answer.mutable)
+        names = [(m[0], name) for name, m in whole.items() if chosen[m].all()]
+        grouped = {f for _, name in names for f in whole[name]}
+        names += [(f, answer.feature_names[f]) for f in np.flatnonzero(chosen).tolist() if f not in grouped]
+        if names:
+            sentences.append(f"{words}: {listed_up_to_max([name for _, name in sorted(names)])}.")
+    sentences += [*_frozen(answer), *_unchanged_margins(answer, changed.any(1))]
+    return " ".join(sentences)
+
+
+def _frozen(answer: Explanation) -> list[str]:
+    """Return a sentence on the times in which nothing may change, if there are any."""
+    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
+    windows = [window for given in answer.constraints.values() for window in given.get("frozen", ())]
+    ends = [(start or 0, n_steps if stop is None else min(stop, n_steps)) for start, stop in windows]
+    when = [when_phrase(start, stop, answer.info.sampling_rate) for start, stop in sorted(set(ends)) if start < stop]
+    return [f"Nothing may change {listed(when)}."] if when else []
+
+
+def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[str]:
+    """Return a sentence on the unchanged beginning and end of the series, if they are long enough."""
+    n_steps = int(len(touched) if answer.lengths is None else answer.lengths[0])
+    if not touched.any():
+        return []
+    first, last = int(touched.argmax()), len(touched) - int(touched[::-1].argmax())
+    rate = answer.info.sampling_rate
+    sides, (begin, end) = [], seconds(first / (rate or 1), last / (rate or 1))
+    if first >= MIN_MARGIN * n_steps:
+        sides.append(f"before {begin} s" if rate else f"before step {first}")
+    if n_steps - last >= MIN_MARGIN * n_steps:
+        sides.append(f"after {end} s" if rate else f"after step {last - 1}")
+    return [f"Nothing changes {' or '.join(sides)}."] if sides else []
+
+
+def _trust(answer: Explanation, said: Predictions, measures: Measures | None) -> str:
+    sentences = [f"{percent(float(answer.share_changed[0]))} of the values that may change do.", said.moves]
+    if answer.families and not np.isnan(answer.support[0]).any():
+        sentences.append(_support(answer))
+    if votes := find_votes(measures or {}):
+        sentences.append(_votes(votes, said.target))
+    oracle = (measures or {}).get("oracle", math.nan)
+    if not math.isnan(oracle):
+        sentences.append(f"The process that generated the data {'agrees' if oracle == 1 else 'does not agree'}.")
+    return " ".join(sentences)
+
+
+def _support(answer: Explanation) -> str:
+    """Return a sentence on the other models: which kinds agree."""
+    agrees = answer.support[0] > MAJORITY
+    yes = [name for name, agree in zip(answer.families, agrees, strict=True) if agree]
+    no = [name for name, agree in zip(answer.families, agrees, strict=True) if not agree]
+    if not yes:
+        return f"Other models do not agree ({listed(no)})."
+    return f"Other models agree: {', '.join(yes)}{'; not: ' if no else ''}{', '.join(no)}."
+
+
+def _votes(votes: Mapping[str, bool], target: str) -> str:
+    """Return a sentence on the judges' predictions, each by name."""
+    if len(votes) == 1:
+        ((name, agrees),) = votes.items()
+        judge = "The one independent judge"
+        return f"{judge} says {target} too ({name})." if agrees else f"{judge} ({name}) does not say {target}."
+    names = ", ".join(f"{name} {'yes' if vote else 'no'}" for name, vote in votes.items())
+    agree = {0: "None", len(votes): "All"}.get(sum(votes.values()), str(sum(votes.values())))
+    return f"{agree} of {len(votes)} independent judges say {target} too ({names})."

@@ -1,0 +1,280 @@
+"""One supervised step: cross-entropy of a network that returns logits, or the squared error of one of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sparcets.training import losses
+from sparcets.training.convolutional import blank_padding, spread_over_time
+from sparcets.training.cuda import graph_adam, run_on_streams
+from sparcets.training.loop import Batch
+from sparcets.training.losses import LossInputs, Objective
+from sparcets.training.networks import fill_gaps
+from sparcets.training.projection import Projection
+
+
+class ClassifierStep:
+    """Trains a network on standardised series with Adam.
+
+    Parameters
+    ----------
+    network
+        Takes (batch, time, features) and lengths, returns logits (batch, classes).
+    x, y, lengths
+        All series, labels (series,) or probabilities (series, classes) to be matched, and lengths of padded series, on
+        the network's device.
+    train_rows, validation_rows
+        Rows for training and for validation.
+    lr
+        Learning rate.
+    noise
+        Standard deviation of Gaussian noise, in standard deviations of each series; added in training only.
+    label_smoothing
+        Share of each label that the training loss spreads over all classes; the validation loss uses none.
+    """
+
+    names: tuple[str, ...] = ("loss",)
+
+    def __init__(
+        self,
+        network: nn.Module,
+        x: Tensor,
+        y: Tensor,
+        lengths: Tensor | None,
+        *,
+        train_rows: Tensor,
+        validation_rows: Tensor,
+        lr: float,
+        noise: float = 0.0,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        self.network = network
+        self.x, self.y, self.lengths = x, y, lengths
+        self.train_rows, self.validation_rows = train_rows, validation_rows
+        self.noise, self.label_smoothing = noise, label_smoothing
+        self.optimiser = graph_adam(network, x.device, lr=lr)
+
+    def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
+        x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
+        if noise > 0:  # otherwise no random numbers are drawn
+            size = noise * spread_over_time(x, lengths)[:, None]  # relative to each series: small signals survive
+            x = x + size * blank_padding(torch.randn_like(x), lengths)
+        logits: Tensor = self.network(x, lengths)
+        return logits
+
+    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(logits, y, label_smoothing=self.label_smoothing)
+
+    def update(self, batch: Batch) -> Tensor:
+        """Take one Adam step; return the loss (1,)."""
+        rows = self.train_rows[batch["rows"].to(self.train_rows.device)]
+        self.network.train()
+        if len(rows) == 1:  # a lone series has no batch statistics; it is normalised by the running ones
+            for module in self.network.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        logits = self._logits(rows, self.noise)
+        loss = self._loss(logits, self.y[rows])
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        # Recurrent networks have exploding gradients now and then.
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimiser.step()
+        return loss.detach()[None]
+
+    @torch.no_grad()
+    def validate(self) -> Mapping[str, float]:
+        """Return loss and error rate on the validation rows."""
+        self.network.eval()
+        logits = torch.cat([self._logits(rows) for rows in torch.split(self.validation_rows, 512)])
+        y = self.y[self.validation_rows]
+        return {
+            "validation_loss": float(F.cross_entropy(logits, y)),
+            "validation_error": float((logits.argmax(1) != (y if y.ndim == 1 else y.argmax(1))).float().mean()),
+        }
+
+
+class RegressionStep(ClassifierStep):
+    """Trains a network on standardised series with numbers ``y`` (series, outputs) to be predicted."""
+
+    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        return F.mse_loss(logits, y)
+
+    @torch.no_grad()
+    def validate(self) -> Mapping[str, float]:
+        """Return the mean squared error on the validation rows."""
+        self.network.eval()
+        found = torch.cat([self._logits(rows) for rows in torch.split(self.validation_rows, 512)])
+        return {"validation_loss": float(F.mse_loss(found, self.y[self.validation_rows]))}
+
+
+class GanStep:
+    """Generator first, then the discriminator on the same counterfactuals, as in the published code.
+
+    Nothing in :meth:`update` synchronises with the device, so that a whole step can be captured as one CUDA graph.
+
+    Parameters
+    ----------
+    generator, discriminator
+        The networks, on the device of ``x``.
+    projection
+        The constraints, as a differentiable layer.
+    objective
+        The loss of the generator.
+    log_proba
+        The explained classifier: series in the data's own units (and their lengths, if there are any) to
+        log-probabilities, with gradients.
+    x
+        All training series, standardised (batch, time, features); NaN where entries are missing, which ``projection``
+        has to know of.
+    center, scale
+        To the data's own units (features,).
+    lr, betas
+        Of Adam, for both networks.
+    conditional
+        Whether the networks are conditioned on the target class.
+    lengths
+        True lengths of padded series (batch,), or None; padding is 0 in ``x``.
+    """
+
+    def __init__(
+        self,
+        generator: nn.Module,
+        discriminator: nn.Module,
+        projection: Projection,
+        objective: Objective,
+        log_proba: Callable[..., Tensor],
+        *,
+        x: Tensor,
+        center: Tensor,
+        scale: Tensor,
+        lr: float,
+        betas: tuple[float, float],
+        conditional: bool,
+        lengths: Tensor | None = None,
+    ) -> None:
+        self.generator, self.discriminator = generator, discriminator
+        self.projection, self.objective, self.log_proba = projection, objective, log_proba
+        self.x, self.center, self.scale, self.lengths = x, center, scale, lengths
+        self.conditional = conditional
+        self.gaps = bool(x.isnan().any())
+        self.optimisers = {
+            "generator": graph_adam(generator, x.device, lr=lr, betas=betas),
+            "discriminator": graph_adam(discriminator, x.device, lr=lr, betas=betas),
+        }
+        self.networks: dict[str, nn.Module] = {"generator": generator, "discriminator": discriminator}
+        extra = [
+            "generator",
+            *(["discriminator"] if objective.needs_discriminator else []),
+            *(["valid"] if objective.needs_classifier else []),
+            "changed",
+        ]
+        self.names = (*objective.names, *extra)
+
+    def update(self, batch: Batch) -> Tensor:
+        """Train both networks on one batch; return the values of ``names``, detached (names,)."""
+        query, real = self.x[batch["query"]], self.x[batch["real"]]
+        lengths = None if self.lengths is None else self.lengths[batch["query"]]
+        real_lengths = None if self.lengths is None else self.lengths[batch["real"]]
+        target = batch["target"]
+        class_condition = target if self.conditional else torch.zeros_like(target)
+        self.generator.train()
+        self.discriminator.train()
+        real = self.filled(real, real_lengths)
+        residual = self._residual(self.filled(query, lengths), class_condition, lengths)
+        delta = self.projection(query, residual, lengths)
+        counterfactual = query + delta
+        inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition, lengths)
+        total, values = self.objective(inputs)
+
+        def backward_generator() -> Tensor:
+            self.optimisers["generator"].zero_grad(set_to_none=True)
+            total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
+            return total.detach()[None]
+
+        def backward_discriminator() -> Tensor:
+            self.optimisers["discriminator"].zero_grad(set_to_none=True)
+            both = None if lengths is None or real_lengths is None else torch.cat([real_lengths, lengths])
+            fake = self.filled(counterfactual.detach(), lengths)
+            loss = self._discriminator_loss(real, fake, class_condition, both)
+            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
+            return loss.detach()[None]
+
+        # The two gradients are independent; both optimisers step once both gradients are known.
+        backwards = {"generator": backward_generator}
+        if self.objective.needs_discriminator:
+            backwards["discriminator"] = backward_discriminator
+        report = [values, *run_on_streams(list(backwards.values()), query.device)]
+        for name in backwards:
+            self.optimisers[name].step()
+        self._after_step()
+        if self.objective.needs_classifier:
+            log_proba = inputs.log_proba.detach()
+            explained = log_proba if log_proba.ndim == 2 else log_proba[0]
+            report.append((explained.argmax(1) == target).float().mean()[None])
+        report.append(losses.count_changed(delta.detach(), self.objective.n_mutable, lengths).mean()[None])
+        return torch.cat(report)
+
+    def _residual(self, query: Tensor, class_condition: Tensor, lengths: Tensor | None) -> Tensor:
+        """Return the generator's residuals (batch, time, features)."""
+        known = () if lengths is None else (lengths,)
+        residual: Tensor = self.generator(query, class_condition, *known)
+        return residual
+
+    def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """Return standardised series as the networks get them: without gaps."""
+        return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
+
+    def _after_step(self) -> None:
+        """Hook that runs after both optimisers have stepped."""
+
+    def _loss_inputs(
+        self,
+        query: Tensor,
+        counterfactual: Tensor,
+        delta: Tensor,
+        target: Tensor,
+        class_condition: Tensor,
+        lengths: Tensor | None,
+    ) -> LossInputs:
+        """Return the counterfactuals with the outputs of classifier and discriminator."""
+        raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
+        objective, unused = self.objective, raw.new_empty(0)
+        known = () if lengths is None else (lengths,)
+        log_proba, logit = run_on_streams(
+            [
+                lambda: self.log_proba(raw, *known) if objective.needs_classifier else unused,
+                lambda: (
+                    self.discriminator(self.filled(counterfactual, lengths), class_condition, *known)
+                    if objective.needs_discriminator
+                    else unused
+                ),
+            ],
+            raw.device,
+        )
+        return LossInputs(
+            delta=delta,
+            target=target,
+            log_proba=log_proba,
+            logit=logit,
+            query_raw=self.filled(query, lengths) * self.scale + self.center,
+            counterfactual_raw=self.filled(counterfactual, lengths) * self.scale + self.center if self.gaps else raw,
+            lengths=lengths,
+        )
+
+    def _discriminator_loss(
+        self, real: Tensor, fake: Tensor, class_condition: Tensor, lengths: Tensor | None
+    ) -> Tensor:
+        known = () if lengths is None else (lengths,)
+        logits = self.discriminator(
+            torch.cat([real, fake]), torch.cat([class_condition, class_condition]), *known
+        )  # one pass for both
+        return self.objective.discriminator_loss(*logits.chunk(2))
+
+    def validate(self) -> Mapping[str, float]:
+        """Return nothing: only training values are reported."""
+        return {}

@@ -1,0 +1,306 @@
+"""What a benchmark measures: cells (data set, classifier, method, seed, …) and plans, which are lists of cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparcets.core.errors import ConfigError, FileFormatError
+from sparcets.core.method_config import PRESETS, from_preset
+from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.registry import Registry, did_you_mean
+from sparcets.data.load import DATASETS, load_dataset
+from sparcets.data.uea import UEA_NAMES
+from sparcets.io.files import naming, read_json
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_NOT_IN_KEY = ("label", "experiment", "keep", "figures")  # fields that do not change the result
+_SET_ELSEWHERE = ("seed", "device")  # settings of the explainer that the cell and the run determine
+# Earlier versions called our own method "sparce" unless the preset was "paper". Their results are found by the keys, so
+# our method keeps that name in the key, and the paper's method with other presets needs another one.
+_NAMES_IN_KEY = {"sparcets": "sparce", "sparce": "sparce for every target"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One measurement: one method with one seed, for one classifier on one data set.
+
+    Attributes
+    ----------
+    dataset, options, source
+        Name of the data set and options of its loader. ``source`` is a path to load instead, such as a file with a copy
+        of the data.
+    classifier, classifier_config
+        Architecture, and settings that differ from the defaults of :class:`~sparcets.ClassifierConfig`. All seeds of
+        the method explain the same classifier.
+    method, preset, settings
+        Name of the explainer (a name with a colon is a peer), preset of its settings, and changes to the preset
+        (``"train.epochs=5"``).
+    target
+        Target class, by name or index; None stands for the runner-up class of every query.
+    seed
+        Seed of the method.
+    label, experiment
+        Name in tables (the method's name by default), and a free text to group cells by.
+    sparsity
+        Largest share that an answer changes of the entries that may change; None for no limit.
+    queries
+        Number of test series explained, the first ones; None explains all that are not labelled as the target.
+    keep
+        Number of answers saved as an explanation next to the results.
+    seconds_per_query
+        Time limit per query, for methods that have one (the peers).
+    curve, stability, figures
+        Whether to store the ROC curve against the known salient entries, to measure stability, and to store the numbers
+        behind the paper's figures.
+    """
+
+    dataset: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    classifier: str = "bilstm"
+    classifier_config: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "sparcets"
+    preset: str = "default"
+    settings: tuple[str, ...] = ()
+    target: str | None = None
+    sparsity: float | None = None
+    seed: int = 0
+    label: str = ""
+    queries: int | None = None
+    experiment: str = ""
+    keep: int = 0
+    seconds_per_query: float | None = None
+    curve: bool = False
+    stability: bool = False
+    figures: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.method)
+        settings = self.settings if isinstance(self.settings, tuple) else ()
+        elsewhere = [s for s in settings if str(s).partition("=")[0].strip() in _SET_ELSEWHERE]
+        checks = [
+            (isinstance(self.dataset, str) and self.dataset != "", "'dataset' must be a name"),
+            (isinstance(self.options, Mapping), f"'options' must be a dictionary, got {self.options!r}"),
+            (isinstance(self.classifier_config, Mapping), "'classifier_config' must be a dictionary"),
+            (isinstance(self.settings, tuple), f"'settings' must be a list of strings, got {self.settings!r}"),
+            (
+                not elsewhere,
+                f"'settings' must not contain {', '.join(elsewhere)}: the seed is a field of the cell (--seed), and "
+                "the device an option of the run (--device)",
+            ),
+            (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
+            (self.target is None or isinstance(self.target, str), f"'target' must be a string, got {self.target!r}"),
+            (_positive(self.sparsity, most=1), f"'sparsity' must be in (0, 1] or None, got {self.sparsity!r}"),
+            (isinstance(self.seed, int), f"'seed' must be an integer, got {self.seed!r}"),
+            (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
+            (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),
+            (_positive(self.seconds_per_query), "'seconds_per_query' must be > 0 or None"),
+        ]
+        problems = [message for ok, message in checks if not ok]
+        if problems:
+            raise ConfigError(f"invalid cell of a benchmark: {'; '.join(problems)}.")
+
+    @property
+    def key(self) -> str:
+        """Hash, 16 hexadecimal digits, of all fields that determine the result."""
+        hashed = {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
+        if self.sparsity is None:
+            del hashed["sparsity"]  # keeps the keys of results from before this field existed
+        if self.preset != "paper":
+            hashed["method"] = _NAMES_IN_KEY.get(self.method, self.method)
+        return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from :meth:`to_dict`'s output; unknown keys are an error."""
+        known = [f.name for f in fields(cls)]
+        for key in data:
+            if key not in known:
+                raise ConfigError(
+                    f"a cell has no field {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}."
+                )
+        if "dataset" not in data:
+            raise ConfigError(f"a cell needs a 'dataset', got only {', '.join(data) or 'an empty dictionary'}.")
+        values = dict(data)
+        if isinstance(values.get("settings"), list):  # JSON has no tuples
+            values["settings"] = tuple(values["settings"])
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The cells of a benchmark, in the order in which they are run.
+
+    Examples
+    --------
+    >>> plan = Plan.grid(["catching"], methods=["nearest", "sparcets"], seeds=range(5), targets=["Control"])
+    >>> len(plan.cells), plan.cells[-1].method, plan.cells[-1].seed
+    (10, 'sparcets', 4)
+    >>> Plan.from_dict(plan.to_dict()) == plan
+    True
+    """
+
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def grid(
+        cls,
+        datasets: Iterable[str],
+        classifiers: Iterable[str] = ("bilstm",),
+        methods: Iterable[str] = ("sparcets",),
+        seeds: Iterable[int] = (0,),
+        targets: Sequence[str | None] | Mapping[str, Sequence[str | None]] = (None,),
+        settings: Iterable[str] = (),
+        **common: Any,
+    ) -> Self:
+        """Return a plan with every combination.
+
+        Parameters
+        ----------
+        datasets, classifiers, methods, seeds
+            Values to combine.
+        targets
+            Target classes, for all data sets or by data set.
+        settings
+            Settings of the explainers: ``"train.epochs=5"`` for all, ``"sparcets:train.epochs=5"`` for one method.
+        **common
+            Other fields of :class:`Cell`, the same in all cells.
+        """
+        classifiers, methods, seeds = tuple(classifiers), tuple(methods), tuple(seeds)
+        own = _by_method(settings, methods)
+        cells = [
+            Cell(
+                dataset=data,
+                classifier=classifier,
+                method=method,
+                seed=seed,
+                target=target,
+                settings=own[method],
+                **common,
+            )
+            for data in datasets
+            for classifier, target, method, seed in product(
+                classifiers, targets[data] if isinstance(targets, Mapping) else targets, methods, seeds
+            )
+        ]
+        return cls(cells=tuple(cells))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a plan file."""
+        return {"cells": [cell.to_dict() for cell in self.cells]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from :meth:`to_dict`'s output."""
+        cells = data.get("cells") if isinstance(data, Mapping) else None
+        if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
+            raise ConfigError('a plan must be a dictionary with a list of cells: {"cells": [{"dataset": …}, …]}.')
+        if not cells:
+            raise ConfigError("the plan has no cells.")
+        return cls(cells=tuple(Cell.from_dict(cell) for cell in cells))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a JSON file of :meth:`to_dict`'s form; the data that it names by a path lie in its folder."""
+        data = read_json(path, "a plan file")
+        with naming(path):
+            plan = cls.from_dict(data)
+            _check_within(plan, Path(path).parent)
+            return plan
+
+
+def registry_of(method: str) -> Registry:
+    """Return the registry of a method: that of the peers for a name with a colon, such as ``cfts:comte``."""
+    from sparcets.methods import EXPLAINERS
+
+    if ":" not in method:
+        return EXPLAINERS
+    from sparcets_paper.peers import PEERS
+
+    return PEERS
+
+
+def file_digest(cell: Cell) -> str | None:
+    """Return a hash of the file that a cell's data come from; None for data sets known by name."""
+    name = cell.source or cell.dataset
+    if name in DATASETS or not Path(name).is_file():
+        return None
+    return hashlib.sha256(Path(name).read_bytes()).hexdigest()[:16]
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise an error for unknown names, missing files and unknown settings, before anything is run."""
+    from sparcets.training import ARCHITECTURES
+
+    for cell in plan.cells:
+        _check_data(cell.source or cell.dataset)
+        registry_of(cell.method).location(cell.method)
+        ARCHITECTURES.location(cell.classifier)
+        ClassifierConfig.from_dict(cell.classifier_config)
+    several = len({cell.method for cell in plan.cells}) > 1
+    for cell in plan.cells:
+        kind = registry_of(cell.method).load(cell.method).config_class
+        try:
+            from_preset(kind, cell.preset, cell.target if cell.preset == "paper" else None).override(*cell.settings)
+        except ConfigError as error:
+            hint = " To set it for one method, put the name in front: sparcets:train.epochs=5."
+            raise ConfigError(f"{cell.method}: {error}{hint if several and cell.settings else ''}") from error
+
+
+def _check_within(plan: Plan, folder: Path) -> None:
+    """Raise if a plan names files outside of a folder: it may come from somebody else, and its answers are saved."""
+    for cell in plan.cells:
+        for named in (cell.source or cell.dataset, cell.options.get("path")):
+            if not isinstance(named, str) or named in DATASETS or not os.path.exists(named):  # noqa: PTH110
+                continue
+            if not Path(named).resolve().is_relative_to(folder.resolve()):
+                raise FileFormatError(
+                    f"it names {named!r}, which lies outside of its folder. Move it there, or name it by --dataset."
+                )
+
+
+def _check_data(name: str) -> None:
+    if name not in DATASETS and name not in UEA_NAMES and not Path(name).is_file():
+        load_dataset(name)  # raises the error
+
+
+def _by_method(settings: Iterable[str], methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the settings of each method: those with its name in front, and those without a name."""
+    own: dict[str, list[str]] = {method: [] for method in methods}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        method, colon, name = key.rpartition(":")
+        if colon and method.strip() not in own:
+            raise ConfigError(
+                f"the setting {setting!r} is for the method {method!r}, which is not in this benchmark."
+                f"{did_you_mean(method, own)} Methods: {', '.join(own)}."
+            )
+        for known in [method.strip()] if colon else own:
+            own[known].append(f"{name}{equals}{value}")
+    return {method: tuple(values) for method, values in own.items()}
+
+
+def _positive(value: object, most: float = math.inf) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value is None
+    return 0 < value <= most
+
+
+def _at_least(least: int, value: object) -> bool:
+    return (value is None and least > 0) or (isinstance(value, int) and not isinstance(value, bool) and value >= least)

@@ -1,0 +1,242 @@
+"""Run a plan, in parallel if requested; finished cells are skipped, so that a stopped run can be resumed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from sparcets.core.errors import BusyError
+from sparcets.core.progress import progress_bar
+from sparcets.io.engines import make_engine
+from sparcets.io.files import remove_leftovers
+from sparcets.io.folders import inside
+from sparcets.io.locks import LOCK, locked
+from sparcets.training.device import resolve_device
+from sparcets_paper.benchmark.cell import RunContext, cell_fields, cuda_works, failure, prepare, run_cell
+from sparcets_paper.benchmark.plan import Cell, Plan, file_digest
+from sparcets_paper.benchmark.store import RESULTS, ResultStore, format_row, to_plain
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+
+def run_plan(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    device: str = "auto",
+    engine: str = "local",
+    address: str | None = None,
+    code: str | None = None,
+    progress: bool | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Run the cells of a plan that have no result yet, failed, or whose data file or code has changed since.
+
+    Classifiers and judges are trained first, once for all cells that share them. A cell that fails becomes a row with
+    its error; the others continue. Several workers are separate processes, which may share one GPU. Several runs may
+    share a folder: each cell is computed by one of them, and a run ends when all its cells have a row.
+
+    Parameters
+    ----------
+    plan
+        The cells; one that occurs twice is run once.
+    folder
+        Folder of the results: ``results.jsonl``, one row per cell, appended when the cell is finished; saved answers in
+        ``explanations``, trained networks in ``classifiers``. Of the judges, the network is stored in the user's cache.
+    workers
+        Number of processes. None is 1, this one, or with Ray one per GPU or core of the cluster. Several processes need
+        an importable main module (``if __name__ == "__main__"``).
+    device
+        Device of the networks: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    engine, address
+        Where the cells run: ``"local"``, or ``"ray"`` with the address of the cluster, whose nodes must reach the
+        folder and the data by the same paths; see :func:`sparcets.io.engines.make_engine`.
+    code
+        Digest of the code that decides the results, which is stored in the rows; cells whose row names another one are
+        run again. None neither stores nor compares one.
+    progress
+        Whether to show a progress bar; None shows it on a terminal.
+    on_row
+        Called with every new row.
+
+    Returns
+    -------
+    rows
+        One row per cell of the plan, in its order, both new and stored ones.
+    """
+    folder = Path(folder)
+    for name in ("classifiers", "explainers", "explanations"):
+        inside(folder, name)  # they are written to, and what is damaged in them is replaced
+    for part, name in (("", r"\.cell-[0-9a-f]+"), ("classifiers", "[0-9a-f]{16}"), ("explainers", "[0-9a-f]{16}")):
+        remove_leftovers(folder / part, name + re.escape(LOCK), _remove_empty)
+    store = ResultStore(folder / RESULTS)
+    pending = pending_cells(plan, folder, code=code)
+    if pending and engine == "local":
+        resolve_device(device)  # else a wrong device would be an error of every cell
+    before = {row["key"]: row["started"] for row in store.rows() if "started" in row}
+    done = store.done()
+    for path in dict.fromkeys(cell.source or cell.dataset for cell in pending if cell.key in done):
+        changed = path if code is None else f"{path}, or the code,"
+        log.warning("%s has changed since its results were stored; its cells are run again", changed)
+    groups = _by_data(pending)
+    started: dict[str, float] = {}  # time at which the preparation of a group began, by the key of its first cell
+    if not pending:  # no engine is started for nothing
+        return collect(plan, folder)
+    bar_of_cells = progress_bar("benchmark", len(groups) + len(pending), show=progress)
+    with make_engine(engine, address=address, device=device) as place, bar_of_cells as bar:
+        number = place.n_workers(workers)
+
+        def finish(row: Row) -> None:
+            if on_row is not None:
+                on_row(row)
+            bar.advance(1, format_row(row))
+
+        def begin(item: Cell | list[Cell]) -> None:
+            if isinstance(item, list):
+                started[item[0].key] = time.perf_counter()
+                log.info("%s: preparing classifier and judges", item[0].dataset)
+
+        def fail(cell: Cell, error: Exception) -> None:
+            finish(_append(store, {**cell_fields(cell, code), **failure(error)}, number))
+
+        # The cells of a group join the queue, in the order of the plan, once their classifiers and judges are trained.
+        # A cell that another run is computing joins the second queue, where this run waits for it.
+        queue: deque[Cell | list[Cell]] = deque(groups)
+        computed_elsewhere: deque[Cell | list[Cell]] = deque()
+        position = {cell.key: i for i, cell in enumerate(pending)}
+        work = partial(_work, RunContext(folder, device, code), before, number)
+        for item, result in chain(
+            place.map_unordered(partial(work, False), queue, workers=number, on_start=begin),
+            place.map_unordered(partial(work, True), computed_elsewhere, workers=number),
+        ):
+            if isinstance(item, Cell):
+                if isinstance(result, Exception):
+                    fail(item, result)
+                elif result is None:
+                    computed_elsewhere.append(item)
+                elif result.pop("new"):
+                    finish(result)
+                else:
+                    bar.advance(1, format_row(result))
+                continue
+            bar.advance(1, f"{item[0].dataset}: classifier and judges")
+            errors = (
+                dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result or {}
+            )
+            if len(errors) < len(item):
+                seconds = time.perf_counter() - started[item[0].key]
+                log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
+            for cell in item:
+                if cell.key in errors:
+                    fail(cell, errors[cell.key])
+            waiting = [*queue, *(cell for cell in item if cell.key not in errors)]
+            queue.clear()
+            # Groups that still have to be prepared come first.
+            queue.extend(sorted(waiting, key=lambda one: position[one.key] if isinstance(one, Cell) else -1))
+    return collect(plan, folder)
+
+
+def pending_cells(plan: Plan, folder: str | os.PathLike[str], *, code: str | None = None) -> list[Cell]:
+    """Return the cells of a plan that :func:`run_plan` would run, each once."""
+    rows = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
+    digests: dict[str, str | None] = {}  # by path, so that each file is read once
+    pending: dict[str, Cell] = {}
+    for cell in plan.cells:
+        row = rows.get(cell.key)
+        if row is None or "error" in row or (code is not None and row.get("code") != code):
+            pending[cell.key] = cell
+        elif before := row.get("data", {}).get("digest"):  # data sets known by name have none
+            path = cell.source or cell.dataset
+            if path not in digests:
+                digests[path] = file_digest(cell)
+            if digests[path] not in (None, before):  # None: the file no longer exists; its results stay
+                pending[cell.key] = cell
+    return list(pending.values())
+
+
+def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:
+    """Return the stored rows of a plan's cells, in its order and with its labels; cells without a row are left out."""
+    stored = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
+    return [
+        {**stored[cell.key], "label": cell.label, "experiment": cell.experiment}
+        for cell in plan.cells
+        if cell.key in stored
+    ]
+
+
+def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Group the cells by data set and classifier: one process trains what the cells of a group share."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        data = (cell.source or cell.dataset, sorted(cell.options.items()))
+        groups.setdefault(repr((data, cell.classifier, sorted(cell.classifier_config.items()))), []).append(cell)
+    return list(groups.values())
+
+
+def _work(
+    context: RunContext, before: Mapping[str, str], workers: int, wait: bool, item: Cell | list[Cell]
+) -> dict[str, Any] | None:
+    """Run a cell, or train what a group of cells shares; called in the worker."""
+    return _run(context, before, workers, wait, item) if isinstance(item, Cell) else _prepare(context, item)
+
+
+def _prepare(context: RunContext, cells: list[Cell]) -> dict[str, Exception]:
+    """Train the classifiers and judges of the cells, each once; return the errors by the key of the cell."""
+    outcome: dict[str, Exception | None] = {}
+    for cell in cells:
+        needs = _needs(cell)
+        if needs not in outcome:
+            try:
+                prepare(cell, context)
+                outcome[needs] = None
+            except Exception as error:
+                outcome[needs] = error
+    failed = ((cell.key, outcome[_needs(cell)]) for cell in cells)
+    return {key: error for key, error in failed if error is not None}
+
+
+def _needs(cell: Cell) -> str:
+    return repr((cell.classifier, sorted(cell.classifier_config.items()), cell.stability))
+
+
+def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: bool, cell: Cell) -> Row | None:
+    """Run a cell and store its row, with ``new`` set; return the row of another run if there is one by now.
+
+    Without ``wait``, return None for a cell that another run is computing.
+    """
+    store = ResultStore(context.folder / RESULTS)
+    try:
+        # Held until the row is stored, so that no other run computes the cell in between.
+        with locked(context.folder / f".cell-{cell.key}{LOCK}", what=f"the cell {cell.key}", wait=wait):
+            stored = next((row for row in store.rows() if row["key"] == cell.key), None)
+            if stored is not None and stored.get("started") != before.get(cell.key):
+                return {**stored, "new": False}
+            row = run_cell(cell, context)
+            if "error" in row and not cuda_works():
+                # Ends this process, which cannot use CUDA any more; the engine starts another.
+                raise RuntimeError(row["error"])
+            return {**_append(store, row, workers), "new": True}
+    except BusyError:
+        return None
+
+
+def _remove_empty(file: Path) -> None:
+    if not file.stat().st_size:  # lock files are empty
+        file.unlink()
+
+
+def _append(store: ResultStore, row: Row, workers: int) -> Row:
+    row = to_plain({**row, "workers": workers})
+    store.append(row)
+    return row

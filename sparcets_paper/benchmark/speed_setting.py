@@ -1,0 +1,244 @@
+"""Setup of the speed benchmark: its sizes, and the data, classifier and explainer that its parts share."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import CapabilityError
+from sparcets.io.local import starting_process
+
+MAX_SECONDS = 4.0  # for one rate on a CPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedSizes:
+    """How much is measured."""
+
+    n_series: int = 1200  # training series; enough to use a GPU well
+    shape: tuple[int, int] = (50, 50)  # steps, features
+    classifier_steps: int = 200
+    epochs: int = 4  # of the explainer; the timing does not depend on its quality
+    steps: int = 20  # training steps that are timed
+    batches: tuple[int, ...] = (32, 256)  # batch sizes of the training
+    queries: int = 1024  # explained to measure a rate
+    explained: tuple[int, ...] = (1, 32, 256, 1024)  # queries per call of explain
+    singles: int = 200  # queries explained one at a time
+    stream: int = 10_000  # queries from a memory map
+    decades: tuple[int, ...] = (5, 16, 50, 160, 500)  # sizes over which the exponent of the growth is fitted
+
+    @classmethod
+    def quick(cls) -> SpeedSizes:
+        """Return sizes that take seconds, to check that everything runs."""
+        return cls(
+            n_series=60,
+            shape=(10, 4),
+            classifier_steps=100,
+            epochs=2,
+            steps=2,
+            batches=(8,),
+            queries=16,
+            explained=(1, 8),
+            singles=5,
+            stream=200,
+            decades=(4, 8, 16),
+        )
+
+
+class Bench:
+    """Data, a classifier and an explainer, created once and shared by the parts of the benchmark."""
+
+    def __init__(self, *, device: str, sizes: SpeedSizes, seed: int) -> None:
+        from sparcets.training.device import resolve_device
+
+        self.device, self.sizes, self.seed = resolve_device(device), sizes, seed
+        self.X, self.y = series(sizes.n_series, *sizes.shape, seed=seed)
+        self._created: dict[str, Any] = {}
+
+    def machine(self) -> dict[str, Any]:
+        """Return the row that describes the machine, the versions and the data."""
+        import torch
+
+        from sparcets import __version__
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else None
+        return {
+            "name": gpu or platform.processor() or platform.machine(),
+            "device": self.device.type,
+            "cores": cores,
+            "threads": torch.get_num_threads(),
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "torch": torch.__version__,
+            "sparcets": __version__,
+            "steps": self.sizes.shape[0],
+            "features": self.sizes.shape[1],
+            "series": self.sizes.n_series,
+        }
+
+    def classifier(self) -> Any:
+        """Return the classifier to explain: a bi-LSTM of the default size."""
+        if "classifier" not in self._created:
+            self._created["classifier"] = self.fit_classifier(self.X, self.y)
+        return self._created["classifier"]
+
+    def explainer(self) -> Any:
+        """Return an explainer with default settings, trained for a few epochs."""
+        if "explainer" not in self._created:
+            self._created["explainer"] = self.fit_explainer(self.classifier(), self.X, self.y)
+        return self._created["explainer"]
+
+    def queries(self, n: int) -> FloatArray:
+        """Return ``n`` series (n, time, features) that the classifier puts into class 0."""
+        found = self.X[self.classifier().predict(self.X) == 0]
+        return np.ascontiguousarray(np.resize(found if len(found) else self.X, (n, *self.X.shape[1:])))
+
+    def fit_classifier(self, X: FloatArray, y: Any) -> Any:
+        """Return a bi-LSTM of the default size, trained for a few steps."""
+        from sparcets.core.network_config import ClassifierConfig
+        from sparcets.models.network import TorchClassifier
+
+        epochs = -(-32 * self.sizes.classifier_steps // len(X))
+        config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(self.device), seed=self.seed)
+        return TorchClassifier("bilstm", config).fit(X, y, progress=False)
+
+    def fit_explainer(self, classifier: Any, X: FloatArray, y: Any) -> Any:
+        """Return an explainer with default settings, trained for a few epochs."""
+        from sparcets.core.method_config import ExplainerConfig
+        from sparcets.methods.own.explainer import Explainer
+
+        short = (f"train.epochs={self.sizes.epochs}", "weights.sparsity=0.3", "proposals=generator")
+        config = ExplainerConfig().override(*short, f"device={self.device}", f"seed={self.seed}")
+        return Explainer(classifier, config).fit(X, y, progress=False)
+
+    def with_sizes(self, sizes: SpeedSizes) -> Bench:
+        """Return a bench of other sizes on the same device."""
+        return type(self)(device=str(self.device), sizes=sizes, seed=self.seed)
+
+    def rate(self, call: Callable[[], Any], times: int) -> float:
+        """Return the calls per second after a warm-up; on a CPU, it stops after ``MAX_SECONDS``."""
+        with self.timer() as seconds:
+            for _ in range(5):  # capturing a CUDA graph takes three plain steps first
+                call()
+                if self.device.type == "cpu" and seconds() > MAX_SECONDS / 2:
+                    break
+        with self.timer() as seconds:
+            done = 0
+            while done < times:
+                call()
+                done += 1
+                if (
+                    self.device.type == "cpu" and seconds() > MAX_SECONDS
+                ):  # on a GPU, reading the time would wait for it
+                    break
+            return done / seconds()
+
+    @contextmanager
+    def timer(self) -> Iterator[Callable[[], float]]:
+        """Yield a function that returns the seconds since the start, after waiting for the device."""
+        import torch
+
+        def wait() -> None:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+
+        def seconds() -> float:
+            wait()
+            return time.perf_counter() - start
+
+        wait()
+        start = time.perf_counter()
+        yield seconds
+
+
+def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatArray, Any]:
+    """Return noise (n, time, features) and labels of two classes; in class 1, half of the features are shifted by 1.
+
+    The classes are learnt in seconds, so that the benchmark times the generator and not the search that replaces it
+    where it fails.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_steps, n_features)).astype(np.float32)
+    y = np.arange(n) % 2
+    X[y == 1, :, : (n_features + 1) // 2] += 1.0
+    return X, y
+
+
+def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield rows: peak memory of explaining ``n`` queries, its growth after the first tenth, and the rate.
+
+    Parameters
+    ----------
+    explainer
+        Fitted explainer of a ``TorchClassifier``.
+    queries
+        Series (batch, time, features), repeated until there are ``n``.
+    n
+        Number of queries.
+    folder
+        Folder for the memory map and the answers; needs three times the size of the queries.
+    """
+    _peak()  # raises where it cannot be read
+    explainer.classifier.save(folder / "classifier")
+    explainer.save(folder / "explainer")
+    shape = (n, *queries.shape[1:])
+    X = np.lib.format.open_memmap(folder / "X.npy", "w+", queries.dtype, shape)  # type: ignore[no-untyped-call]
+    for start in range(0, n, len(queries)):
+        X[start : start + len(queries)] = queries[: n - start]
+    X.flush()
+    del X
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_stream, args=(folder, str(explainer.config.device), sender))
+    with starting_process():
+        worker.start()
+    sender.close()
+    try:
+        early, peak, seconds = receiver.recv()
+    except EOFError as error:
+        raise RuntimeError("the process that measures memory died, perhaps for lack of memory") from error
+    finally:
+        worker.join()
+    name = f"{n:,} queries from a memory map to a folder"
+    yield {"name": f"{name}: peak", "value": peak / 2**20, "unit": "MiB"}
+    yield {"name": f"{name}: growth after the first tenth", "value": (peak - early) / 2**20, "unit": "MiB"}
+    yield {"name": f"{name}: rate", "value": (n - n // 10) / seconds, "unit": "explanations/s"}
+
+
+def _peak() -> int:
+    """Return the peak memory of this process, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would include the peak of the parent process
+        lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
+        return 1024 * int(lines["VmHWM"].split()[0])
+    try:
+        import resource
+    except ImportError as error:
+        raise CapabilityError("peak memory cannot be read here: there is neither /proc nor getrusage.") from error
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _stream(folder: Path, device: str, sender: Any) -> None:
+    import time
+
+    from sparcets.methods.folder import load
+    from sparcets.models.network import load_classifier
+
+    explainer = load(folder / "explainer", classifier=load_classifier(folder / "classifier", device=device))
+    X = np.load(folder / "X.npy", mmap_mode="r")
+    explainer.explain(X[: len(X) // 10], target=1, out=folder / "tenth", progress=False)
+    early, start = _peak(), time.perf_counter()
+    explainer.explain(X[len(X) // 10 :], target=1, out=folder / "rest", progress=False)
+    sender.send((early, _peak(), time.perf_counter() - start))

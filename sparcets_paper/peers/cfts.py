@@ -1,0 +1,292 @@
+"""CftsPeer: the algorithms of the package *counterfactuals-for-time-series* (cfts) as explainers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.errors import CapabilityError, ConfigError
+from sparcets.core.info import SeriesInfo
+from sparcets.core.method_config import MethodConfig
+from sparcets.core.registry import did_you_mean, require_extra, unknown_name
+from sparcets.core.seeding import generator, spawn
+from sparcets.methods.base import BaseExplainer
+from sparcets.methods.request import Answers, FitJob, Request
+from sparcets.models.base import Classifier, DifferentiableClassifier
+from sparcets_paper.peers.algorithms import ALGORITHMS, Algorithm, Output
+from sparcets_paper.peers.isolation import TimeUp, isolated, time_limit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerConfig(MethodConfig):
+    """Settings of every peer; arguments of the algorithm itself go to ``options``.
+
+    Examples
+    --------
+    >>> PeerConfig(seconds_per_query=60.0, options={"num_distractors": 3}).options
+    {'num_distractors': 3}
+    """
+
+    # A peer explains one query at a time; if all queries of a batch crash, an error is raised.
+    batch_size: int = 10_000
+    seconds_per_query: float = 60.0  # time limit; the query is not_found after that
+    references: int = 1000  # training series passed to the peer, evenly from all classes; it scans them for every query
+    options: dict = field(default_factory=dict)  # type: ignore[type-arg]  # arguments of the algorithm by name
+
+    def problems(self) -> list[str]:
+        """Return a description of every invalid value."""
+        checks = [
+            (self.seconds_per_query > 0, f"'seconds_per_query' must be > 0, got {self.seconds_per_query}"),
+            (self.references >= 1, f"'references' must be >= 1, got {self.references}"),
+        ]
+        return MethodConfig.problems(self) + [message for ok, message in checks if not ok]
+
+    @classmethod
+    def tiny(cls) -> PeerConfig:
+        """Return settings for tests."""
+        return cls(seconds_per_query=20.0, references=60)
+
+
+MIN_PROBA = 1e-30  # a black box may return exactly 0, which has no logarithm
+SHIFT = 100.0  # makes log-probabilities positive; softmax and cross-entropy do not change
+
+
+def to_peer(X: FloatArray, info: SeriesInfo, *, longest_is_time: bool) -> FloatArray:
+    """Convert series (batch, time, features) to the form of the peers: float32 (batch, features, steps), standardised.
+
+    Most peers take the longer axis as time. If there are more features than steps, their series are padded with steps
+    of zeros. All series have this padding, so distances do not change, and the classifier does not receive it.
+
+    Examples
+    --------
+    >>> X = np.array([[[1.0, 2.0, 3.0], [3.0, 2.0, 5.0]]])  # 2 steps, 3 features
+    >>> to_peer(X, SeriesInfo.from_series(X, ("a", "b")), longest_is_time=True)[0].tolist()
+    [[-1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]]
+    """
+    standard = info.scaler.transform(X).astype(np.float32).transpose(0, 2, 1)
+    missing = max(0, info.n_features - info.n_steps) if longest_is_time else 0
+    return np.ascontiguousarray(np.pad(standard, ((0, 0), (0, 0), (0, missing))))
+
+
+def from_peer(found: FloatArray, given: FloatArray, query: FloatArray, info: SeriesInfo) -> FloatArray:
+    """Convert the answer of a peer to the units of the data (time, features); unchanged entries equal the query.
+
+    Parameters
+    ----------
+    found, given
+        Series that the peer returned, and that it was given (features, steps), standardised.
+    query
+        The query (time, features).
+    """
+    moved = (found != given)[:, : info.n_steps].T
+    own_units = info.scaler.inverse(found[:, : info.n_steps].T.astype(np.float64))
+    return np.where(moved, own_units, query)
+
+
+class PeerModule(nn.Module):
+    """A classifier as a module that takes the output of :func:`to_peer`, with a check of the time limit.
+
+    Parameters
+    ----------
+    classifier
+        The model to explain. It is not a submodule, so a peer cannot change its mode or gradients.
+    info
+        Names and scale of the series.
+    dtype
+        Data type of the series that the classifier takes.
+    output
+        Form of the output: see :class:`~sparcets_paper.peers.algorithms.Algorithm`.
+    """
+
+    def __init__(self, classifier: Classifier, info: SeriesInfo, dtype: np.dtype[Any], output: Output) -> None:
+        super().__init__()
+        device = classifier.device if isinstance(classifier, DifferentiableClassifier) else torch.device("cpu")
+        self.anchor = nn.Parameter(torch.zeros((), device=device))  # peers read the device from the first parameter
+        self.classifier, self.output, self.n_steps = classifier, output, info.n_steps
+        self.center = torch.tensor(info.scaler.center.astype(dtype), device=device)
+        self.scale = torch.tensor(info.scaler.scale.astype(dtype), device=device)
+        self.check: Callable[[], None] = lambda: None  # raises after the time limit
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the series."""
+        return self.anchor.device
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, classes) for standardised series (batch, features, steps)."""
+        self.check()
+        own_units = x[..., : self.n_steps].transpose(1, 2) * self.scale + self.center
+        if isinstance(self.classifier, DifferentiableClassifier):
+            log_proba = self.classifier.log_proba(own_units.contiguous()).float()
+        else:
+            proba = np.maximum(self.classifier.proba_unchecked(own_units.detach().numpy()), MIN_PROBA)
+            log_proba = torch.tensor(np.log(proba), dtype=torch.float32)
+        if self.output == "proba":
+            return log_proba.exp()
+        return log_proba + SHIFT if self.output == "lifted_log_proba" else log_proba
+
+
+log = logging.getLogger(__name__)
+OWN_ARGUMENTS = ("sample", "model", "target_class", "dataset", "X_train", "y_train", "seed")  # not options
+
+
+class CftsPeer(BaseExplainer[PeerConfig]):
+    """An algorithm of cfts, called for one query at a time.
+
+    The classes are loaded from :data:`sparcets_paper.peers.PEERS`: ``PEERS.load("cfts:comte")``. The algorithm receives
+    standardised series. Its answers are converted to the units of the data, with unchanged entries equal to the query,
+    obey the same constraints as those of other explainers, and are checked by the classifier. A query on which it
+    crashes or takes longer than ``config.seconds_per_query`` is ``not_found`` with the reason; if it crashes on all
+    queries, an error is raised.
+
+    Attributes
+    ----------
+    ran_, timed_out_, crashed_
+        Numbers of queries since the fit that finished (with or without an answer), timed out, and crashed.
+    """
+
+    config_class = PeerConfig
+    algorithm: ClassVar[Algorithm]
+
+    ran_: int = 0
+    timed_out_: int = 0
+    crashed_: int = 0
+
+    def _fit(self, job: FitJob) -> None:
+        self._function = self._load_function()
+        self._X, self._y = _references(job.X, job.y, self.config.references, self.config.seed)
+        self.ran_ = self.timed_out_ = self.crashed_ = 0
+
+    def _load_function(self) -> Callable[..., Any]:
+        """Import the algorithm, which takes up to a minute the first time, and check its options."""
+        module, _, name = self.algorithm.function.partition(":")
+        with isolated(self.config.seed, torch.device("cpu")):
+            require_extra("cfts", "the peer methods", "peers")
+            function: Callable[..., Any] = getattr(importlib.import_module(f"cfts.{module}"), name)
+        parameters = inspect.signature(function).parameters.values()
+        # Some algorithms take **kwargs and would ignore a misspelt option.
+        known = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in OWN_ARGUMENTS]
+        for key in self.config.options:
+            if key not in known:
+                raise ConfigError(
+                    f"{self.method} has no option {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}."
+                )
+        return function
+
+    def _explain(self, request: Request) -> Answers:
+        model = PeerModule(self.classifier, request.info, request.X.dtype, self.algorithm.output)
+        found, crashes = request.X.copy(), 0
+        reason = np.full(len(request), "", dtype=object)
+        for i in range(len(request)):
+            try:
+                answer = self._explain_one(model, request, i)
+            except TimeUp:
+                self.timed_out_ += 1
+                reason[i] = f"{self.method} did not finish within {self.config.seconds_per_query:g} s"
+            except Exception as error:  # continue with the other queries
+                crashes += 1
+                reason[i] = f"{self.method} crashed: {type(error).__name__}: {error}"
+            else:
+                self.ran_ += 1
+                if answer is None:
+                    reason[i] = f"{self.method} found nothing"
+                else:
+                    found[i] = answer
+            if reason[i]:
+                log.info("query %d: %s", i, reason[i])
+        self.crashed_ += crashes
+        if crashes == len(request):
+            raise CapabilityError(
+                f"{self.method} crashed on all {crashes} queries, first with "
+                f"{reason[0].partition('crashed: ')[2]}. It cannot explain this classifier on these series."
+            )
+        return _with_reasons(Answers.one_each(request, request.apply_limits(found), "refined"), request.n, reason)
+
+    def _explain_one(self, model: PeerModule, request: Request, i: int) -> FloatArray | None:
+        """Return the algorithm's answer to one query (time, features), or None if it found none."""
+        query, target = request.X[i], int(request.target[i])
+        given = self._given(query[None], request.info)[0]  # (features, steps)
+        # The seed depends on the query, so that the other queries of the batch do not matter.
+        seed = spawn(self.config.seed, f"{hashlib.sha256(query.tobytes()).hexdigest()}/{target}")
+        arguments = {**self.config.options, **self._reference_arguments(request.info), "target_class": target}
+        if self.algorithm.takes_seed:
+            arguments["seed"] = seed
+        with isolated(seed, model.device), time_limit(self.config.seconds_per_query) as check:
+            model.check = check
+            returned, _ = self._function(given.copy(), model, **arguments)
+            check()  # without an alarm, it may have finished after the limit
+        if returned is None:
+            return None
+        answer = np.asarray(returned, dtype=np.float64)
+        if answer.size != given.size:
+            raise ValueError(f"it returned shape {answer.shape} for a series of shape {given.shape}")
+        return from_peer(answer.reshape(given.shape), given, query, request.info)
+
+    def _given(self, X: FloatArray, info: SeriesInfo) -> FloatArray:
+        return to_peer(X, info, longest_is_time=self.algorithm.guesses_time)
+
+    def _reference_arguments(self, info: SeriesInfo) -> dict[str, Any]:
+        """Return copies of the training series in the form of the algorithm, which may write into them."""
+        X = self._given(self._X, info)
+        if self.algorithm.references == "arrays":
+            return {"X_train": X, "y_train": self._y.copy()}
+        return {"dataset": [(x, int(k)) for x, k in zip(X, self._y, strict=True)]}
+
+    def _state(self) -> dict[str, Any]:
+        return {"X": self._X, "y": self._y}
+
+    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+        self._function = self._load_function()
+        self._X, self._y = state["X"], state["y"]
+
+
+@functools.cache
+def peer_class(name: str) -> type[CftsPeer]:
+    """Return the explainer class of one algorithm of cfts.
+
+    >>> peer_class("comte").__name__, peer_class("glacier").needs_gradients
+    ('cfts:comte', True)
+    """
+    if name not in ALGORITHMS:
+        raise unknown_name("algorithm of cfts", name, ALGORITHMS)
+    algorithm = ALGORITHMS[name]
+    body = {"algorithm": algorithm, "needs_gradients": algorithm.needs_gradients, "__doc__": algorithm.about}
+    return type(f"cfts:{name}", (CftsPeer,), body)
+
+
+def __getattr__(name: str) -> type[CftsPeer]:
+    """Return the class of an algorithm: the registry loads classes as attributes of a module."""
+    if name in ALGORITHMS:
+        return peer_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _references(X: FloatArray, y: IntArray, at_most: int, seed: int) -> tuple[FloatArray, IntArray]:
+    """Draw at most ``at_most`` series, evenly from all classes, and keep their order."""
+    rank = np.empty(len(X), dtype=np.int64)
+    rng = generator(seed, "references")
+    for k in np.unique(y):
+        rows = np.flatnonzero(y == k)
+        rank[rng.permutation(rows)] = np.arange(len(rows))
+    kept = np.sort(np.argsort(rank, kind="stable")[:at_most])
+    return X[kept].copy(), y[kept]
+
+
+def _with_reasons(answers: Answers, n: int, reason: Any) -> Answers:
+    """Set the status of the first answer to each query with a reason to ``not_found``."""
+    failed = np.flatnonzero(reason != "")
+    status, reasons = answers.status.copy(), answers.reason.astype(object)
+    status[failed * n] = "not_found"
+    reasons[failed * n] = reason[failed]
+    return replace(answers, status=status, reason=reasons)

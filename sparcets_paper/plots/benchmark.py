@@ -1,0 +1,189 @@
+"""Comparison of methods: share of changed entries against transfer to other classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import ShapeError
+from sparcets.show import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+FONT_SIZE = 9
+OFFSETS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))  # of a label relative to its marker
+
+
+def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
+    """Draw the share of changed entries against transfer, one labelled marker per method.
+
+    Parameters
+    ----------
+    points
+        For each method its label, the share of entries it changes, and its transfer: the share of its answers that
+        held-out judges put into the target class too; both in [0, 1]. Methods with a NaN are listed below the axes
+        instead.
+
+    Returns
+    -------
+    figure
+        One axes, in percent; the ideal corner, no change and full transfer, is marked.
+
+    Examples
+    --------
+    >>> axes = plot_trade_off([("sparcets", 0.2, 0.95), ("GAN", 1.0, 0.4)]).axes[0]
+    >>> [text.get_text() for text in axes.texts]
+    ['ideal', 'sparcets', 'GAN']
+    """
+    shown = [(label, 100 * changed, 100 * transfer) for label, changed, transfer in points]
+    missing = [label for label, *values in shown if not np.isfinite(values).all()]
+    shown = [point for point in shown if point[0] not in missing]
+    if not shown:
+        raise ShapeError(
+            f"there is no point to draw, got {list(points)}. Pass (label, changed, transfer), each in [0, 1]."
+        )
+    styles = style.method_styles(label for label, _, _ in points)
+    with style.new_figure(7.0, 5.0, layout=None) as figure:
+        axes = figure.add_axes((0.1, 0.15, 0.87, 0.8))  # fixed: labels are placed by the positions of the markers
+        axes.set(xlim=(-4, 104), ylim=(-4, 106))
+        axes.set_xlabel("changed entries (% of those that may change; fewer is sparser)")
+        axes.set_ylabel("transfer (% of answers that judges confirm)")
+        axes.grid(color="#ececec", lw=0.8)
+        axes.set_axisbelow(True)
+        axes.plot(0, 100, marker="*", ms=17, color=style.FIXED, mec=style.BEFORE, mew=0.6, ls="", zorder=1)
+        axes.annotate(
+            "ideal", (0, 100), (0, -11), textcoords="offset points", ha="center", va="top", color=style.BEFORE
+        )
+        for label, x, y in shown:
+            look = styles[label]
+            axes.plot(
+                x,
+                y,
+                look.marker,
+                color=look.colour,
+                ms=8,
+                mec="white",
+                mew=0.6,
+                zorder=3,
+                label=style.escape_mathtext(label),
+            )
+        _label(axes, shown)
+        if missing:
+            note = f"no value: {', '.join(missing)}"
+            figure.text(0.1, 0.02, style.escape_mathtext(note), fontsize=style.TICKS, color=style.BEFORE)
+    return figure
+
+
+def _label(axes: Axes, shown: Sequence[tuple[str, float, float]]) -> None:
+    """Write each label beside its marker, at the position with the least overlap."""
+    points = 72 / style.DPI  # per pixel
+    markers = axes.transData.transform([(x, y) for _, x, y in shown]) * points  # (methods, 2), in points
+    star = axes.transData.transform((0.0, 100.0)) * points
+    frame = np.concatenate([axes.bbox.min, axes.bbox.max]) * points
+    occupied = [_box(marker, 0, 0, 10, 10) for marker in markers] + [_box(star, 0, 0, 34, 36)]
+    for (label, x, y), marker in zip(shown, markers, strict=True):
+        width, height = 0.62 * FONT_SIZE * len(label), 1.3 * FONT_SIZE  # an estimate is enough to find overlaps
+        options = [(dx, dy, far) for far in (1.0, 2.2) for dx, dy in OFFSETS]
+        boxes = [_box(marker, dx * far, dy * far, width, height) for dx, dy, far in options]
+        costs = [sum(_overlap(box, other) for other in occupied) + _outside(box, frame) for box in boxes]
+        best = int(np.argmin(costs))
+        dx, dy, far = options[best]
+        occupied.append(boxes[best])
+        axes.annotate(
+            style.escape_mathtext(label),
+            (x, y),
+            (8 * dx * far, 8 * dy * far),
+            textcoords="offset points",
+            ha={1: "left", 0: "center", -1: "right"}[dx],
+            va={1: "bottom", 0: "center", -1: "top"}[dy],
+            fontsize=FONT_SIZE,
+        )
+
+
+def _box(marker: FloatArray, dx: float, dy: float, width: float, height: float) -> FloatArray:
+    """Return left, bottom, right, top of a box whose nearest side or corner is 8 points from the marker."""
+    x = marker[0] + 8 * dx + (np.sign(dx) - 1) / 2 * width
+    y = marker[1] + 8 * dy + (np.sign(dy) - 1) / 2 * height
+    return np.array([x, y, x + width, y + height])
+
+
+def _overlap(a: FloatArray, b: FloatArray) -> float:
+    shared = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    return float(np.prod(np.maximum(shared, 0)))
+
+
+def _outside(box: FloatArray, frame: FloatArray) -> float:
+    area = float(np.prod(box[2:] - box[:2]))
+    return 10 * (area - _overlap(box, frame))
+
+
+Curve = tuple[Any, Any, Any]  # false positive rates, mean true positive rates, their standard deviations; all (points,)
+
+
+def plot_roc(curves: Mapping[str, Mapping[str, Curve]]) -> Figure:
+    """Draw ROC curves with bands of one standard deviation over the repetitions, one panel per target class.
+
+    Parameters
+    ----------
+    curves
+        For each target class and each method ``(fpr, mean, std)``, each (points,): the mean and the standard deviation
+        of the true positive rate at these false positive rates. The legend gives the area under the mean curve.
+
+    Returns
+    -------
+    figure
+        One axes per target.
+
+    Examples
+    --------
+    >>> grid = np.linspace(0, 1, 5)
+    >>> figure = plot_roc({"1": {"SPARCE": (grid, np.ones(5), np.zeros(5))}})
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['SPARCE: 1.00', 'chance: 0.50']
+    """
+    if not curves:
+        raise ShapeError("there is no curve to draw, got an empty mapping. Pass {target: {method: (fpr, mean, std)}}.")
+    styles = style.method_styles(method for by_method in curves.values() for method in by_method)
+    with style.new_figure(0.4 + 4.2 * len(curves), 4.3) as figure:
+        axes = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
+        for panel, (target, by_method) in zip(axes, curves.items(), strict=True):
+            for method, curve in by_method.items():
+                _draw(panel, method, *_check(method, curve), look=styles[method])
+            panel.plot([0, 1], [0, 1], color=style.FIXED, lw=1, ls=(0, (2, 2)), label="chance: 0.50", zorder=1)
+            panel.set(aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="false positive rate")
+            panel.set_title(style.escape_mathtext(f"target {target}"), loc="left")
+            panel.legend(loc="lower right", title="area under the curve", alignment="left")
+        axes[0].set_ylabel("true positive rate (band: ± 1 std)")
+    return figure
+
+
+def _check(method: str, curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
+    fpr, mean, std = (np.asarray(values, dtype=float) for values in curve)
+    if not fpr.shape == mean.shape == std.shape or fpr.ndim != 1:
+        raise ShapeError(
+            f"the curve of {method} must be three arrays (points,) of one length, got shapes {fpr.shape}, "
+            f"{mean.shape}, {std.shape}. Interpolate all repetitions on one grid of false positive rates."
+        )
+    return fpr, mean, std
+
+
+def _draw(axes: Axes, method: str, fpr: FloatArray, mean: FloatArray, std: FloatArray, look: style.MethodStyle) -> None:
+    area = float(((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)).sum())
+    axes.fill_between(
+        fpr, np.clip(mean - std, 0, 1), np.clip(mean + std, 0, 1), color=look.colour, alpha=0.18, lw=0, zorder=2
+    )
+    axes.plot(
+        fpr,
+        mean,
+        color=look.colour,
+        ls=look.line,
+        lw=1.6,
+        label=style.escape_mathtext(f"{method}: {area:.2f}"),
+        zorder=3,
+    )

@@ -1,0 +1,53 @@
+"""Numbers as text: different ones that are told together read differently."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.target import AtLeast, Between
+from sparcets.core.words import amounts, distinct, percents, seconds, signed
+from sparcets.show.phrases import when_phrase
+
+numbers = st.lists(st.floats(allow_nan=False, allow_infinity=False).map(lambda v: v + 0.0), min_size=1, max_size=4)
+
+
+@given(numbers)
+def test_different_numbers_read_differently(values: list[float]) -> None:
+    for write in (amounts, signed, distinct, lambda *v: distinct(*v, style=".4g")):
+        texts = write(*values)
+        assert len(texts) == len(values) and len(set(texts)) == len(set(values))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=3))
+def test_different_shares_read_differently(shares: list[float]) -> None:
+    apart = {100 * share for share in shares}  # tiny ones may be equal here
+    assert len(set(percents(*shares))) >= len(apart)
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**6), st.floats(0.01, 1e6))
+def test_different_times_read_differently(start: int, length: int, rate: float) -> None:
+    first, last = seconds(start / rate, (start + length) / rate)
+    assert first != last and (float(first) != 0 or start == 0)
+    assert when_phrase(start, start + length, rate) == f"from {first} to {last} s"
+
+
+def test_no_more_digits_than_needed() -> None:
+    assert when_phrase(2, 5, 4.0) == "from 0.50 to 1.25 s"
+    assert when_phrase(1, 3, 16_000.0) == "from 0.0001 to 0.0002 s"
+    assert amounts(0.123, 0.456) == ("0.12", "0.46") and amounts(1e6, 1e6 + 1) == ("1,000,000", "1,000,001")
+    assert signed(-3.0, 2e-7) == ("−3", "2e-07")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (AtLeast(30), "at least 30"),
+        (AtLeast(12_345_678.5), "at least 12345678"),
+        (Between(0.1000001, 0.1000002), "between 0.1000001 and 0.1000002"),
+        (Between(1_000_000, 1_000_001), "between 1000000 and 1000001"),
+    ],
+)
+def test_targets_are_told_apart(target: AtLeast | Between, words: str) -> None:
+    assert target.words("") == words

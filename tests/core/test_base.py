@@ -1,0 +1,262 @@
+"""Configs: typed, checked with all problems at once, read from text and JSON, named by a fingerprint."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.config import Config, check_config
+from sparcets.core.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights(Config):
+    sparsity: float = 1.0
+    similarity: float = 1.0
+
+    def problems(self) -> list[str]:
+        return [f"{k!r} must be >= 0, got {v}" for k, v in self.to_dict().items() if v < 0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example(Config):
+    epochs: int = 10
+    lr: float = 0.1
+    shuffle: bool = True
+    name: str = "x"
+    backbone: Literal["lstm", "gru"] = "lstm"
+    target: int | str | None = None
+    limit: float | None = None
+    sizes: tuple[int, ...] = (1, 2)
+    weights: Weights = field(default_factory=Weights)
+    extra: Weights | None = None
+
+    def problems(self) -> list[str]:
+        checks = [(self.epochs >= 1, "'epochs' must be >= 1"), (self.lr > 0, f"'lr' must be > 0, got {self.lr}")]
+        return [message for fine, message in checks if not fine]
+
+
+KNOWN = "known: epochs, lr, shuffle, name, backbone, target, limit, sizes, weights, extra"
+
+
+@pytest.mark.parametrize(
+    ("setting", "key", "value"),
+    [
+        ("epochs=5", "epochs", 5),
+        (" epochs = 5 ", "epochs", 5),
+        ("lr=1e-3", "lr", 1e-3),
+        ("lr=1", "lr", 1.0),
+        ("shuffle=False", "shuffle", False),
+        ("shuffle=false", "shuffle", False),
+        ("shuffle=TRUE", "shuffle", True),
+        ("name=5", "name", "5"),
+        ("name=a=b", "name", "a=b"),
+        ("name=None", "name", "None"),
+        ("name=", "name", ""),
+        ("backbone=gru", "backbone", "gru"),
+        ("target=2", "target", 2),
+        ("target=ups", "target", "ups"),
+        ("target=None", "target", None),
+        ("target=none", "target", None),
+        ("target='2'", "target", "2"),
+        ("target=1.5", "target", "1.5"),
+        ("limit=3", "limit", 3.0),
+        ("limit=null", "limit", None),
+        ("sizes=(3, 4)", "sizes", (3, 4)),
+        ("sizes=[3]", "sizes", (3,)),
+        ("sizes=3,4", "sizes", (3, 4)),
+        ("sizes=()", "sizes", ()),
+        ("weights.sparsity=0.5", "weights", Weights(sparsity=0.5)),
+    ],
+)
+def test_settings_are_read_by_the_type_of_their_field(setting: str, key: str, value: Any) -> None:
+    changed = getattr(Example().override(setting), key)
+    assert changed == value and type(changed) is type(value)
+
+
+def test_settings_add_up_and_the_original_stays() -> None:
+    start = Example()
+    changed = start.override("weights.sparsity=0.5", "epochs=3", "weights.similarity=2", "epochs=4")
+    assert changed == Example(epochs=4, weights=Weights(sparsity=0.5, similarity=2.0))
+    assert start == Example() == start.override()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        start.epochs = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("epochs", "cannot read the setting 'epochs': write it as key=value"),
+        ("epoch=3", f"unknown key 'epoch', did you mean 'epochs'? ({KNOWN})"),
+        ("Epochs=3", f"unknown key 'Epochs', did you mean 'epochs'? ({KNOWN})"),
+        ("qqq=3", f"unknown key 'qqq' ({KNOWN})"),
+        (
+            "sparsity=3",
+            "unknown key 'sparsity', did you mean 'weights.sparsity'? Write Example().override('weights.sparsity=…'). "
+            f"({KNOWN})",
+        ),
+        ("epochs=2.5", "'epochs' must be a whole number, got 2.5"),
+        ("epochs=True", "'epochs' must be a whole number, got True"),
+        ("epochs=many", "'epochs' must be a whole number, got 'many'"),
+        ("epochs=__import__('os')", "'epochs' must be a whole number, got \"__import__('os')\""),
+        ("lr=True", "'lr' must be a number, got True"),
+        ("lr=1e999", "'lr' must be a number, got inf"),
+        ("lr=", "'lr' must be a number, got ''"),
+        ("shuffle=1", "'shuffle' must be True or False, got 1"),
+        ("backbone=cnn", "'backbone' must be one of 'lstm', 'gru', got 'cnn'"),
+        ("limit=x", "'limit' must be a number or None, got 'x'"),
+        ("sizes=3", "'sizes' must be a tuple of a whole number, got 3"),
+        ("sizes=(1.5,)", "'sizes' must be a tuple of a whole number, got (1.5,)"),
+        ("weights=3", "'weights' must be Weights, got 3"),
+        (
+            "weights.sparsit=3",
+            "in 'weights': unknown key 'sparsit', did you mean 'sparsity'? (known: sparsity, similarity)",
+        ),
+        ("weights.sparsity=-1", "in 'weights': 'sparsity' must be >= 0, got -1.0"),
+        ("lr.x=3", "'lr' has no parts, so 'lr.x' means nothing"),
+        ("lr=-1", "'lr' must be > 0, got -1.0"),
+    ],
+)
+def test_each_problem_is_named(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Example().override(setting)
+    assert str(caught.value) == f"1 problem in Example: {message}."
+
+
+def test_all_problems_stand_in_one_message() -> None:
+    with pytest.raises(ConfigError, match=r"^3 problems in Example: 'epochs' must .*; 'lr' must .*; 'shuffle' must"):
+        Example(epochs=1.5, lr="fast", shuffle="no")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"^2 problems in Example: 'epochs' must be >= 1; 'lr' must be > 0, got -0.1"):
+        Example(epochs=0, lr=-0.1)
+    with pytest.raises(
+        ConfigError, match=r"^2 problems in Example: 'lr' must be > 0.*; unknown key 'epoch', did you mean 'epochs'\? "
+    ):
+        Example.from_dict({"lr": -0.1, "epoch": 3})
+    with pytest.raises(ConfigError) as caught:
+        Example().override("nam=3", "lr=-1", "weights.sparsity=-1", "weights.x=1", "sizes")
+    for part in [
+        "5 problems",
+        "'lr' must",
+        "key 'nam', did",
+        "in 'weights': 'sparsity'",
+        "in 'weights': unknown",
+        "sizes",
+    ]:
+        assert part in str(caught.value)
+    assert len(caught.value.problems) == 5
+
+
+def test_numbers_are_kept_in_the_type_of_their_field() -> None:
+    one = Example(lr=1, epochs=np.int64(3), limit=np.float32(0.5), sizes=(np.int8(1),))  # type: ignore[arg-type]
+    assert [type(v) for v in (one.lr, one.epochs, one.limit, one.sizes[0])] == [float, int, float, int]
+    assert one == Example(lr=1.0, epochs=3, limit=0.5, sizes=(1,))
+    assert one.fingerprint == Example(lr=1.0, epochs=3, limit=0.5, sizes=(1,)).fingerprint
+    assert type(Example(target=np.int64(1)).target) is int  # type: ignore[arg-type]
+    of_text = Example(name=np.str_("a"), backbone=np.str_("gru"), shuffle=np.True_)  # type: ignore[arg-type]
+    assert [type(v) for v in (of_text.name, of_text.backbone, of_text.shuffle)] == [str, str, bool]
+
+
+def test_arguments_are_refused_as_settings_are() -> None:
+    with pytest.raises(ConfigError, match=rf"unknown key 'epoch', did you mean 'epochs'\? \({KNOWN}\)\.$"):
+        Example(epoch=3)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"settings are given by name \(epochs=…, lr=…, .*\), got 5\.$"):
+        Example(5)  # type: ignore[misc]
+    with pytest.raises(ConfigError, match="unknown key 'x'"):
+        dataclasses.replace(Example(), x=1)  # type: ignore[call-arg]
+    assert list(inspect.signature(Example).parameters)[:2] == ["epochs", "lr"], "what editors and help() show"
+    assert copy.deepcopy(Example(epochs=3)) == Example(epochs=3)
+
+
+def test_settings_of_another_class() -> None:
+    assert check_config(Example(epochs=3), Example, "It").epochs == 3
+    for config, message in [
+        (Weights(), "got Weights. Use that, or Example()."),
+        (Weights, "got the class Weights. Use that, or Example()."),
+        (Example, "got the class Example. Pass an instance: Example()."),
+        ({}, "got dict. Pass Example.from_dict(config)."),
+    ]:
+        with pytest.raises(ConfigError, match=f"^It takes an Example, {re.escape(message)}$"):
+            check_config(config, Example, "It", instead="that")
+    with pytest.raises(ConfigError, match=r"^It takes a Weights, got int. Pass Weights\(\).$"):
+        check_config(3, Weights, "It")
+
+
+configs = st.builds(
+    Example,
+    epochs=st.integers(1, 10**30),
+    lr=st.floats(1e-9, 1e9),
+    shuffle=st.booleans(),
+    name=st.text(),
+    backbone=st.sampled_from(["lstm", "gru"]),
+    target=st.none() | st.integers() | st.text(),
+    limit=st.none() | st.floats(allow_nan=False, allow_infinity=False).map(lambda v: v + 0.0),  # no -0.0
+    sizes=st.lists(st.integers()).map(tuple),
+    weights=st.builds(Weights, sparsity=st.floats(0, 9)),
+    extra=st.none() | st.builds(Weights, sparsity=st.floats(0, 9)),
+)
+
+
+@given(configs)
+def test_json_round_trip(config: Example) -> None:
+    again = Example.from_dict(json.loads(json.dumps(config.to_dict(), allow_nan=False)))
+    assert again == config and again.fingerprint == config.fingerprint
+
+
+@given(configs, configs)
+def test_the_fingerprint_tells_values_apart_and_nothing_else(one: Example, two: Example) -> None:
+    assert (one.fingerprint == two.fingerprint) == (one == two)
+    assert len(one.fingerprint) == 12 and set(one.fingerprint) <= set("0123456789abcdef")
+    for name in ("epochs", "shuffle", "weights"):
+        if getattr(one, name) != getattr(two, name):
+            assert dataclasses.replace(one, **{name: getattr(two, name)}).fingerprint != one.fingerprint
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    script = "from sparcets.core.method_config import NearestConfig; print(NearestConfig(seed=3).fingerprint)"
+    prints = set()
+    for seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONHASHSEED": seed}
+        )
+        prints.add(run.stdout.strip())
+    from sparcets.core.method_config import NearestConfig
+
+    assert prints == {NearestConfig(seed=3).fingerprint}
+
+
+def test_the_fingerprint_does_not_depend_on_the_order_of_the_fields() -> None:
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Reordered(Config):
+        similarity: float = 1.0
+        sparsity: float = 1.0
+
+    Reordered.__name__ = "Weights"
+    assert list(Reordered().to_dict()) != list(Weights().to_dict()) and Reordered().fingerprint == Weights().fingerprint
+
+
+def test_the_fingerprint_names_the_kind_of_config() -> None:
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Other(Weights):
+        pass
+
+    assert Other().to_dict() == Weights().to_dict() and Other().fingerprint != Weights().fingerprint
+
+
+@pytest.mark.parametrize("data", [None, [], "lr=3"])
+def test_a_config_is_read_from_a_dictionary(data: Any) -> None:
+    with pytest.raises(ConfigError, match="Example is read from a dictionary, got"):
+        Example.from_dict(data)
+    with pytest.raises(ConfigError, match="unknown key 3"):
+        Example.from_dict({3: 4})  # type: ignore[dict-item]

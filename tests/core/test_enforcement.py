@@ -1,0 +1,290 @@
+"""Enforced series satisfy every constraint exactly: properties over random series and constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sparcets.core.constraints import Constraints
+from sparcets.core.enforcement import BoundConstraints, keep_largest
+from sparcets.core.errors import ConstraintError
+from sparcets.core.info import SeriesInfo
+
+FAST = settings(max_examples=250, deadline=None)
+
+
+def bind(n_steps: int, span: Any, **constraints: Any) -> BoundConstraints:
+    """Bind constraints to series of features f0, f1, … whose training values range over ``span``."""
+    span = np.asarray(span, dtype=np.float64)
+    X = np.zeros((3, n_steps, len(span)))
+    X[1], X[2] = span, 0.5 * span
+    return Constraints(**constraints).bind(SeriesInfo.from_series(X, ("a", "b")))
+
+
+TOWARDS_QUERY = ["immutable", "frozen", "ranges", "max_step", "direction", "groups", "max_features"]
+KINDS = [*TOWARDS_QUERY, "integer", "monotone", "fixed_sum"]
+DRAWN = {
+    "seed": st.integers(0, 2**32 - 1),
+    "dtype": st.sampled_from([np.float32, np.float64]),
+    "shape": st.tuples(st.integers(1, 3), st.integers(1, 20), st.integers(1, 4)),
+    "unit": st.sampled_from([1e-30, 1e-3, 1.0, 1e5, 1e30]),
+}
+
+
+def random_constraints(
+    rng: np.random.Generator, kinds: set[str], n_steps: int, n_features: int, unit: float
+) -> dict[str, Any]:
+    """Return random constraints of some kinds."""
+
+    def some() -> list[str]:
+        return [f"f{i}" for i in range(n_features) if rng.random() < 0.6]
+
+    lowest, highest = [-np.inf, -1.0, -0.1, 0.5], [0.5, 0.7, 1.5, np.inf]
+    start = int(rng.integers(0, n_steps))
+    window = (None if start == 0 else start, [int(rng.integers(start, n_steps)) + 1, None][rng.integers(2)])
+    pair = [f"f{i}" for i in rng.permutation(n_features)[:3]]
+    everything = {
+        "immutable": some()[:1],
+        "frozen": [window] if rng.random() < 0.5 else {f: [window] for f in some()},
+        "ranges": {f: (rng.choice(lowest) * unit, rng.choice(highest) * unit) for f in some()},
+        "max_step": {f: rng.choice([0.0, 0.1, 0.25, 1.0]) * unit for f in some()},
+        "direction": {f: str(rng.choice(["up", "down"])) for f in some()},
+        "groups": {"one": some()},
+        "max_features": int(rng.integers(1, 4)),
+        "integer": some(),
+        "monotone": {f: str(rng.choice(["up", "down"])) for f in some()},
+        "fixed_sum": [pair] if len(pair) > 1 else [],
+    }
+    nothing = vars(Constraints())
+    return {kind: value if kind in kinds else nothing[kind] for kind, value in everything.items()}
+
+
+@st.composite
+def cases(draw: st.DrawFn, of: list[str] = KINDS) -> tuple[Any, ...]:
+    """Draw query, proposal, lengths, the spans of the features, the constraints, and the bound constraints."""
+    seed, dtype, shape, unit = (draw(s) for s in DRAWN.values())
+    kinds = draw(st.sets(st.sampled_from(of)))
+    rng = np.random.default_rng(seed)
+    B, T, F = shape
+    # Coarse values equal the limits and each other; fine ones exercise rounding; a walk often satisfies the limits.
+    coarse, fine = rng.integers(-8, 9, (2, *shape)) / 4, rng.normal(size=(2, *shape))
+    walk = 0.1 * fine.cumsum(2)
+    query = ((coarse, fine, walk)[rng.integers(3)][0] * unit).astype(dtype)
+    changes = [np.zeros(shape), coarse[1], fine[1], walk[1], np.full(shape, 0.7), np.full(shape, 1e-7)]
+    change = rng.integers(0, len(changes), shape if rng.random() < 0.5 else (B, 1, F))
+    proposal = (query + unit * np.choose(change, changes)).astype(dtype)
+    if rng.random() < 0.3:
+        proposal = np.where(rng.random(shape) < 0.3, np.nextafter(query, dtype(np.inf)), proposal)
+    lengths = rng.integers(1, T + 1, B) if rng.random() < 0.3 else None
+    span = rng.choice([0.0, 1.0, 1e3], F) * unit
+    constraints = random_constraints(rng, kinds, T, F, unit)
+    try:
+        bound = bind(T, span, **constraints)
+    except ConstraintError:  # nothing may change, or an immutable feature has a direction
+        assume(False)
+    return query, proposal, lengths, span, constraints, bound
+
+
+def assert_holds(query: Any, result: Any, lengths: Any, span: Any, constraints: dict[str, Any]) -> None:
+    """Check each constraint entry by entry, in float64, from its definition."""
+    changed = result != query
+    q, r = query.astype(np.float64), result.astype(np.float64)
+    index = {f"f{i}": i for i in range(q.shape[2])}
+    immutable = {index[f] for f in constraints["immutable"]}
+    groups = [{index[f] for f in members} for members in constraints["groups"].values()]
+    immutable = immutable.union(*(g for g in groups if g & immutable))
+    for f in immutable:
+        assert not changed[..., f].any(), "immutable"
+    if isinstance(constraints["frozen"], dict):
+        for name, windows in constraints["frozen"].items():
+            assert not any(changed[:, start:stop, index[name]].any() for start, stop in windows), "frozen feature"
+    else:
+        assert not any(changed[:, start:stop].any() for start, stop in constraints["frozen"]), "frozen"
+    if constraints["max_features"] is not None:
+        assert (changed.any(1).sum(1) <= constraints["max_features"]).all(), "max_features"
+    for name in constraints["integer"]:
+        values = r[..., index[name]][changed[..., index[name]]]
+        assert (values == np.rint(values)).all(), "integer"
+    for name, direction in constraints["monotone"].items():
+        f = index[name]
+        step = np.diff(r[..., f], axis=1)[changed[:, 1:, f] & changed[:, :-1, f]]
+        assert (step >= 0).all() if direction == "up" else (step <= 0).all(), "monotone"
+    for names in constraints["fixed_sum"]:
+        members = [index[f] for f in names]
+        off = np.abs(r[..., members].sum(-1) - q[..., members].sum(-1))
+        rounding = 4 * len(members) * np.finfo(query.dtype).eps * np.maximum(np.abs(q), np.abs(r))[..., members].max(-1)
+        assert (off <= np.maximum(1e-6 * span[members].min(), rounding)).all(), "fixed_sum"
+    for name, (low, high) in constraints["ranges"].items():
+        values = r[..., index[name]][changed[..., index[name]]]
+        assert ((low <= values) & (values <= high)).all(), "range"
+    for name, direction in constraints["direction"].items():
+        delta = r[..., index[name]] - q[..., index[name]]
+        assert (delta >= 0).all() if direction == "up" else (delta <= 0).all(), "direction"
+    for group in groups:
+        together = changed[..., sorted(group)]
+        assert (together.all(-1) == together.any(-1)).all() or not group, "group"
+    for i in range(len(q)):
+        end = q.shape[1] if lengths is None else lengths[i]
+        assert not changed[i, end:].any(), "padding"
+        for name, limit in constraints["max_step"].items():
+            f = index[name]
+            for t in range(1, end):
+                own = abs(q[i, t, f] - q[i, t - 1, f])
+                assert abs(r[i, t, f] - r[i, t - 1, f]) <= max(limit, own), "max_step"
+    assert (np.abs(r - q)[changed] >= np.broadcast_to(1e-6 * span, q.shape)[changed]).all(), "negligible"
+
+
+@FAST
+@given(cases())
+def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
+    query, proposal, lengths, span, constraints, bound = case
+    result = bound.enforce(query, proposal, lengths)
+    assert result.dtype == query.dtype and np.isfinite(result).all()
+    assert_holds(query, result, lengths, span, constraints)
+
+
+@FAST
+@given(cases(TOWARDS_QUERY))
+def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
+    query, proposal, lengths, _, _, bound = case
+    result = bound.enforce(query, proposal, lengths)
+    unchanged = result == query
+    assert (unchanged | (proposal != query)).all(), "an entry was changed that the proposal left alone"
+    assert result[unchanged].tobytes() == query[unchanged].tobytes(), "unchanged entries are the query's own bits"
+    within = (bound.low <= proposal) & (proposal <= bound.high)
+    least, most = np.minimum(query, proposal), np.maximum(query, proposal)
+    assert ((least <= result) & (result <= most))[within].all()
+
+
+@FAST
+@given(cases())
+def test_enforcing_twice_changes_nothing(case: tuple[Any, ...]) -> None:
+    query, proposal, lengths, _, _, bound = case
+    result = bound.enforce(query, proposal, lengths)
+    assert bound.enforce(query, result, lengths).tobytes() == result.tobytes()
+
+
+@FAST
+@given(cases())
+def test_inputs_are_unchanged_and_series_are_independent(case: tuple[Any, ...]) -> None:
+    query, proposal, lengths, _, _, bound = case
+    before = query.copy(), proposal.copy()
+    result = bound.enforce(query, proposal, lengths)
+    assert np.array_equal(query, before[0]) and np.array_equal(proposal, before[1])
+    for i in range(len(query)):
+        one = slice(i, i + 1)
+        alone = bound.enforce(query[one], proposal[one], None if lengths is None else lengths[one])
+        assert alone.tobytes() == result[one].tobytes()
+
+
+@FAST
+@given(cases(), st.floats(2e-6, 1.0))
+def test_without_constraints_large_changes_are_kept_exactly(case: tuple[Any, ...], size: float) -> None:
+    query, _, _, span, _, _ = case
+    proposal = (query + np.sign(query + 1e-9) * np.maximum(size * span, np.abs(query))).astype(query.dtype)
+    result = bind(query.shape[1], span).enforce(query, proposal)
+    kept = (proposal == query) | ((span == 0) & (span > 0).any())  # a constant feature is left alone
+    assert result.tobytes() == np.where(kept, query, proposal).tobytes()
+
+
+@FAST
+@given(cases(), st.floats(0, 0.99e-6))
+def test_changes_below_a_millionth_of_the_span_are_reset(case: tuple[Any, ...], size: float) -> None:
+    query, _, _, span, _, _ = case
+    query = query * (span > 0)
+    proposal = np.where(span > 0, query.astype(np.float64) + size * span, query)
+    proposal = proposal.astype(query.dtype)
+    near = np.abs(proposal.astype(np.float64) - query) < 1e-6 * span
+    result = bind(query.shape[1], span).enforce(query, proposal)
+    assert result[near].tobytes() == query[near].tobytes()
+
+
+@FAST
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.05, 0.3]))
+def test_step_limit_is_optimal(seed: int, limit: float) -> None:
+    """For upward proposals the optimum is known: at each step the nearest bound, max(query, min(x_s + path))."""
+    rng = np.random.default_rng(seed)
+    query = rng.normal(0, 0.2, (1, 8, 1)).cumsum(1)
+    proposal = query + rng.choice([0.0, 0.3, 2.0], query.shape)
+    own = np.maximum(limit, np.abs(np.diff(query[0, :, 0])))
+    path = np.r_[0, np.cumsum(own)]  # the largest change from step s to step t is |path[t] - path[s]|
+    reach = proposal[0, :, 0] + np.abs(path[:, None] - path)
+    best = np.maximum(query[0, :, 0], reach.min(1))
+    result = bind(8, [1.0], max_step={0: limit}).enforce(query, proposal)
+    np.testing.assert_allclose(result[0, :, 0], best, atol=1.1e-6)  # changes below 1e-6 of the span are reset
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("limit", [0.0, 0.05])
+def test_constant_shift_is_kept_under_any_step_limit(dtype: Any, limit: float) -> None:
+    """It changes the steps only by rounding, which may cost bits but no entries."""
+    rng = np.random.default_rng(0)
+    query = rng.normal(0, 0.1, (4, 200, 2)).cumsum(1).astype(dtype)
+    proposal = (query + dtype(0.7)).astype(dtype)
+    result = bind(200, [10.0, 10.0], max_step={0: limit, 1: limit}).enforce(query, proposal)
+    np.testing.assert_allclose(result, proposal, atol=200 * np.finfo(dtype).eps)
+
+
+def test_proposal_within_the_limit_after_rounding_is_unchanged() -> None:
+    query, proposal = np.array([[[-2.0], [-1.0]]]), np.array([[[-1.0], [1e-17]]])
+    assert proposal[0, 1, 0] - proposal[0, 0, 0] == 1.0  # in float64, though the sum -1 + 1 is 0
+    assert bind(2, [0.0], max_step={0: 1.0}).enforce(query, proposal).tobytes() == proposal.tobytes()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_non_finite_proposals_are_ignored(bad: float) -> None:
+    query = np.zeros((1, 3, 1), dtype=np.float32)
+    proposal = np.array([[[1.0], [bad], [2.0]]])
+    assert bind(3, [1.0]).enforce(query, proposal).ravel().tolist() == [1.0, 0.0, 2.0]
+
+
+def test_negative_zero_is_not_a_change() -> None:
+    query = np.array([[[0.0], [-0.0], [3.0]]])
+    bound = bind(3, [0.0], ranges={0: (-0.0, 5)}, max_step={0: 5.0})
+    result = bound.enforce(query, np.array([[[-1.0], [-1.0], [9.0]]]))
+    assert np.signbit(result).ravel().tolist() == [False, True, False] and result[0, 2, 0] == 5.0
+
+
+def test_bounds_are_rounded_inwards_to_the_dtype() -> None:
+    query = np.full((1, 1, 2), 0.5, dtype=np.float32)
+    low, high = 0.7, 0.3  # 0.7 lies between two float32 numbers, and so does 0.3
+    bound = bind(1, [1.0, 1.0], ranges={0: (low, 2.0), 1: (-2.0, high)})
+    result = bound.enforce(query, np.array([[[0.6, 0.4]]], dtype=np.float32)).astype(np.float64)
+    assert low <= result[0, 0, 0] < low + 1e-7 and high - 1e-7 < result[0, 0, 1] <= high
+    only = bind(1, [1.0], ranges={0: (0.1, 0.1)})  # no float32 number is 0.1
+    assert only.enforce(query[..., :1], query[..., :1] + 1).item() == 0.5
+    assert bind(1, [1.0], ranges={0: (1e39, 1e40)}).enforce(query[..., :1], query[..., :1] + 1).item() == 0.5
+
+
+@FAST
+@given(st.integers(0, 2**32 - 1), st.integers(0, 30))
+def test_keep_largest_keeps_the_largest(seed: int, at_most: int) -> None:
+    rng = np.random.default_rng(seed)
+    query, scale = rng.normal(size=(2, 5, 3)), np.array([1.0, 10.0, 0.1])
+    proposal = np.where(rng.random(query.shape) < 0.6, query + rng.normal(size=query.shape), query)
+    result = keep_largest(query, proposal, at_most=np.array([at_most, 4]), scale=scale)
+    size = np.abs(proposal - query) / scale
+    for i, most in enumerate([at_most, 4]):
+        kept = result[i] != query[i]
+        assert kept.sum() == min(most, (proposal[i] != query[i]).sum())
+        assert np.array_equal(result[i][kept], proposal[i][kept])
+        assert not kept.any() or size[i][~kept].max(initial=0) <= size[i][kept].min()
+
+
+@FAST
+@given(cases(), st.integers(0, 2**32 - 1), st.sets(st.sampled_from(KINDS)))
+def test_two_sets_of_constraints_both_hold(case: tuple[Any, ...], seed: int, kinds: set[str]) -> None:
+    query, proposal, lengths, span, constraints, bound = case
+    _, T, F = query.shape
+    more = random_constraints(np.random.default_rng(seed), kinds, T, F, 1.0)
+    try:
+        both = bound.combine(bind(T, span, **more))
+    except ConstraintError:
+        assume(False)
+    result = both.enforce(query, proposal, lengths)
+    assert_holds(query, result, lengths, span, constraints)
+    assert_holds(query, result, lengths, span, more)

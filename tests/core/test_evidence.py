@@ -1,0 +1,249 @@
+"""Evidence: derived values by hand, selecting, joining, files, and how an explanation keeps it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.errors import DataError, FileFormatError, ShapeError
+from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
+from sparcets.core.explanation import Explanation, join
+from sparcets.core.info import SeriesInfo
+from sparcets.io.explanations import load_explanation
+from sparcets.io.shards import ShardWriter
+
+NAN = float("nan")
+REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series
+
+
+def evidence(support: Any, families: tuple[str, ...] = ("intervals", "shapelets", "kernels"), **looks: Any) -> Evidence:
+    rows = np.array(support, dtype=float).reshape(-1, len(families))
+    plausibility = {name: np.resize(looks.get(name, REAL[name]), len(rows)) for name in PLAUSIBILITY}
+    return Evidence(families=families, support=rows, plausibility=plausibility)
+
+
+def curve(share: Any, support: Any, valid: Any) -> dict[str, Any]:
+    return {name: np.array(values, dtype=float) for name, values in zip(CURVE, (share, support, valid), strict=True)}
+
+
+def explanation(known: Evidence, **changes: Any) -> Explanation:
+    """Return valid answers with this evidence."""
+    n = len(known)
+    query = np.zeros((n, 2, 1), dtype=np.float32)
+    values: dict[str, Any] = {
+        "query": query,
+        "counterfactual": query + np.arange(1, n + 1, dtype=np.float32)[:, None, None],
+        "target": np.ones(n, dtype=np.int64),
+        "status": np.full(n, "generated"),
+        "reason": np.full(n, ""),
+        "query_index": np.arange(n),
+        "proba_before": np.tile([0.9, 0.1], (n, 1)),
+        "proba_after": np.tile([0.2, 0.8], (n, 1)),
+        "info": SeriesInfo.from_series(np.array([[[0.0], [1.0]]]), ("sick", "well")),
+        "mutable": np.array([True]),
+        "evidence": known,
+    }
+    return Explanation(**{**values, **changes})
+
+
+def assert_same(one: Evidence, two: Evidence) -> None:
+    a, b = one.to_arrays(), two.to_arrays()
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_believed_needs_the_majority_of_every_family() -> None:
+    known = evidence([[1, 1, 1], [0.6, 0.51, 1], [1, 1, 0.5], [0, 0, 0], [1, 1, NAN]])
+    assert known.believed.tolist() == [True, True, False, False, False]
+    assert Evidence.none(2).believed.tolist() == [False, False], "nobody was asked"
+
+
+def test_no_evidence_has_the_shapes_of_evidence() -> None:
+    none = Evidence.none(2)
+    assert len(none) == 2 and none.families == () and none.support.shape == (2, 0)
+    assert list(none.plausibility) == list(PLAUSIBILITY) and list(none.curve) == list(CURVE)
+    assert all(np.isnan(values).all() and values.shape == (2,) for values in none.plausibility.values())
+    assert all(values.shape == (2, 0) for values in none.curve.values())
+    assert np.isnan([none.least_believed, none.flips_at]).all() and none.fragile.tolist() == [False, False]
+
+
+def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order() -> None:
+    points = curve(
+        share=[[0.4, 0.2, 0.1, 0.02], [0.3, 0.2, 0.1, NAN], [0.3, 0.2, NAN, NAN]],
+        support=[[1.0, 0.6, 0.5, 0.0], [0.4, 0.5, 0.2, NAN], [0.9, 0.8, NAN, NAN]],
+        valid=[[1, 1, 1, 1], [1, 0, 1, NAN], [0, 0, NAN, NAN]],
+    )
+    known = evidence(np.zeros((3, 3))).with_curve(points, np.arange(3))
+    np.testing.assert_array_equal(known.least_believed, [0.2, NAN, 0.2])
+    np.testing.assert_array_equal(known.flips_at, [0.02, 0.1, NAN])
+    assert known.fragile.tolist() == [True, False, False], "0.02 < 0.2 / 4; unknown is not fragile"
+
+
+@pytest.mark.parametrize(("flips", "fragile"), [(0.04, True), (0.05, False), (0.2, False)])
+def test_fragile_is_less_than_a_quarter(flips: float, fragile: bool) -> None:
+    known = evidence([[1, 1, 1]]).with_curve(curve([[0.2, flips]], [[0.9, 0.1]], [[1, 1]]), np.array([0]))
+    assert known.fragile.tolist() == [fragile]
+
+
+@pytest.mark.parametrize(
+    ("support", "looks", "expected"),
+    [
+        ([1, 1, 1], {}, "believed"),
+        ([1, 1, 1], {"distance": 0.99, "stretch": 0.1}, "believed"),
+        ([1, 1, 1], {"distance": 0.995}, "doubtful"),
+        ([1, 1, 1], {"distance": NAN}, "doubtful"),
+        ([1, 1, 1], {"outside": 1}, "doubtful"),
+        ([1, 1, 1], {"jumps": 1}, "doubtful"),
+        ([1, 1, 1], {"stretch": 0.11}, "doubtful"),
+        ([1, 1, 0.5], {}, "doubtful"),
+        ([1, 0, 0], {}, "trick"),
+        ([0, 0, 0], {"outside": 3}, "trick"),
+        ([NAN, NAN, NAN], {}, "doubtful"),
+    ],
+)
+def test_verdicts_on_valid_answers(support: Any, looks: Any, expected: str) -> None:
+    assert explanation(evidence([support], **looks)).verdict.tolist() == [expected]
+
+
+def test_half_of_the_families_are_not_few() -> None:
+    known = evidence([[1, 0], [0, 0]], families=("intervals", "shapelets"))
+    assert explanation(known).verdict.tolist() == ["doubtful", "trick"]
+
+
+def test_status_and_validity_come_first() -> None:
+    known = evidence(np.ones((3, 3)))
+    status = np.array(["unchanged", "not_found", "generated"])
+    e = explanation(known, status=status, proba_after=np.array([[0.2, 0.8], [0.9, 0.1], [0.2, 0.8]]))
+    assert e.verdict.tolist() == ["unchanged", "not reached", "believed"]
+    without = replace(e, evidence=Evidence.none(3))
+    assert without.verdict.tolist() == ["unchanged", "not reached", "doubtful"]
+    assert e[[]].verdict.tolist() == []
+
+
+def test_the_default_is_no_evidence_for_every_answer() -> None:
+    e = explanation(Evidence.none(3))
+    fields = {name: getattr(e, name) for name in Explanation.__dataclass_fields__ if name != "evidence"}
+    assert len(Explanation(**fields).evidence) == 3
+    with pytest.raises(ShapeError, match=r"one row per answer in every array.*'evidence': 2"):
+        Explanation(**fields, evidence=Evidence.none(2))
+
+
+def test_an_explanation_reads_its_evidence() -> None:
+    known = evidence([[1, 0, 1]]).with_curve(curve([[0.2]], [[0.9]], [[1]]), np.array([0]))
+    e = explanation(known)
+    assert e.families == known.families and e.support is known.support and e.believed.tolist() == [False]
+    assert e.plausibility["distance"].tolist() == [0.5] and e.curve["share"].tolist() == [[0.2]]
+    assert e.least_believed.tolist() == e.flips_at.tolist() == [0.2] and e.fragile.tolist() == [False]
+
+
+@given(st.lists(st.integers(-4, 3), max_size=6))
+def test_selecting_answers_selects_their_evidence(rows: list[int]) -> None:
+    share = np.arange(8.0).reshape(4, 2)
+    known = evidence(np.arange(12.0), distance=np.arange(4.0)).with_curve(curve(share, share, share), np.arange(4))
+    part = explanation(known)[rows].evidence
+    index = np.array(rows, dtype=np.int64)
+    np.testing.assert_array_equal(part.support, known.support[index])
+    np.testing.assert_array_equal(part.plausibility["distance"], np.arange(4.0)[index])
+    np.testing.assert_array_equal(part.curve["valid"], share[index])
+    assert part.families == known.families
+
+
+def test_joining_the_parts_gives_the_whole() -> None:
+    share = np.arange(8.0).reshape(4, 2)
+    known = evidence(np.arange(12.0)).with_curve(curve(share, share, share), np.arange(4))
+    whole = explanation(known)
+    assert_same(join([whole[:1], whole[1:1], whole[1:]]).evidence, known)
+
+
+def test_joining_fills_with_nan_what_a_part_does_not_have() -> None:
+    short = evidence([[1, 1, 1]]).with_curve(curve([[0.2]], [[0.9]], [[1]]), np.array([0]))
+    long = evidence([[1, 1, 1]]).with_curve(curve([[0.3, 0.1]], [[0.9, 0.8]], [[1, 1]]), np.array([0]))
+    joined = Evidence.join([Evidence.none(1), short, long])
+    np.testing.assert_array_equal(joined.support, [[NAN] * 3, [1] * 3, [1] * 3])
+    np.testing.assert_array_equal(joined.curve["share"], [[NAN, NAN], [0.2, NAN], [0.3, 0.1]])
+    assert joined.believed.tolist() == [False, True, True]
+    assert explanation(joined).verdict.tolist() == ["doubtful", "believed", "believed"]
+    with pytest.raises(DataError, match=r"different families cannot be joined.*Join answers of the same explainer"):
+        Evidence.join([short, evidence([[1]], families=("kernels",))])
+
+
+def test_a_curve_of_some_answers() -> None:
+    known = evidence(np.ones((3, 3))).with_curve(curve([[0.2], [0.4]], [[1], [1]], [[1], [0]]), np.array([0, 2]))
+    np.testing.assert_array_equal(known.curve["share"], [[0.2], [NAN], [0.4]])
+    np.testing.assert_array_equal(known.flips_at, [0.2, NAN, NAN])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"support": np.ones((2, 3))},
+        {"plausibility": {"distance": np.ones(2)}},
+        {"plausibility": {name: np.ones(3) for name in PLAUSIBILITY}},
+        {"curve": curve([[1.0]], [[1.0]], [[1.0]])},
+        {"curve": curve([[1.0], [1.0]], [[1.0, 2.0], [1.0, 2.0]], [[1.0], [1.0]])},
+        {"curve": {"share": np.ones((2, 1))}},
+    ],
+    ids=str,
+)
+def test_wrong_shapes(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ShapeError, match=r"evidence needs support \(answers, 2 families\), distance, outside"):
+        Evidence(**{"families": ("a", "b"), "support": np.ones((2, 2)), **wrong})
+
+
+KNOWN = evidence(np.arange(12.0) / 12, families=("Intervalle – größer", "核", "kernels"), jumps=[0, 1, 2, NAN])
+KNOWN = KNOWN.with_curve(curve([[0.5, 0.1]] * 2, [[1, 0]] * 2, [[1, 1]] * 2), np.array([1, 3]))
+
+
+@pytest.mark.parametrize("known", [KNOWN, KNOWN[:0], Evidence.none(4)], ids=["known", "no answers", "none"])
+def test_a_file_keeps_the_evidence(tmp_path: Path, known: Evidence) -> None:
+    e = explanation(known)
+    e.save(tmp_path / "run.npz")
+    loaded = load_explanation(tmp_path / "run.npz")
+    assert_same(loaded.evidence, known)
+    assert loaded.verdict.tolist() == e.verdict.tolist()
+    with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
+        assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
+
+
+def strip(file: Path, *, without: str) -> None:
+    """Remove from a file the arrays whose names begin with ``without``, and the digests, as in earlier versions."""
+    with np.load(file) as stored:
+        arrays = {name: stored[name] for name in stored.files if not name.startswith(without)}
+    header = json.loads(str(arrays.pop("header")))
+    del header["arrays"], header["sha256"]
+    np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def test_files_of_earlier_versions_have_no_evidence(tmp_path: Path) -> None:
+    explanation(KNOWN).save(tmp_path / "run.npz")
+    strip(tmp_path / "run.npz", without="evidence_")
+    loaded = load_explanation(tmp_path / "run.npz")
+    assert len(loaded) == 4 and loaded.families == () and loaded.verdict.tolist() == ["doubtful"] * 4
+
+
+def test_a_part_of_the_evidence_is_a_damaged_file(tmp_path: Path) -> None:
+    explanation(KNOWN).save(tmp_path / "run.npz")
+    strip(tmp_path / "run.npz", without="evidence_jumps")
+    with pytest.raises(FileFormatError, match=r"damaged: KeyError: .*evidence_jumps"):
+        load_explanation(tmp_path / "run.npz")
+
+
+def test_a_folder_keeps_the_evidence(tmp_path: Path) -> None:
+    whole = explanation(KNOWN)
+    writer = ShardWriter(tmp_path, {"n": 1})
+    writer.begin()
+    writer.write(0, whole[:1])
+    writer.write(1, whole[1:])
+    folder = writer.finish(2)
+    assert_same(folder.evidence, KNOWN)
+    assert folder.families == KNOWN.families and folder.verdict.tolist() == whole.verdict.tolist()
+    assert_same(folder[[3, 0]].evidence, KNOWN[np.array([3, 0])])
+    assert folder.evidence is folder.evidence, "read once"

@@ -1,0 +1,107 @@
+"""Registry: loaded on use, suggestions for misspelt names, entry points of other packages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.errors import ConfigError, MissingExtraError, UnknownNameError
+from sparcets.core.registry import Registry, did_you_mean, require_extra, unknown_name
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry("colour", {"red": "json:dumps", "blue": "no_such_module:x"}, about={"red": "as a rose"})
+
+
+def test_listing_imports_nothing(registry: Registry) -> None:
+    assert list(registry) == ["blue", "red"] and len(registry) == 2 and "blue" in registry
+    assert registry.location("blue") == "no_such_module:x"
+    assert registry.about == {"red": "as a rose"}
+
+
+def test_loading(registry: Registry) -> None:
+    assert registry.load("red") is json.dumps
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        registry.load("blue")
+
+
+@pytest.mark.parametrize("method", ["load", "location"])
+def test_unknown_names(registry: Registry, method: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"^no colour 'bleu'. Did you mean 'blue'\? Known: blue, red.$"):
+        getattr(registry, method)("bleu")
+    with pytest.raises(UnknownNameError, match=r"^no colour 'xyz'. Known: blue, red.$"):
+        getattr(registry, method)("xyz")
+
+
+def test_a_name_that_was_typed_is_not_offered() -> None:
+    assert did_you_mean("split", ["Split", "splits", "split"]) == ""
+    assert "Did you mean" not in str(unknown_name("array", "split", ["splits", "split"]))
+
+
+def test_adding_a_taken_name(registry: Registry) -> None:
+    with pytest.raises(ConfigError, match="the colour name 'red' is taken by json:dumps; choose another name"):
+        registry.add("red", "json:loads")
+    registry.add("green", "json:loads")
+    assert registry.load("green") is json.loads
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the entry points of an installed package that registers nothing yet."""
+    folder = tmp_path / "plug_in-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: plug-in\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder / "entry_points.txt"
+
+
+def test_entry_points_of_other_packages(installed: Path) -> None:
+    registry = Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours")
+    installed.write_text("[sparcets.colours]\nmine = json:loads\n[sparcets.shapes]\nround = json:dumps\n")
+    assert list(registry) == ["mine", "red"] and registry.load("mine") is json.loads, "read on first use"
+    installed.unlink()
+    assert list(registry) == ["mine", "red"], "and only once"
+    assert list(Registry("colour", {"red": "json:dumps"})) == ["red"]
+
+
+def test_entry_point_with_a_taken_name(installed: Path) -> None:
+    installed.write_text("[sparcets.colours]\nred = json:loads\n")
+    with pytest.raises(ConfigError):
+        list(Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours"))
+
+
+@given(st.sampled_from(["countergan", "Sparce", "nearest"]), st.data())
+def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
+    i = data.draw(st.integers(0, len(name) - 1))
+    wrong = name[:i] + data.draw(st.sampled_from("qxz")) + name[i + 1 :]
+    assert did_you_mean(wrong.upper(), ["countergan", "Sparce", "nearest"]) == f" Did you mean '{name}'?"
+
+
+def test_long_lists_are_shortened() -> None:
+    message = str(unknown_name("thing", 7, [f"n{i:02d}" for i in range(31)]))
+    assert "n29, … (31 in all)." in message and "n30" not in message
+
+
+def test_missing_extra() -> None:
+    assert require_extra("json", "plots", "plots") is json
+    expected = r"^plots need no_such_package. Install it with: pip install 'sparcets\[plots\]'$"
+    with pytest.raises(MissingExtraError, match=expected):
+        require_extra("no_such_package.figure", "plots", "plots")
+    with pytest.raises(MissingExtraError, match=r"^a picture needs no_such_package\."):
+        require_extra("no_such_package", "a picture", "plots")
+
+
+def test_a_number_that_is_a_name_is_told_so() -> None:
+    message = str(unknown_name("feature", 5, ["4", "5", "51"]))
+    assert message == "no feature 5. For the name, write '5'. Known: 4, 5, 51."
+
+
+def test_what_is_no_name_is_unknown(registry: Registry) -> None:
+    with pytest.raises(UnknownNameError, match=r"^no colour \['red'\]"):
+        registry.load(["red"])  # type: ignore[arg-type]

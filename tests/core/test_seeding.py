@@ -1,0 +1,56 @@
+"""Child seeds: stable, independent of each other and of the global random state."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.errors import ConfigError
+from sparcets.core.seeding import generator, spawn
+
+
+def test_child_seeds_never_change() -> None:
+    """Published results depend on these numbers."""
+    assert [spawn(0, "generator"), spawn(1, "generator"), spawn(0, "split")] == [659943366, 2021730010, 2668274536]
+
+
+@given(st.integers(), st.integers(), st.text(max_size=5), st.text(max_size=5))
+def test_different_purposes_have_different_seeds(a: int, b: int, one: str, two: str) -> None:
+    assert (spawn(a, one) == spawn(b, two)) == ((a, one) == (b, two))
+    assert 0 <= spawn(a, one) < 2**32, "torch and NumPy take it"
+
+
+def test_numpy_integers_are_the_same_seed() -> None:
+    assert spawn(np.int64(7), "x") == spawn(7, "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [1.0, "1", None, True, np.float64(2)])
+def test_seed_must_be_an_integer(seed: Any) -> None:
+    with pytest.raises(ConfigError, match="seed must be a whole number, got"):
+        spawn(seed, "x")
+
+
+def test_generator_does_not_use_the_global_state() -> None:
+    before_np, before_py = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+    assert generator(3, "a").random() == generator(3, "a").random() != generator(3, "b").random()
+    assert np.array_equal(before_np, np.random.get_state()[1]) and before_py == random.getstate()  # noqa: NPY002
+
+
+def test_a_first_import_of_scikit_learn_leaves_python_s_generator_alone() -> None:
+    script = """
+import random
+import numpy as np
+import torch
+from sparcets.methods.own.forest import Forest
+before = random.getstate()
+Forest.fit(torch.arange(9.0)[:, None], np.arange(9) % 2, 2, n_trees=5, max_depth=2, seed=0)
+assert random.getstate() == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,420 @@
+"""Validation of user input: accepted values, and the messages for invalid ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.errors import (
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    SparcetsError,
+    TargetError,
+    UnknownNameError,
+)
+from sparcets.core.validation import (
+    check_ids,
+    check_labels,
+    check_lengths,
+    check_mutable,
+    check_names,
+    check_padded,
+    check_series,
+    check_target,
+    check_units,
+    feature_index,
+)
+
+X = np.arange(24.0).reshape(2, 4, 3)
+
+
+class Tensor:
+    """A tensor that cannot be converted to an array."""
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_are_unchanged(dtype: Any) -> None:
+    series = X.astype(dtype)
+    assert check_series(series) is series
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("float16", "float32"), ("int64", "float64"), ("bool", "float64"), ("object", "float64")]
+)
+def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
+    result = check_series((X > 5).astype(dtype))
+    assert result.dtype == expected and np.array_equal(result, X > 5)
+    assert np.array_equal(check_series(X.tolist()), X)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (
+            X[0],
+            ShapeError,
+            r"X must be \(batch, time, features\), got shape \(4, 3\). One feature\? Pass X\[..., None\].",
+        ),
+        (X[0, 0], ShapeError, r"got shape \(3,\)\.$"),
+        (X[None], ShapeError, None),
+        (X[:0], ShapeError, r"X is empty: shape \(0, 4, 3\). Pass at least one series"),
+        (X[:, :, :0], ShapeError, None),
+        (
+            [[[1.0], [2.0]], [[1.0]]],
+            ShapeError,
+            "rows of unequal length. Pass a list of arrays .time, features., or pad the series and pass lengths=",
+        ),
+        (X.astype(str), DataError, r"X must hold real numbers, got dtype <U32. Convert text by X.astype\(float\)"),
+        (X.astype("S"), DataError, r"got dtype |S32. Convert text"),
+        (X.astype(str).tolist(), DataError, "got dtype <U"),
+        (np.where(X == 7, "7", X.astype(object)), DataError, r"X must hold real numbers, got '7' at \[0, 2, 1\]"),
+        (np.where(X == 7, 7j, X.astype(object)), DataError, r"got 7j at \[0, 2, 1\]"),
+        (np.where(X == 7, np.datetime64("2024"), X.astype(object)), DataError, "got .*date"),
+        (np.where(X == 7, 10**400, X.astype(object)), DataError, "got 10000"),
+        (np.finfo(np.longdouble).max * np.ones((1, 1, 1), np.longdouble), NonFiniteError, "X holds infinity"),
+        (np.ma.masked_equal(X, 7), NonFiniteError, r"X holds NaN at \[0, 2, 1\]"),
+        ([[[{}]]], DataError, None),
+        ([[[1.0, None]]], NonFiniteError, None),
+        (X.astype(complex), DataError, "X must hold real numbers, got dtype complex128"),
+        (X.astype("datetime64[s]"), DataError, None),
+        (Tensor(), DataError, r"X cannot be read as a NumPy array: .*detach\(\)"),
+    ],
+)
+def test_invalid_series(bad: Any, error: type[SparcetsError], message: str | None) -> None:
+    with pytest.raises(error, match=message):
+        check_series(bad)
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_position_of_non_finite_values(value: float, word: str) -> None:
+    bad = X.copy()
+    bad[1, 2, 0] = value
+    with pytest.raises(
+        NonFiniteError, match=rf"queries holds {word} at \[1, 2, 0\] \(series 1, step 2, feature 0\)\. "
+    ):
+        check_series(bad, name="queries")
+    bad[1, 3] = np.nan
+    with pytest.raises(NonFiniteError, match=rf"{word} at \[1, 2, 0\].*; 4 such values in all"):
+        check_series(bad)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_whose_squares_overflow(dtype: Any) -> None:
+    huge = X.astype(dtype)
+    huge[1, 2] = np.finfo(np.float32).max
+    assert check_series(huge) is huge
+    huge[0, 1, 1] = np.nan  # non-finite values are still found
+    with pytest.raises(NonFiniteError, match=r"NaN at \[0, 1, 1\]"):
+        check_series(huge)
+
+
+def test_series_of_another_size_than_in_fit() -> None:
+    assert check_series(X, n_features=3, n_steps=4) is X
+    with pytest.raises(FeatureMismatchError, match=r"^Sparce was fitted on 12 features, X has 3\.$"):
+        check_series(X, owner="Sparce", n_features=12)
+    with pytest.raises(FeatureMismatchError, match=r"Sparce was fitted on series of 9 steps, X has 4\. Cut, pad"):
+        check_series(X, owner="Sparce", n_steps=9)
+
+
+def test_values_beyond_float32() -> None:
+    huge = X.copy()
+    huge[1, 2, 0] = -1e154
+    with pytest.raises(
+        DataError, match=r"queries holds -1e\+154 at \[4, 2, 0\], beyond float32's 3.4e\+38. Use larger"
+    ):
+        check_series(huge, name="queries", first=3)
+    huge[0, 0] = np.nan
+    with pytest.raises(DataError, match=r"X holds -1e\+154"):
+        check_series(huge, gaps=True)
+    assert check_padded(huge, [4, 2], gaps=True)[0][1, 2:].sum() == 0, "padding may hold anything"
+
+
+ODD = {
+    "\ud800": "half of a surrogate pair",
+    "a\nb": "line break",
+    "a\x07": "control",
+    "a\u2028b": "line",
+    " ": "blank",
+    "": "blank",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_are_one_line_of_text(name: str) -> None:
+    for what in ("feature_names", "class_names"):
+        with pytest.raises(DataError, match=rf"{what} holds .*, which (is|has) .*{ODD[name]}"):
+            check_names(["a", name], what=what)
+    with pytest.raises(DataError, match=rf"y holds .*, which (is|has) .*{ODD[name]}"):
+        check_labels(["a", name], n_samples=2)
+    with pytest.raises(DataError, match=rf"ids holds .* for series 1, which (is|has) .*{ODD[name]}"):
+        check_ids(["a", name], what="ids", n=2)
+    if name.strip():
+        with pytest.raises(DataError, match=rf"units holds .*, which (is|has) .*{ODD[name]}"):
+            check_units(["m", name], what="units", n=2, each="feature")
+
+
+def test_names_of_all_scripts_are_kept() -> None:
+    names = ("größe (°C)", "左腕", "a\u00a0b", "👩\u200d⚕️", "7")
+    assert check_names(names, what="names") == names
+    assert check_units(["", None, "m/s²"], what="units", n=3, each="feature") == ("", "", "m/s²")
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])
+def test_what_is_missing_is_no_name(nothing: Any) -> None:
+    with pytest.raises(DataError, match=r"names holds .*, which is no name"):
+        check_names(["a", nothing], what="names")
+    with pytest.raises(DataError, match=r"ids holds .* for series 1, which is no id"):
+        check_ids(np.array(["a", nothing], dtype=object), what="ids")
+    with pytest.raises(DataError, match=r"ids has masked entries, the first at \[1\]"):
+        check_ids(np.ma.masked_array([1, 2], [False, True]), what="ids")
+
+
+def test_ids_are_numbers_or_text() -> None:
+    as_objects = np.array([1, "b"], dtype=object)
+    for ids, kind in (([1, 2], "i"), (["a", "b"], "U"), (np.array([1, 2], dtype=object), "i"), (as_objects, "U")):
+        found = check_ids(ids, what="ids", n=2)
+        assert found is not None and found.dtype.kind == kind
+        assert found.tolist() == ([str(one) for one in ids] if kind == "U" else list(ids))
+
+
+def masked(values: Any) -> Any:
+    return np.ma.masked_array(values, np.isin(values, [5, 20]), fill_value=999)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        masked(X),
+        masked(X.astype(int)),
+        masked(X.astype(object)),
+        [masked(one) for one in X],
+        [[list(step) for step in one] for one in masked(X)],
+        np.where(np.isin(X, [5, 20]), None, X.astype(object)),
+        np.where(np.isin(X, [5, 20]), pd.NA, X.astype(object)),
+        [pd.DataFrame(one).where(~np.isin(one, [5, 20])).astype("Float64") for one in X],
+    ],
+    ids=["floats", "whole", "objects", "list", "nested", "None", "NA", "nullable"],
+)
+def test_masked_entries_are_missing(given: Any) -> None:
+    expected = np.where(np.isin(X, [5, 20]), np.nan, X)
+    np.testing.assert_array_equal(check_series(given, gaps=True), expected)
+    np.testing.assert_array_equal(check_padded(given, None, gaps=True)[0], expected)
+    padded, lengths = check_padded(given, [4, 3], gaps=True)
+    np.testing.assert_array_equal(padded[1], [*expected[1, :3], [0, 0, 0]])
+    assert lengths is not None and lengths.tolist() == [4, 3]
+
+
+def test_masks_of_a_list_of_unequal_series() -> None:
+    padded, lengths = check_padded([masked(X[0]), masked(X[1, :3])], None, gaps=True)
+    assert lengths is not None and lengths.tolist() == [4, 3]
+    np.testing.assert_array_equal(np.argwhere(np.isnan(padded)), [[0, 1, 2], [1, 2, 2]])
+    whole = np.empty(2, dtype=object)
+    whole[:] = [X[0], X[1]]
+    np.testing.assert_array_equal(check_padded(whole, None)[0], X)  # as a list of them
+
+
+def test_masks_are_refused_where_nothing_may_be_missing() -> None:
+    with pytest.raises(DataError, match=r"y has masked entries, the first at \[5\]. Leave them out"):
+        check_labels(masked(np.arange(8)), n_samples=8)
+    with pytest.raises(DataError, match=r"lengths has masked entries, the first at \[1\]"):
+        check_lengths(np.ma.masked_array([4, 5], [False, True]), X)
+    with pytest.raises(DataError, match=r"target has masked entries, the first at \[0\]"):
+        check_target(np.ma.masked_array([1, 0], [True, False]), n_queries=2, class_names=["a", "b"])
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", "float16", "longdouble", ">i2", "uint8"])
+def test_other_types_are_native_floats(dtype: str) -> None:
+    checked = check_series(X.astype(dtype))
+    assert checked.dtype == (np.float32 if dtype in (">f4", "float16") else np.float64) and checked.dtype.isnative
+    np.testing.assert_array_equal(checked, X)
+
+
+def test_lengths() -> None:
+    assert check_lengths(None, X) is None
+    checked = check_lengths([4, 1], X)
+    assert checked is not None and checked.tolist() == [4, 1] and checked.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([4], r"lengths must be 2 whole numbers, one per series, got shape \(1,\)"),
+        ([4.0, 2.0], "dtype float64"),
+        ([True, True], "dtype bool"),
+        ([0, 4], r"lengths must lie in 1..4, got 0 for series 0\."),
+        ([5, 9], r"lengths must lie in 1..4, got 5 for series 0 and 1 more\."),
+        (np.array([4, 2**63], dtype=np.uint64), "got 9223372036854775808 for series 1"),
+        ([[1], [1, 2]], "lengths is a nested list with rows of unequal length. Pass one whole number per series"),
+    ],
+)
+def test_invalid_lengths(bad: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        check_lengths(bad, X)
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "names"),
+    [
+        ([0, 1, 1], [0, 1, 1], ("0", "1")),
+        (np.array([1, 0, 1], dtype=np.uint8), [1, 0, 1], ("0", "1")),
+        ([True, False, True], [1, 0, 1], ("0", "1")),
+        ([0.0, 2.0, 1.0], [0, 2, 1], ("0", "1", "2")),
+        (np.array([0, 1, 1], dtype=object), [0, 1, 1], ("0", "1")),
+        (["well", "sick", "well"], [1, 0, 1], ("sick", "well")),
+        (np.array(["well", "sick", "well"], dtype=object), [1, 0, 1], ("sick", "well")),
+    ],
+)
+def test_labels(y: Any, labels: list[int], names: tuple[str, ...]) -> None:
+    found, found_names = check_labels(y, n_samples=3)
+    assert found.tolist() == labels and found.dtype == np.int64 and found_names == names
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2 brought strings of their own type")
+def test_labels_that_are_strings_of_numpy() -> None:
+    labels, names = check_labels(np.array(["b", "a", "b"], dtype=np.dtypes.StringDType()), n_samples=3)
+    assert labels.tolist() == [1, 0, 1] and names == ("a", "b")
+
+
+def test_labels_with_names_keep_their_order() -> None:
+    assert check_labels(["a", "b"], n_samples=2, class_names=["b", "a"])[0].tolist() == [1, 0]
+    assert check_labels([1, 0], n_samples=2, class_names=["b", "a"])[1] == ("b", "a")
+    assert check_labels([1, 0], n_samples=2, class_names=[7, 8])[1] == ("7", "8")  # type: ignore[list-item]
+    assert check_labels([1], n_samples=1, class_names=["b", "a"], complete=False)[0].tolist() == [1]
+    assert check_labels([0, 2], n_samples=2, class_names=["a", "b", "c", "d"])[1] == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "error", "message"),
+    [
+        ([0, 1], None, LabelError, r"y must be 3 labels, one per series, got shape \(2,\)\.$"),
+        (np.eye(3), None, LabelError, r"got shape \(3, 3\). It looks one-hot: pass y.argmax\(1\)"),
+        ([[0], [0, 1], [1]], None, ShapeError, "y is a nested list with rows of unequal length. Pass one label"),
+        ([0, 0, 0], None, LabelError, "y holds one class only .'0'.; at least two are needed"),
+        (["a", "a", "a"], None, LabelError, ".'a'.;"),
+        ([0, 2, 2], None, LabelError, "class 1 .'1'. has no sample in y. Labels are class indices 0..2"),
+        ([0, 1, 1], "abcd", DataError, None),
+        ([3, 0, 0], None, LabelError, "3 series cannot fill classes 0..3, so one has no sample"),
+        ([1, 1, 1], ["a", "b", "c"], LabelError, "y holds one class only .'b'.; at least two are needed"),
+        ([0, 1, 2], ["a", "b"], LabelError, r"y holds the label 2, but there are 2 classes \(a, b\)"),
+        ([0, 1, 5], ["a", "b"], LabelError, "the label 5,"),
+        ([0, 1, 5], None, LabelError, r"the label 5, but 3 series cannot fill classes 0..5, so one has no sample"),
+        (np.array([0, 1, 2**63], dtype=np.uint64), None, LabelError, "the label 9223372036854775808,"),
+        ([0, 1, 2**63], None, LabelError, "the label 9223372036854775808,"),
+        ([-1, 0, 1], None, LabelError, "y holds the label -1; class indices start at 0"),
+        ([0.5, 0, 1], None, LabelError, "y must hold whole numbers or strings, got 0.5"),
+        ([np.nan, 0, 1], None, LabelError, "got nan"),
+        (np.zeros(3, dtype=complex), None, LabelError, "class indices or strings, got dtype complex128"),
+        ([b"a", b"b", b"b"], None, LabelError, r"y holds bytes; decode the labels first: y.astype\(str\)"),
+        (np.array(["a", 1, 1], dtype=object), None, LabelError, "y mixes labels of several types, among them 1"),
+        (np.array(["a", None, "b"], dtype=object), None, LabelError, "among them None"),
+        (["Sick", "well", "well"], ["sick", "well"], UnknownNameError, "no class 'Sick'. Did you mean 'sick'"),
+        ([0, 1, 1], ["a", "a"], DataError, None),
+    ],
+)
+def test_invalid_labels(y: Any, names: Any, error: type[SparcetsError], message: str | None) -> None:
+    with pytest.raises(error, match=message):
+        check_labels(y, n_samples=3, class_names=names)
+
+
+@given(st.one_of(st.integers(4, 2**63 - 1), st.integers(2**64, 2**80)))  # in between, NumPy converts them to floats
+def test_labels_never_wrap_around_to_another_class(huge: int) -> None:
+    with pytest.raises(LabelError, match=f"the label {huge}, but"):
+        check_labels(np.array([0, 1, huge]), n_samples=3, class_names=["a", "b"])
+    with pytest.raises(LabelError, match=f"the label -{huge};"):
+        check_labels(np.array([0, 1, -huge], dtype=object), n_samples=3)
+
+
+@pytest.mark.parametrize(
+    ("target", "classes"),
+    [
+        ("well", [1, 1]),
+        (1, [1, 1]),
+        (np.int64(1), [1, 1]),
+        (np.array(1), [1, 1]),
+        ([0, 1], [0, 1]),
+        (["well", "sick"], [1, 0]),
+        ([1, "sick"], [1, 0]),
+        (np.array(["well", "sick"]), [1, 0]),
+        ((0, 0), [0, 0]),
+    ],
+)
+def test_targets(target: Any, classes: list[int]) -> None:
+    found = check_target(target, n_queries=2, class_names=["sick", "well"])
+    assert found.tolist() == classes and found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("wel", r"no target class 'wel'. Did you mean 'well'\? Known: sick, well\."),
+        (2, "target 2 is not a class index: there are 2 classes, sick, well"),
+        (-1, "target -1 "),
+        (2**70, None),
+        (True, "target must be a class name or index, got True"),
+        (1.0, "got 1.0"),
+        (np.float32(1), "got 1.0"),
+        ([0, 1, 1], "one class, or one per query: 2 queries came with 3 targets"),
+        ([0, "x"], "no target class 'x'"),
+        ([[0], [1, 0]], r"got \[0\]"),
+        (object(), "got <object"),
+    ],
+)
+def test_invalid_targets(target: Any, message: str | None) -> None:
+    with pytest.raises(TargetError, match=message):
+        check_target(target, n_queries=2, class_names=["sick", "well"])
+
+
+def test_names() -> None:
+    assert check_names(None, what="names") is None
+    assert check_names(np.array(["a", "b"]), n=2, what="names") == ("a", "b")
+    assert check_names([0, 1], n=2, what="names") == ("0", "1")
+    for bad, error, message in [
+        (["a"], ShapeError, "names must be 2 names, got 1"),
+        (["a", "a"], DataError, "names must be distinct, but 'a' appears 2 times"),
+        ("ab", DataError, "names must be a list of names, got 'ab'"),
+        (5, DataError, None),
+    ]:
+        with pytest.raises(error, match=message):
+            check_names(bad, n=2, what="names")
+
+
+@pytest.mark.parametrize("mutable", [[True, False, True], np.array([1, 0, 1], dtype=bool), ["f0", 2], (0, "f2")])
+def test_mutable_by_flag_name_or_index(mutable: Any) -> None:
+    found = check_mutable(mutable, feature_names=None, n_features=3)
+    assert found is not None and found.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("mutable", "error", "message"),
+    [
+        ([], DataError, "mutable names no feature, so nothing could be changed"),
+        ([False] * 3, DataError, None),
+        ([True, False], ShapeError, "mutable must be 3 flags, one per feature, got 2"),
+        ("f0", DataError, "mutable must be a list of flags, names or indices, got 'f0'"),
+        (1, DataError, None),
+        (["F0"], UnknownNameError, "no feature 'F0'. Did you mean 'f0'"),
+        ([3], UnknownNameError, "no feature 3. Known: f0, f1, f2"),
+    ],
+)
+def test_invalid_mutable(mutable: Any, error: type[SparcetsError], message: str | None) -> None:
+    assert check_mutable(None, feature_names=None, n_features=3) is None
+    with pytest.raises(error, match=message):
+        check_mutable(mutable, feature_names=None, n_features=3)
+
+
+def test_features_by_name_or_index() -> None:
+    assert feature_index("b", ["a", "b"], 2) == feature_index(1, None, 2) == feature_index(np.int8(1), None, 2) == 1
+    for bad in (-1, 2, True, 1.0, "f1", None):
+        with pytest.raises(UnknownNameError, match=rf"no feature {bad!r}\..* Known: a, b"):
+            feature_index(bad, ["a", "b"], 2)

@@ -1,0 +1,66 @@
+"""Filters of warnings are as they were, whatever other threads do to them meanwhile."""
+
+import threading
+import warnings
+from itertools import permutations
+
+import pytest
+
+from sparcets.core.warning_filters import filters_kept
+
+STEPS = ("enter ours", "leave ours", "enter theirs", "leave theirs")
+ORDERS = [
+    order
+    for order in permutations(STEPS)
+    if all(order.index(f"enter {w}") < order.index(f"leave {w}") for w in ("ours", "theirs"))
+]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: ", ".join(order))
+def test_a_block_of_another_thread_restores_what_was_there(order):
+    """Of two threads, every order in which a block of ours and one of pandas' can begin and end."""
+    before = list(warnings.filters)
+    ours, theirs = filters_kept(ignore=Warning), warnings.catch_warnings()
+    turns = {step: threading.Event() for step in STEPS}
+
+    def our_thread():
+        assert turns["enter ours"].wait(10)
+        with ours:
+            done.set()
+            assert turns["leave ours"].wait(10)
+
+    done = threading.Event()
+    thread = threading.Thread(target=our_thread)
+    thread.start()
+    for step in order:
+        if step == "enter theirs":
+            theirs.__enter__()
+            warnings.simplefilter("always", DeprecationWarning)
+        elif step == "leave theirs":
+            theirs.__exit__(None, None, None)
+        else:
+            turns[step].set()
+            done.wait(10) if step == "enter ours" else thread.join(10)
+    assert list(warnings.filters) == before
+
+
+def test_what_is_ignored_is_not_shown_and_the_rest_is():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with filters_kept(ignore=RuntimeWarning):
+            with filters_kept(ignore=RuntimeWarning):  # nested: the outer one goes on
+                pass
+            warnings.warn("hidden", RuntimeWarning, stacklevel=1)
+            warnings.warn("told", UserWarning, stacklevel=1)
+        warnings.warn("after", RuntimeWarning, stacklevel=1)
+    assert [str(w.message) for w in shown] == ["told", "after"]
+
+
+def test_filters_of_the_user_stay_in_place():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Warning)
+        warnings.simplefilter("error", UserWarning)
+        before = list(warnings.filters)
+        with filters_kept(ignore=Warning):
+            pass
+        assert warnings.filters == before

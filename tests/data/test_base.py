@@ -1,0 +1,182 @@
+"""Dataset: arrays are checked, split, and read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import (
+    ConfigError,
+    DataError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    SparcetsError,
+    UnknownNameError,
+)
+from sparcets.data.dataset import Dataset
+
+# Series i holds the value i everywhere, so that rows can be traced through the split.
+X = np.arange(20.0)[:, None, None] * np.ones((1, 4, 3))
+Y = np.arange(20) % 2
+
+
+def rows_of(part: Any) -> list[int]:
+    return part[:, 0, 0].astype(int).tolist()
+
+
+def test_metadata_is_split_with_its_rows() -> None:
+    subjects = np.array([f"p{i // 4}" for i in range(20)])
+    ds = Dataset.from_arrays(
+        X,
+        Y,
+        test_size=0.4,
+        seed=3,
+        feature_names=["a", "b", "c"],
+        class_names=["even", "odd"],
+        mutable=["a", 2],
+        units="m",
+        sampling_rate=50,
+        subjects=subjects,
+        lengths=np.arange(20) % 4 + 1,
+        name="mine",
+        description="by hand",
+    )
+    for part, y, who, lengths in [
+        (ds.X_train, ds.y_train, ds.subjects_train, ds.lengths_train),
+        (ds.X_test, ds.y_test, ds.subjects_test, ds.lengths_test),
+    ]:
+        rows = rows_of(part)
+        assert y.tolist() == [i % 2 for i in rows] and lengths is not None and who is not None
+        assert who.tolist() == [f"p{i // 4}" for i in rows] and lengths.tolist() == [i % 4 + 1 for i in rows]
+    assert sorted(rows_of(ds.X_train) + rows_of(ds.X_test)) == list(range(20))
+    assert not set(ds.subjects_train) & set(ds.subjects_test) and ds.split == "subject"  # type: ignore[arg-type]
+    assert len(set(ds.subjects_test)) == 2, "two of five people"  # type: ignore[arg-type]
+    assert ds.X_train.dtype == X.dtype == np.float64 and ds.y_train.dtype == np.int64
+    assert ds.feature_names == ("a", "b", "c") and ds.class_names == ("even", "odd") and ds.units == ("m",) * 3
+    assert ds.mutable is not None and ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
+    assert (ds.name, ds.description) == ("mine", "by hand")
+    assert (ds.n_steps, ds.n_features, ds.n_classes) == (4, 3, 2)
+    assert repr(ds) == "Dataset('mine': 12 training + 8 test series of 3 + 2 subjects, 4 steps, 3 features, 2 classes)"
+
+
+def test_unknown_metadata_is_none() -> None:
+    ds = Dataset.from_arrays(X, Y)
+    unknown = ["feature_names", "units", "sampling_rate", "mutable", "salient_train", "salient_test"]
+    unknown += ["subjects_train", "subjects_test", "lengths_train", "lengths_test", "oracle"]
+    assert [getattr(ds, name) for name in unknown] == [None] * len(unknown)
+    assert ds.class_names == ("0", "1") and ds.split == "random" and (len(ds.X_train), len(ds.X_test)) == (16, 4)
+
+
+def test_string_labels_name_the_classes() -> None:
+    ds = Dataset.from_arrays(X, np.where(Y, "odd", "even"))
+    assert ds.class_names == ("even", "odd") and ds.y_test.tolist() == [i % 2 for i in rows_of(ds.X_test)]
+    other = Dataset.from_arrays(X, np.where(Y, "odd", "even"), class_names=["odd", "even"])
+    assert other.y_test.tolist() == [1 - i % 2 for i in rows_of(other.X_test)]
+
+
+def test_the_seed_decides_the_split() -> None:
+    one, same, other = (rows_of(Dataset.from_arrays(X, Y, seed=s).X_test) for s in (0, 0, 1))
+    assert one == same and sorted(one) != sorted(other)
+
+
+def test_given_rows_keep_their_order() -> None:
+    salient = np.zeros(X.shape, dtype=bool)
+    salient[7, 2, 1] = True
+    ds = Dataset.from_rows(X, Y, train=np.array([5, 2, 9]), test=np.array([7, 0]), salient=salient)
+    assert rows_of(ds.X_train) == [5, 2, 9] and rows_of(ds.X_test) == [7, 0] and ds.split == "given"
+    assert ds.salient_train is not None and not ds.salient_train.any()
+    assert ds.salient_test is not None and np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]
+
+
+def test_arrays_are_read_only_copies() -> None:
+    mine = X.astype(np.float32)
+    ds = Dataset.from_arrays(mine, Y)
+    for array in (ds.X_train, ds.y_train, ds.X_test, ds.y_test):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    mine[0] = -1.0
+    assert ds.X_train.min() >= 0 and ds.X_test.min() >= 0, "writing to the original does not change the data set"
+
+
+# One invalid argument each. Messages without a text here are those of tests/core/test_validation.py and test_splits.py.
+INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
+    ({"X": X[0]}, ShapeError, None),
+    ({"X": X[:0], "y": []}, ShapeError, None),
+    ({"X": np.where(X == 7, np.inf, X)}, NonFiniteError, None),
+    ({"X": np.where(np.arange(len(X))[:, None, None] == 1, np.nan, X)}, NonFiniteError, "nothing but NaN in series 1"),
+    ({"X": X * 1e38}, DataError, "X holds 4e.38 at .4, 0, 0., beyond float32's 3.4e.38. Use larger units"),
+    ({"y": Y[:5]}, LabelError, None),
+    ({"y": np.zeros(20, int)}, LabelError, None),
+    ({"y": Y * 2}, LabelError, None),
+    ({"class_names": ["a", "a"]}, DataError, None),
+    ({"class_names": "ab"}, DataError, None),
+    ({"y": ["x"] + ["even", "odd"] * 9 + ["x"], "class_names": ["even", "odd"]}, UnknownNameError, None),
+    ({"feature_names": ["a", "b"]}, ShapeError, None),
+    ({"feature_names": ["a", "b", "a"]}, DataError, None),
+    ({"feature_names": "abc"}, DataError, None),
+    ({"mutable": ["x"]}, UnknownNameError, None),
+    ({"mutable": [False] * 3}, DataError, None),
+    ({"units": ["m", "s"]}, ShapeError, "units must be one for all or 3, one per feature, got 2"),
+    ({"sampling_rate": 0}, DataError, "sampling_rate must be a positive number of Hz, got 0"),
+    ({"sampling_rate": np.inf}, DataError, None),
+    ({"sampling_rate": np.nan}, DataError, None),
+    ({"sampling_rate": "50"}, DataError, None),
+    ({"lengths": [4] * 19}, ShapeError, None),
+    ({"lengths": [5] * 20}, ShapeError, None),
+    ({"subjects": ["a"] * 3}, ShapeError, r"subjects must be 20, one per series, got shape \(3,\)"),
+    ({"subjects": ["a"] * 20}, DataError, None),
+    ({"subjects": Y}, LabelError, "has no sample in the training part. Choose another seed or split"),
+    ({"salient": np.zeros((20, 4))}, ShapeError, r"salient must have a flag for every entry, \(20, 4, 3\), got shape"),
+    ({"test_size": 0}, DataError, None),
+    ({"split": ["test", "train"]}, ShapeError, r"split must be 20 words, .* one per series, got shape \(2,\)"),
+    ({"split": "subject"}, ShapeError, "got 'subject'. Leave it out for a random split, or pass subjects= for one by"),
+    ({"split": ["train"] * 19 + ["val"]}, DataError, "'train' or 'test', one per series, got 'val' for series 19.$"),
+    ({"split": Y == 1}, DataError, r"got False for series 0. Convert flags .* np.where\(flags, 'test', 'train'\)"),
+    ({"split": ["test"] * 20}, DataError, "split has all 20 series in 'test'. Mark both parts, or leave split out"),
+    ({"split": np.where(Y, "train", "test")}, LabelError, "class '0' has no sample in the training part"),
+    ({"seed": 0.5}, ConfigError, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"), INVALID, ids=[f"{'+'.join(change)}-{i}" for i, (change, *_) in enumerate(INVALID)]
+)
+def test_invalid_arguments(change: dict[str, Any], error: type[SparcetsError], message: str | None) -> None:
+    arguments = {"X": X, "y": Y, **change}
+    with pytest.raises(error, match=message) as caught:
+        Dataset.from_arrays(arguments.pop("X"), arguments.pop("y"), **arguments)
+    assert caught.type is error
+
+
+@pytest.mark.parametrize("words", [list, np.array, lambda w: np.array(w, dtype=object), lambda w: np.array(w, "S")])
+def test_a_given_split_is_kept(words: Any) -> None:
+    split = words(["train"] * 13 + ["test", "train", "test"] + ["train"] * 4)
+    ds = Dataset.from_arrays(X, Y, split=split, test_size=0.9, subjects=["one"] * 20)
+    assert rows_of(ds.X_test) == [13, 15] and rows_of(ds.X_train) == [*range(13), 14, 16, 17, 18, 19]
+    assert ds.split == "given" and ds.y_test.tolist() == [1, 1]
+
+
+def test_from_rows_checks_subjects() -> None:
+    with pytest.raises(ShapeError):
+        Dataset.from_rows(X, Y, train=np.arange(10), test=np.arange(10, 20), subjects=["a"] * 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"y_test": np.zeros(3, dtype=int)}, ShapeError, "one label each in y_test"),
+        ({"X_test": np.zeros((2, 5, 2), dtype=np.float32)}, ShapeError, "of equal size in training and test"),
+        ({"y_train": np.array([1, 2])}, LabelError, "labels 1 to 2, but there are 2 class names"),
+        ({"feature_names": ("a",)}, ShapeError, "feature_names must be 3, one per feature, got 1"),
+        ({"mutable": np.ones(4, dtype=bool)}, ShapeError, "mutable must be 3"),
+    ],
+)
+def test_inconsistent_arrays(change, error, message) -> None:
+    X, y = np.zeros((2, 5, 3), dtype=np.float32), np.array([0, 1])
+    parts = {"name": "x", "X_train": X, "y_train": y, "X_test": X, "y_test": y, "class_names": ("a", "b")}
+    Dataset(**parts)
+    with pytest.raises(error, match=message):
+        Dataset(**(parts | change))

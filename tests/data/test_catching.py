@@ -1,0 +1,377 @@
+"""The catching data: properties of the simulated set, and reading the recorded one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeClassifier
+
+from sparcets.core.errors import (
+    ConfigError,
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+)
+from sparcets.core.seeding import generator
+from sparcets.data.dataset import Dataset
+from sparcets.motion import simulator as sim
+from sparcets.motion.catching import COUNTS, FEATURES, load_catching
+from sparcets.motion.skeleton import find_skeleton
+
+ATAXIA, AUTISM, CONTROL = range(3)
+NO_SIGNS = sim.Signs(*(np.zeros(3) for _ in sim.SIGNS))
+
+
+@pytest.fixture(scope="module")
+def ds() -> Dataset:
+    return load_catching(seed=0)
+
+
+@pytest.fixture(scope="module")
+def trials() -> sim.Trials:
+    return sim.simulate_trials(COUNTS, np.random.default_rng(0))
+
+
+def point(points: np.ndarray, name: str) -> np.ndarray:
+    return points[..., sim.POINTS.index(name), :]
+
+
+def around_contact(series: np.ndarray, contact: np.ndarray, offset: int, n: int) -> np.ndarray:
+    """n steps of (trials, steps) series, the first of them ``offset`` steps after contact."""
+    first = np.round(contact * 60).astype(int) + offset
+    return np.asarray(series[np.arange(len(series))[:, None], first[:, None] + np.arange(n)])
+
+
+def elbow_angles(trials: sim.Trials) -> np.ndarray:
+    """Flexion of the left and the right elbow in radians (trials, steps, 2)."""
+    upper = trials.points[:, :, 3:5] - trials.points[:, :, 1:3]
+    lower = trials.points[:, :, 5:7] - trials.points[:, :, 3:5]
+    turn = upper[..., 0] * lower[..., 1] - upper[..., 1] * lower[..., 0]
+    return np.asarray(np.arctan2(turn, (upper * lower).sum(-1)))
+
+
+def tremor_power(trials: sim.Trials, offset: int) -> np.ndarray:
+    """Power between 3 and 6 Hz of the difference of the elbow angles, which cancels the reach (trials,)."""
+    window = around_contact(np.diff(elbow_angles(trials), axis=-1)[..., 0], trials.contact, offset, 20)
+    spectrum = np.abs(np.fft.rfft((window - window.mean(1, keepdims=True)) * np.hanning(20), 240)) ** 2
+    frequency = np.fft.rfftfreq(240, 1 / 60)
+    return np.asarray(spectrum[:, (frequency >= 3) & (frequency <= 6)].sum(1))
+
+
+def lead(trials: sim.Trials) -> np.ndarray:
+    """Seconds before contact at which the left elbow has done a quarter of its movement (trials,)."""
+    elbow = point(trials.points, "LeftElbow") - point(trials.points, "LeftShoulder")
+    distance = np.linalg.norm(elbow - elbow[:, :1], axis=-1)
+    quarter = 0.25 * around_contact(distance, trials.contact, 0, 1)
+    return np.asarray(trials.contact - np.argmax(distance > quarter, axis=1) / 60)
+
+
+def accuracy(features: np.ndarray, label: np.ndarray) -> float:
+    return float(cross_val_score(LinearDiscriminantAnalysis(), features, label, cv=3).mean())
+
+
+def test_counts_shapes_and_names(ds: Dataset) -> None:
+    assert (ds.X_train.shape, ds.X_test.shape) == ((1580, 60, 20), (395, 60, 20))
+    assert ds.X_train.dtype == np.float32
+    assert np.bincount(np.concatenate([ds.y_train, ds.y_test])).tolist() == [522, 789, 664]
+    assert np.bincount(ds.y_test).tolist() == [104, 158, 133]
+    assert ds.class_names == ("Ataxia", "Autism", "Control")
+    assert (ds.feature_names or ())[:4] == ("Head_x", "Head_y", "LeftShoulder_x", "LeftShoulder_y")
+    assert (ds.feature_names or ())[-4:] == ("RightHand_x", "RightHand_y", "Center_x", "Center_y")
+    assert np.asarray(ds.mutable).tolist() == [True] * 18 + [False] * 2
+    assert ds.units == ("m",) * 20
+    assert (ds.name, ds.sampling_rate, ds.split) == ("catching (simulated)", 60, "random")
+    assert "simulated" in ds.description.lower()
+
+
+def test_subjects_belong_to_one_class(ds: Dataset) -> None:
+    subjects = np.concatenate([np.asarray(ds.subjects_train), np.asarray(ds.subjects_test)])
+    labels = np.concatenate([ds.y_train, ds.y_test])
+    assert len(np.unique(subjects)) == 60
+    assert [sim.CLASS_NAMES[label] for label in labels] == [subject.split("-")[0] for subject in subjects]
+
+
+def test_seed_and_test_size(ds: Dataset) -> None:
+    again, other = load_catching(seed=0), load_catching(seed=1, test_size=0.5)
+    assert np.array_equal(again.X_train, ds.X_train)
+    assert np.array_equal(again.X_test, ds.X_test)
+    assert np.bincount(other.y_test).tolist() == [261, 394, 332]
+    assert not np.isin(other.X_test[:, 0, 0], np.concatenate([ds.X_train, ds.X_test])[:, 0, 0]).all()
+    with pytest.raises(DataError):
+        load_catching(test_size=2)
+
+
+@pytest.mark.parametrize("joint", range(1, 7), ids=sim.POINTS[1:7])
+def test_limbs_keep_their_length(ds: Dataset, joint: int) -> None:
+    X = np.concatenate([ds.X_train, ds.X_test]).reshape(-1, 60, 10, 2).astype(np.float64)
+    subjects = np.concatenate([np.asarray(ds.subjects_train), np.asarray(ds.subjects_test)])
+    length = np.linalg.norm(X[:, :, joint] - X[:, :, joint + 2], axis=-1)  # left and right alternate
+    assert length.std(1).max() < 1e-5
+    assert max(np.ptp(length[subjects == subject]) for subject in np.unique(subjects)) < 1e-5
+    # Persons differ, and the classes have the same persons.
+    of_class = [{round(length[subjects == f"{c}-{i:02d}"].mean(), 5) for i in range(1, 21)} for c in ds.class_names]
+    assert len(of_class[0]) > 15
+    assert of_class[0] == of_class[1] == of_class[2]
+
+
+def test_ball_falls_freely_until_contact(ds: Dataset, trials: sim.Trials) -> None:
+    acceleration = np.diff(trials.points[:, :, -1], n=2, axis=1) * 60**2  # (trials, 58, 2)
+    flying = np.arange(2, 60) / 60 < trials.contact[:, None]
+    np.testing.assert_allclose(acceleration[flying] - [0, -9.81], 0, atol=1e-8)
+    # Visible in float32 as well; no contact comes before 0.62 s.
+    stored = np.diff(ds.X_test[:, :37, FEATURES.index("Center_y")].astype(np.float64), n=2, axis=1) * 60**2
+    np.testing.assert_allclose(stored, -9.81, atol=5e-3)
+
+
+def test_ball_ends_in_the_hands(trials: sim.Trials) -> None:
+    hands = (point(trials.points, "LeftHand") + point(trials.points, "RightHand")) / 2
+    distance = np.linalg.norm(hands - point(trials.points, "Center"), axis=-1)
+    gap = around_contact(distance, trials.contact, 0, 1)
+    assert np.quantile(gap[trials.label == ATAXIA], 0.95) < 0.16
+    assert np.quantile(gap[trials.label != ATAXIA], 0.95) < 0.09
+
+
+def test_movement_is_human(trials: sim.Trials) -> None:
+    speed = np.linalg.norm(np.diff(trials.points[:, :, :9], axis=1), axis=-1) * 60
+    assert speed.max() < 6.5
+    assert speed[:, :, 0].max() < 1.5
+    flexion = np.rad2deg(elbow_angles(trials))
+    assert 0 < flexion.min() < flexion.max() < 155  # no elbow bends backwards
+    assert (point(trials.points, "LeftHand") - point(trials.points, "LeftShoulder"))[..., 0].min() > 0.05
+
+
+def test_ball_is_independent_of_the_class(trials: sim.Trials, monkeypatch: pytest.MonkeyPatch) -> None:
+    ball = point(trials.points, "Center")
+    numbers = np.concatenate([ball[:, ::4].reshape(len(ball), -1), trials.contact[:, None]], axis=1)
+    means = np.stack([numbers[trials.label == k].mean(0) for k in range(3)])
+    assert (np.ptp(means, axis=0) / numbers.std(0)).max() < 0.2
+    assert accuracy(numbers, trials.label) < 0.44  # 0.40 is the share of the largest class
+    monkeypatch.setattr(sim, "SIGNS", NO_SIGNS)
+    without = sim.simulate_trials(COUNTS, np.random.default_rng(0))
+    assert np.array_equal(point(without.points, "Center"), ball)
+
+
+def test_classes_differ_in_their_signs_only(trials: sim.Trials, monkeypatch: pytest.MonkeyPatch) -> None:
+    def summary(some: sim.Trials) -> np.ndarray:
+        positions = some.points[:, ::12].reshape(len(some.points), -1)
+        return np.concatenate([positions, np.log(tremor_power(some, -8))[:, None]], axis=1)
+
+    assert 0.75 < accuracy(summary(trials), trials.label) < 0.97
+    monkeypatch.setattr(sim, "SIGNS", NO_SIGNS)
+    without = sim.simulate_trials(COUNTS, np.random.default_rng(0))
+    assert accuracy(summary(without), without.label) < 0.44
+
+
+def test_tremor_is_larger_in_ataxia(trials: sim.Trials, monkeypatch: pytest.MonkeyPatch) -> None:
+    power = [tremor_power(trials, -8)[trials.label == k].mean() for k in range(3)]
+    assert power[ATAXIA] > 10 * max(power[AUTISM], power[CONTROL])
+    monkeypatch.setattr(sim, "SIGNS", sim.SIGNS._replace(tremor=np.zeros(3)))
+    without = sim.simulate_trials(COUNTS, np.random.default_rng(0))
+    tremor = (elbow_angles(trials) - elbow_angles(without))[..., 0]
+    assert np.abs(tremor[trials.label != ATAXIA]).max() < 1e-12
+    tremor, contact = tremor[trials.label == ATAXIA], trials.contact[trials.label == ATAXIA]
+    near, far = around_contact(tremor, contact, -20, 30), around_contact(tremor, contact, -35, 15)
+    assert near.std() > 10 * far.std()  # it grows towards contact
+    main = np.argmax(np.abs(np.fft.rfft(near * np.hanning(30), 600)), axis=1) / 10  # Hz
+    assert ((main > 2.5) & (main < 5.5)).mean() > 0.95
+
+
+def test_reach_starts_later_and_trunk_leans_in_less_in_autism(trials: sim.Trials) -> None:
+    control, autism = trials.label == CONTROL, trials.label == AUTISM
+    start = lead(trials)
+    assert np.median(start[control]) - np.median(start[autism]) > 0.08
+    assert 0.02 < (start[control] < np.quantile(start[autism], 0.95)).mean() < 0.3  # but they overlap
+    head = point(trials.points, "Head")[..., 0]
+    forward = around_contact(head, trials.contact, 0, 1)[:, 0] - head[:, 0]
+    assert forward[autism].mean() < 0.6 * forward[control].mean()
+
+
+@pytest.mark.parametrize("feature", range(20), ids=FEATURES)
+def test_mean_of_a_feature_does_not_separate_the_classes(ds: Dataset, feature: int) -> None:
+    mean = ds.X_train[:, :, [feature]].mean(1)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    assert cross_val_score(tree, mean, ds.y_train, cv=3).mean() < 0.55
+    assert accuracy(mean, ds.y_train) < 0.55
+
+
+def test_minimum_jerk_by_hand() -> None:
+    share = sim.minimum_jerk(np.array([0.0, 1.0, 1.5, 2.0, 3.0, 9.0]), 1.0, 2.0)
+    np.testing.assert_allclose(share, [0, 0, 0.103515625, 0.5, 1, 1])  # s = 1/4: (10 - 15/4 + 6/16) / 64
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(0.3, 0.97), st.floats(-0.5, 2.5), st.floats(-0.4, 0.6), st.integers(0, 1000))
+def test_reach_angles_bring_the_hand_there(share: float, angle: float, wrist: float, seed: int) -> None:
+    body = sim.draw_builds(1, np.random.default_rng(seed))
+    lower = np.hypot(body.forearm + body.hand * np.cos(wrist), body.hand * np.sin(wrist))
+    target = share * (body.upper_arm + lower) * np.array([np.sin(angle), -np.cos(angle)])
+    angles = sim.reach_angles(target[None, None], np.full((1, 1), wrist), body)
+    hand = sim.arm_points(np.zeros((1, 1, 1, 2)), angles[:, None], body)[2]
+    np.testing.assert_allclose(hand[0, 0, 0], target, atol=1e-9)
+
+
+def test_arm_points_by_hand() -> None:
+    body = sim.Builds(*(np.array([v]) for v in (0.9, 0.5, 0.2, 0.2, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0)))
+    right = np.pi / 2  # upper arm straight down, forearm forwards, hand up
+    elbow, wrist, hand = sim.arm_points(np.array([[[[0.0, 10.0]]]]), np.array([[[[0.0, right, right]]]]), body)
+    np.testing.assert_allclose([elbow.ravel(), wrist.ravel(), hand.ravel()], [[0, 7], [2, 7], [2, 8]], atol=1e-12)
+
+
+ONE_HOT = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    for i, part in enumerate(("train", "val", "test")):
+        np.save(tmp_path / f"X_{part}.npy", np.random.default_rng(i).normal(size=(6, 60, 20)))
+        np.save(tmp_path / f"y_{part}.npy", ONE_HOT)
+    return tmp_path
+
+
+def test_reader_merges_validation_into_training(recorded: Path) -> None:
+    ds = load_catching(path=str(recorded))
+    X = {part: np.load(recorded / f"X_{part}.npy") for part in ("train", "val", "test")}
+    assert np.array_equal(ds.X_train, np.concatenate([X["train"], X["val"]]))
+    assert np.array_equal(ds.X_test, X["test"])
+    assert (ds.y_train.tolist(), ds.y_test.tolist()) == ([0, 1, 2] * 4, [0, 1, 2] * 2)
+    assert (ds.name, ds.split, ds.class_names) == ("catching", "given", ("Ataxia", "Autism", "Control"))
+    assert "simulated" not in ds.description.lower()
+    assert (ds.feature_names or ())[-2:] == ("Center_x", "Center_y")
+    assert np.asarray(ds.mutable).tolist() == [True] * 18 + [False] * 2
+
+
+def test_reader_drops_singleton_axes_and_needs_no_validation(recorded: Path) -> None:
+    X = np.load(recorded / "X_train.npy")
+    np.save(recorded / "X_train.npy", X[..., None])
+    np.save(recorded / "y_train.npy", ONE_HOT[:, None, :])
+    np.save(recorded / "X_test.npy", X[:1, None])  # a single trial stays a trial
+    np.save(recorded / "y_test.npy", ONE_HOT[:1])
+    (recorded / "X_val.npy").unlink()
+    (recorded / "y_val.npy").unlink()
+    ds = load_catching(path=recorded)
+    assert np.array_equal(ds.X_train, X)
+    assert ds.X_test.shape == (1, 60, 20)
+
+
+def test_reader_needs_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataNotFoundError, match=r"no folder .*nowhere.*X_train\.npy.*simulated"):
+        load_catching(path=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("missing", ["X_train", "y_train", "X_val", "y_val", "X_test", "y_test"])
+def test_reader_names_a_missing_file(recorded: Path, missing: str) -> None:
+    (recorded / f"{missing}.npy").unlink()
+    with pytest.raises(DataNotFoundError, match=rf"holds no {missing}\.npy\. Expected X_train\.npy"):
+        load_catching(path=recorded)
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "error", "message"),
+    [
+        ("X_test", np.zeros((6, 50, 20)), ShapeError, r"must be \(n, 60, 20\).* got shape \(6, 50, 20\)"),
+        ("X_test", np.zeros((6, 20, 60)), ShapeError, "Transpose"),
+        ("X_test", np.zeros((0, 60, 20)), ShapeError, ""),
+        ("X_train", np.full((6, 60, 20), np.nan), NonFiniteError, ""),
+        ("y_val", np.arange(6), LabelError, r"must be \(6, 3\), one-hot .* X_val\.npy; got shape \(6,\)"),
+        ("y_test", np.eye(3), LabelError, ""),
+        ("y_train", ONE_HOT * 2, LabelError, r"not one-hot: row 0 is \[2.0, 0.0, 0.0\].*Ataxia, Autism"),
+        ("y_train", np.maximum(ONE_HOT, [0, 1, 0]), LabelError, ""),
+        ("y_train", ONE_HOT + np.array([0, 0, 2]), LabelError, ""),
+        ("X_train", np.array([{"pickled": 1}], dtype=object), FileFormatError, r"cannot be read as a NumPy array"),
+    ],
+)
+def test_reader_rejects(recorded: Path, file: str, array: np.ndarray, error: type[Exception], message: str) -> None:
+    np.save(recorded / f"{file}.npy", array, allow_pickle=True)
+    with pytest.raises(error, match=rf"{file}\.npy.*{message}"):
+        load_catching(path=recorded)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8', "])
+def test_reader_rejects_other_formats(recorded: Path, content: bytes) -> None:
+    (recorded / "X_train.npy").write_bytes(content)
+    with pytest.raises(FileFormatError):
+        load_catching(path=recorded)
+
+
+def test_reader_rejects_an_archive(recorded: Path) -> None:
+    with (recorded / "X_train.npy").open("wb") as handle:
+        np.savez(handle, X=np.zeros((6, 60, 20)))
+    with pytest.raises(FileFormatError, match=r"X_train\.npy is an archive of arrays"):
+        load_catching(path=recorded)
+
+
+def test_recorded_features_get_the_names_of_a_list(recorded: Path) -> None:
+    names = [*FEATURES[2:18], *FEATURES[:2]]  # in another order
+    ds = load_catching(path=recorded, features=names)
+    assert ds.feature_names == (*names, "Center_x", "Center_y")
+    skeleton = find_skeleton(ds.feature_names)
+    assert skeleton is not None and skeleton.points["LeftElbow"] == (4, 5)
+    (recorded / "features.txt").write_text("\n".join([*names, "Center_x", "Center_y"]) + "\n", encoding="utf-8")
+    assert load_catching(path=recorded).feature_names == ds.feature_names
+    for wrong in (names[1:], [*names[1:], names[1]], "LeftElbow_x"):
+        with pytest.raises(ConfigError, match="must name the 18 coordinates of the body"):
+            load_catching(path=recorded, features=wrong)
+    (recorded / "features.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileFormatError, match=r"features\.txt cannot be read as text"):
+        load_catching(path=recorded)
+    with pytest.raises(ConfigError, match="give their folder with path="):
+        load_catching(features=names)
+
+
+# The oracle.
+
+
+def test_unchanged_trials_are_of_their_own_group(ds: Dataset) -> None:
+    assert ds.oracle is not None
+    np.testing.assert_array_equal(ds.oracle(ds.X_test, np.arange(len(ds.X_test))), ds.y_test)
+
+
+@pytest.mark.parametrize("group", [ATAXIA, AUTISM, CONTROL])
+@pytest.mark.parametrize("severity", [0.65, 1.1])
+def test_a_trial_with_the_signs_of_a_group_is_of_that_group(
+    ds: Dataset, group: int, severity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle: Any = ds.oracle
+    oracle(ds.X_test[:1], np.array([0]))  # the versions that the oracle compares with, at the usual severity
+    monkeypatch.setattr(sim, "USUAL", severity)
+    other = sim.simulate_trials(COUNTS, generator(0, "catching"), group=group).points.reshape(-1, 60, 20)[oracle.test]
+    assert (oracle(other.astype(np.float32), np.arange(len(other))) == group).mean() > 0.99
+
+
+def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds: Dataset) -> None:
+    oracle: Any = ds.oracle
+    rows = np.flatnonzero(ds.y_test == AUTISM)
+    noise = np.random.default_rng(0).normal(0, 0.0005, ds.X_test.shape)  # half a millimetre
+    assert (oracle(ds.X_test + noise, np.arange(len(ds.X_test))) == ds.y_test).mean() > 0.97
+    healthy = sim.simulate_trials(COUNTS, generator(0, "catching"), group=CONTROL).points.reshape(-1, 60, 20)
+    own, healthy = ds.X_test[rows], healthy[oracle.test][rows]
+    assert (oracle(own + 0.1 * (healthy - own), rows) == AUTISM).mean() > 0.97
+    assert (oracle(own + 0.9 * (healthy - own), rows) == CONTROL).mean() > 0.97
+
+
+def test_the_signs_are_those_of_the_simulator(ds: Dataset) -> None:
+    oracle: Any = ds.oracle
+    delay, lean, tremor = oracle.signs(ds.X_test, np.arange(len(ds.X_test))).T
+    for values in (delay, lean, tremor):
+        assert np.abs(values[ds.y_test == CONTROL]).max() < 1e-3  # nothing but rounding
+    assert delay[ds.y_test == AUTISM].mean() > 0.08 > abs(delay[ds.y_test == ATAXIA].mean())
+    assert lean[ds.y_test == AUTISM].mean() < -2 and lean[ds.y_test == ATAXIA].mean() > 1
+    assert tremor[ds.y_test == ATAXIA].mean() > 1.2 > tremor[ds.y_test == AUTISM].mean()
+
+
+def test_the_oracle_says_what_it_needs(ds: Dataset) -> None:
+    assert ds.oracle is not None
+    with pytest.raises(ShapeError, match=r"X must be \(batch, 60, 20\), as all catching trials are"):
+        ds.oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
+    with pytest.raises(ShapeError, match=r"rows must lie in 0\.\.394"):
+        ds.oracle(ds.X_test[:1], np.array([395]))

@@ -1,0 +1,340 @@
+"""fetch: download, resume, verification, and failures of the network and the disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import socket
+import threading
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import DownloadError, StorageError, UnknownNameError
+from sparcets.data import fetch as module
+from sparcets.data.fetch import SOURCES, fetch
+from sparcets.data.motionsense import ARCHIVE, content_digest
+
+
+class Site(ThreadingHTTPServer):
+    """A server that counts the bytes it sends and fails as configured."""
+
+    daemon_threads = True
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.content = content
+        self.supports_ranges = True
+        self.sends_length = True
+        self.cut_after: list[int] = []  # bytes after which the first, second, … response breaks off
+        self.statuses: list[int] = []  # status of the first, second, … response, instead of the file
+        self.stall = threading.Event()  # set: send headers, then nothing
+        self.ranges: list[str | None] = []
+        self.sent = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{ARCHIVE}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Site
+
+    def do_GET(self) -> None:
+        site = self.server
+        if self.path.startswith("/moved"):
+            self.send_response(302)
+            self.send_header("Location", site.url)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        requested = self.headers.get("Range")
+        site.ranges.append(requested)
+        if site.statuses:
+            self.send_error(site.statuses.pop(0))
+            return
+        start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested and site.supports_ranges else 0
+        if start and start >= len(site.content):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(site.content)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = site.content[start:]
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(site.content) - 1}/{len(site.content)}")
+        if site.sends_length:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if site.stall.is_set():
+            self.wfile.flush()
+            threading.Event().wait(1.0)
+            return
+        body = body[: site.cut_after.pop(0)] if site.cut_after else body
+        site.sent += len(body)  # before writing, so that the count is right when the client has received them
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def small_zip() -> bytes:
+    """Two recordings with incompressible content, so that there are enough bytes to count."""
+    rng = np.random.default_rng(0)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("dws_1/sub_1.csv", "ups_3/sub_2.csv"):
+            archive.writestr(f"A_DeviceMotion_data/{name}", rng.bytes(50_000))
+    return buffer.getvalue()
+
+
+CONTENT = small_zip()
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    (tmp_path / "sample.zip").write_bytes(CONTENT)
+    expected = content_digest(tmp_path / "sample.zip")
+    with Site(CONTENT) as server:
+        source = dataclasses.replace(SOURCES["motionsense"], url=server.url, expected=expected)
+        monkeypatch.setitem(SOURCES, "motionsense", source)
+        monkeypatch.setattr(module, "WAIT", 0.0)
+        monkeypatch.setattr(module, "CHUNK", 1000)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    """Return the path of an unfinished download."""
+    (tmp_path / "motionsense").mkdir()
+    return tmp_path / "motionsense" / f".{ARCHIVE}{module.PART}"
+
+
+def test_download_into_the_data_folder_with_progress(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "data"))
+    calls: list[tuple[int, int | None]] = []
+    file = fetch("motionsense", progress=lambda done, total: calls.append((done, total)))
+    assert file == tmp_path / "data" / "motionsense" / ARCHIVE
+    assert file.read_bytes() == CONTENT
+    assert [entry.name for entry in file.parent.iterdir()] == [ARCHIVE]
+    done = [call[0] for call in calls]
+    assert len(done) > 50
+    assert done == sorted(set(done))
+    assert done[-1] == len(CONTENT)
+    assert {call[1] for call in calls} == {len(CONTENT)}
+
+
+def test_existing_file_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
+    first = fetch("motionsense", folder=tmp_path)
+    assert fetch("motionsense", folder=str(tmp_path)) == first
+    assert site.ranges == [None]
+
+
+def test_another_file_of_that_name_is_not_replaced(site: Site, part: Path, tmp_path: Path) -> None:
+    final = part.with_name(ARCHIVE)
+    final.write_bytes(CONTENT[:500])
+    with pytest.raises(StorageError, match=r"is there already, but is not motionsense as published.*fetch again"):
+        fetch("motionsense", folder=tmp_path)
+    assert final.read_bytes() == CONTENT[:500] and site.ranges == []
+
+
+def test_unfinished_downloads_of_others_are_left_alone(site: Site, part: Path, tmp_path: Path) -> None:
+    (theirs := part.with_name(f"{ARCHIVE}.part")).write_bytes(b"of a browser")
+    part.symlink_to(theirs)
+    with pytest.raises(StorageError, match=r"sparcets-part is in the way: it is no file"):
+        fetch("motionsense", folder=tmp_path)
+    part.unlink()
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert theirs.read_bytes() == b"of a browser" and site.ranges == [None]
+
+
+def test_other_url_and_redirect(site: Site, tmp_path: Path) -> None:
+    url = site.url.replace(f"/{ARCHIVE}", "/moved")
+    assert fetch("motionsense", url=url, folder=tmp_path).read_bytes() == CONTENT
+
+
+def test_unknown_length(site: Site, tmp_path: Path) -> None:
+    site.sends_length = False
+    totals = set()
+    fetch("motionsense", folder=tmp_path, progress=lambda done, total: totals.add(total))
+    assert totals == {None}
+
+
+def test_broken_connections_are_resumed_within_one_call(site: Site, tmp_path: Path) -> None:
+    site.cut_after = [30_000, 20_000]
+    calls: list[tuple[int, int | None]] = []
+    file = fetch("motionsense", folder=tmp_path, progress=lambda done, total: calls.append((done, total)))
+    assert file.read_bytes() == CONTENT
+    assert site.ranges == [None, "bytes=30000-", "bytes=50000-"]
+    assert site.sent == len(CONTENT)  # no byte was sent twice
+    assert {total for _, total in calls} == {len(CONTENT)}
+    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_interrupted_download_is_resumed_by_the_next_call(site: Site, tmp_path: Path, part: Path) -> None:
+    def interrupt(done: int, total: int | None) -> None:
+        if done >= 40_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch("motionsense", folder=tmp_path, progress=interrupt)
+    assert not part.with_name(ARCHIVE).exists()
+    received = part.stat().st_size
+    assert received == 40_000
+    site.sent = 0
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert site.ranges[-1] == f"bytes={received}-"
+    assert site.sent == len(CONTENT) - received
+    assert not part.exists()
+
+
+def test_giving_up_keeps_the_part_for_the_next_call(site: Site, tmp_path: Path, part: Path) -> None:
+    site.cut_after = [10_000, 10_000, 10_000, 10_000]
+    with pytest.raises(
+        DownloadError, match=rf"the connection was lost after 40000 of {len(CONTENT)} bytes. Check the network"
+    ):
+        fetch("motionsense", folder=tmp_path)
+    assert part.stat().st_size == 40_000
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert site.sent == len(CONTENT)
+
+
+def test_server_without_range_support(site: Site, tmp_path: Path, part: Path) -> None:
+    site.supports_ranges = False
+    part.write_bytes(b"x" * 700)
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert site.ranges == ["bytes=700-"]
+
+
+def test_complete_part_is_not_downloaded_again(site: Site, tmp_path: Path, part: Path) -> None:
+    part.write_bytes(CONTENT)
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert site.sent == 0
+
+
+def test_part_longer_than_the_file_starts_over(site: Site, tmp_path: Path, part: Path) -> None:
+    part.write_bytes(CONTENT + b"more")
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    assert site.ranges == [f"bytes={len(CONTENT) + 4}-", None]
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_temporary_errors_are_retried(site: Site, tmp_path: Path, status: int) -> None:
+    site.statuses = [status, status]
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+    site.statuses = [status] * 9
+    with pytest.raises(DownloadError, match=f"HTTP {status}"):
+        fetch("motionsense", folder=tmp_path / "other")
+    assert len(site.statuses) == 9 - module.ATTEMPTS
+
+
+@pytest.mark.parametrize("status", [404, 403])
+def test_final_errors_are_not_retried(site: Site, tmp_path: Path, status: int) -> None:
+    site.statuses = [status] * 2
+    with pytest.raises(
+        DownloadError, match=rf"cannot fetch {site.url}: HTTP {status} .* or download it manually to"
+    ) as info:
+        fetch("motionsense", folder=tmp_path)
+    assert len(site.statuses) == 1
+    assert "\n" not in str(info.value)
+
+
+def test_silent_server_times_out(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(module, "ATTEMPTS", 2)
+    site.stall.set()
+    with pytest.raises(DownloadError, match="timed out"):
+        fetch("motionsense", folder=tmp_path)
+    assert len(site.ranges) == 2
+
+
+def test_no_network(site: Site, tmp_path: Path) -> None:
+    with socket.socket() as unused:  # bound but not listening: connections are refused
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/x.zip"
+        with pytest.raises(DownloadError, match="refused") as info:
+            fetch("motionsense", url=url, folder=tmp_path)
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.parametrize("url", ["no address", "ftpx://a/b", "http://"])
+def test_not_a_url(site: Site, tmp_path: Path, url: str) -> None:
+    with pytest.raises(DownloadError):
+        fetch("motionsense", url=url, folder=tmp_path)
+
+
+def test_wrong_content_is_removed_and_both_digests_are_named(site: Site, tmp_path: Path, part: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("A_DeviceMotion_data/dws_1/sub_1.csv", "other")
+    site.content = buffer.getvalue()
+    (tmp_path / "other.zip").write_bytes(site.content)
+    found, expected = content_digest(tmp_path / "other.zip"), SOURCES["motionsense"].expected
+    with pytest.raises(DownloadError, match=f"digest {found}, expected {expected}. It was removed"):
+        fetch("motionsense", folder=tmp_path)
+    assert list(part.parent.iterdir()) == []
+    site.content = CONTENT
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+
+
+def test_web_page_instead_of_the_file(site: Site, tmp_path: Path, part: Path) -> None:
+    site.content = b"<html>please sign in</html>"
+    with pytest.raises(DownloadError, match=r"not motionsense as published.*not a complete archive"):
+        fetch("motionsense", folder=tmp_path)
+    assert list(part.parent.iterdir()) == []
+
+
+def test_repacked_archive_is_accepted(site: Site, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in reversed(old.namelist()):
+            new.writestr(f"data/{name}", old.read(name))
+    site.content = buffer.getvalue()
+    assert fetch("motionsense", folder=tmp_path).read_bytes() == site.content != CONTENT
+
+
+def test_folder_that_cannot_be_written(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match=r"cannot write .*choose another folder"):
+        fetch("motionsense", folder=tmp_path / "file")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_full_disk_is_not_a_network_error(
+    site: Site, tmp_path: Path, part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+    full = Path("/dev/full")
+    monkeypatch.setattr(Path, "open", lambda path, *how: opened(full if path == part else path, *how))
+    with pytest.raises(StorageError, match="No space left on device"):
+        fetch("motionsense", folder=tmp_path)
+    assert site.ranges == [None]
+
+
+def test_data_sets_that_cannot_be_fetched() -> None:
+    with pytest.raises(DownloadError, match=r"ui_prmd cannot be fetched.*from the authors.*SPARCETS_DATA"):
+        fetch("ui_prmd")
+    with pytest.raises(DownloadError, match="nothing to fetch for moving_box: load_dataset"):
+        fetch("moving_box")
+    with pytest.raises(UnknownNameError, match=r"no data set 'motionsens'. Did you mean 'motionsense'"):
+        fetch("motionsens")
+
+
+def test_two_at_once_download_it_once(site: Site, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: fetch("motionsense", folder=tmp_path), range(2))
+    assert first == second and first.read_bytes() == CONTENT
+    assert site.sent == len(CONTENT) and [entry.name for entry in first.parent.iterdir()] == [ARCHIVE]

@@ -1,0 +1,306 @@
+"""The .ts format and the UEA/UCR archive: sets included in aeon, downloads, and malformed files."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import (
+    DownloadError,
+    FileFormatError,
+    MissingExtraError,
+    NonFiniteError,
+    StorageError,
+    UnknownNameError,
+)
+from sparcets.data.files import load_file
+from sparcets.data.load import load_dataset
+from sparcets.data.uea import load_basic_motions, load_uea
+from sparcets.io.files import TEMPORARY
+from tests.campaigns.folders import snapshot
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_text(text: str, name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_text
+
+
+@pytest.fixture(autouse=True)
+def data_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+
+
+TS_HEAD = """\
+# a comment
+@problemName mine
+@timeStamps false
+@univariate false
+@equalLength {}
+@classLabel true Sick finance
+@data
+"""
+TS = TS_HEAD.format("true") + "1,2,3:-1,-2,-3:Sick\n4,5,6:-4,-5,-6:finance\n7,8,9:-7,-8,-9: Sick\n0,0,1:0,0,2:finance\n"
+
+
+def test_ts_of_one_file_is_split(write: Write) -> None:
+    ds = load_file(write(TS, "mine.ts"), test_size=0.5)
+    assert (ds.name, ds.split, ds.class_names) == ("mine", "random", ("finance", "sick"))
+    assert ds.feature_names is None
+    assert (len(ds.X_train), len(ds.X_test)) == (2, 2)
+    sick = next(x for x, y in zip(ds.X_train, ds.y_train, strict=True) if y == 1)
+    assert sick.tolist() in ([[1, -1], [2, -2], [3, -3]], [[7, -7], [8, -8], [9, -9]])
+
+
+def test_ts_uses_the_test_file_in_the_same_folder(write: Write) -> None:
+    write(TS_HEAD.format("false") + "1,2,3,4:5,6,7,8:Sick\n", "mine_TEST.ts")
+    ds = load_file(write(TS, "mine_TRAIN.ts"))
+    assert (ds.name, ds.split) == ("mine", "given")
+    assert ds.lengths_train.tolist() == [3] * 4
+    assert ds.lengths_test.tolist() == [4]
+    assert ds.X_train[0].tolist() == [[1, -1], [2, -2], [3, -3], [0, 0]]
+    assert ds.X_test[0].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
+    assert ds.y_train.tolist() == [1, 0, 1, 0]
+    for name in ("other_TRAIN", "mine"):  # the first has no test file, the second is not a training part
+        alone = load_file(write(TS, f"{name}.ts"), test_size=0.5)
+        assert (alone.name, alone.split) == (name, "random")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no series"),
+        (TS.replace("-2", "two"), "not a valid .ts file: could not convert string to float: 'two'"),
+        (TS.replace("4,5,6:", ""), "not a valid .ts file: Inconsistent number of dimensions in case 2"),
+        (TS.replace("7,8,9", "7,8"), "not a valid .ts file: .*different number of observations"),
+        (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
+        (TS.replace("-5", "1e39"), "mine.ts has a number beyond ±3.4e.38 in series 1"),
+        (
+            TS.replace("@classLabel true Sick finance", "@classLabel false")
+            .replace(": Sick", "")
+            .replace(":Sick", "")
+            .replace(":finance", ""),
+            "has no labels: neither classes",
+        ),
+    ],
+)
+def test_malformed_ts(write: Write, text: str, message: str) -> None:
+    with pytest.raises((FileFormatError, NonFiniteError), match=message) as caught:
+        load_file(write(text, "mine.ts"))
+    assert "mine.ts" in str(caught.value)
+
+
+def test_ts_with_time_stamps(write: Write) -> None:
+    rows = "(0.0,1.5),(1.0,-2.5):1\n(0.0,1.5),(1.0,-2.5):2\n"
+    text = f"@timeStamps true\n@univariate true\n@classLabel true 1 2\n@data\n{rows}"
+    with pytest.raises(FileFormatError, match="time stamps"):
+        load_file(write(text, "mine.ts"))
+
+
+def test_a_question_mark_in_ts_is_missing(write: Write) -> None:
+    whole, gap = (load_file(write(text, "mine.ts"), test_size=0.5) for text in (TS, TS.replace("-5", "?")))
+    assert gap.n_missing == 1 and gap.X_train.dtype == np.float32
+    for X, known in ((gap.X_train, whole.X_train), (gap.X_test, whole.X_test)):
+        assert np.array_equal(np.isnan(X), known == -5)
+
+
+def test_ts_parts_must_have_the_same_features(write: Write) -> None:
+    write(TS_HEAD.format("true") + "1,2,3:Sick\n", "mine_TEST.ts")
+    with pytest.raises(FileFormatError, match=r"mine_TEST.ts has 1 features, .*mine_TRAIN.ts has 2"):
+        load_file(write(TS, "mine_TRAIN.ts"))
+
+
+# -------------------------------------------------------------------------------------------------------- the archive
+
+
+def skip_unless_included(name: str) -> None:
+    aeon = pytest.importorskip("aeon.datasets")
+    if not Path(aeon.__file__).with_name("data").joinpath(name).exists():
+        pytest.skip(f"this version of aeon does not include {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "n_train", "n_test", "n_steps", "n_features", "n_classes", "padded"),
+    [
+        ("BasicMotions", 40, 40, 100, 6, 4, False),
+        ("JapaneseVowels", 270, 370, 29, 12, 9, True),
+        ("PickupGestureWiimoteZ", 50, 50, 361, 1, 10, True),
+        ("ArrowHead", 36, 175, 251, 1, 3, False),
+        ("ItalyPowerDemand", 67, 1029, 24, 1, 2, False),
+        ("GunPoint", 50, 150, 150, 1, 2, False),
+        ("OSULeaf", 200, 242, 427, 1, 6, False),
+        ("UnitTest", 20, 22, 24, 1, 2, False),
+        ("ACSF1", 100, 100, 1460, 1, 10, False),
+    ],
+)
+def test_sets_included_in_aeon(
+    name: str,
+    n_train: int,
+    n_test: int,
+    n_steps: int,
+    n_features: int,
+    n_classes: int,
+    padded: bool,
+    no_network: None,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    skip_unless_included(name)
+    ds = load_uea(name=name, seed=7)
+    assert (ds.name, ds.split) == (name, "given")
+    assert ds.X_train.shape == (n_train, n_steps, n_features)
+    assert ds.X_test.shape == (n_test, n_steps, n_features)
+    # Six digits fit into float32; the others have eight or more.
+    narrow = name in ("BasicMotions", "JapaneseVowels", "PickupGestureWiimoteZ", "UnitTest")
+    assert ds.X_train.dtype == (np.float32 if narrow else np.float64)
+    assert ds.n_classes == n_classes
+    assert (ds.lengths_train is not None) == (ds.lengths_test is not None) == padded
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())  # nothing is downloaded
+
+
+def test_series_are_aeons_with_time_before_features() -> None:
+    aeon = pytest.importorskip("aeon.datasets")
+    X, y = aeon.load_japanese_vowels(split="test")
+    ds = load_uea(name="JapaneseVowels")
+    assert ds.lengths_test.tolist() == [case.shape[1] for case in X]
+    assert (ds.lengths_train.min(), ds.lengths_train.max()) == (7, 26)
+    for place in (0, 100, 369):
+        n = X[place].shape[1]
+        np.testing.assert_array_equal(ds.X_test[place, :n], X[place].T.astype(np.float32))
+        assert not ds.X_test[place, n:].any()
+    assert [ds.class_names[k] for k in ds.y_test] == y.tolist()
+
+
+def test_numeric_classes_are_in_numerical_order() -> None:
+    skip_unless_included("PickupGestureWiimoteZ")
+    assert load_uea(name="PickupGestureWiimoteZ").class_names == tuple(str(k) for k in range(1, 11))
+
+
+def test_basic_motions() -> None:
+    ds = load_basic_motions(seed=3)
+    assert repr(ds).startswith("Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 cl")
+    assert ds.feature_names == ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
+    assert ds.class_names == ("badminton", "running", "standing", "walking")
+    assert (ds.sampling_rate, ds.units, ds.split) == (10.0, None, "given")
+    # The first line of the archive's training file: its first channel, and the label Standing.
+    np.testing.assert_allclose(ds.X_train[0, :4, 0], [0.079106, 0.079106, -0.903497, 1.116125], rtol=1e-6)
+    assert ds.class_names[ds.y_train[0]] == "standing"
+    assert np.bincount(ds.y_train).tolist() == np.bincount(ds.y_test).tolist() == [10] * 4
+
+
+def test_through_load_dataset() -> None:
+    assert load_dataset("basic_motions").feature_names is not None
+    assert load_dataset("GunPoint", seed=1).name == "GunPoint"
+    assert list(inspect.signature(load_basic_motions).parameters) == ["seed"]
+
+
+# ----------------------------------------------------------------------------------------------------------- fetching
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def archive(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace aeon's download by a function that writes the files; return the names of the downloaded sets."""
+    names: list[str] = []
+
+    def fetch(name: str, *, split: str, extract_path: str, load_equal_length: bool, load_no_missing: bool) -> None:
+        assert not load_equal_length
+        assert not load_no_missing
+        names.append(name)
+        for part in ("TRAIN", "TEST"):
+            path = Path(extract_path, name, f"{name}_{part}.ts")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(TS, encoding="utf-8")
+            if name == "Beef":
+                raise ConnectionResetError(104, "Connection reset\nby peer")
+
+    monkeypatch.setattr(importlib.import_module("aeon.datasets"), "load_classification", fetch)
+    return names
+
+
+def test_without_network(no_network: None, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError) as caught:
+        load_dataset("Coffee")
+    message = str(caught.value)
+    assert message.startswith("cannot fetch Coffee of the UEA/UCR archive: [Errno -2] Name or service not known. Try")
+    assert f"put Coffee_TRAIN.ts and Coffee_TEST.ts into {tmp_path / 'uea' / 'Coffee'}." in message
+    assert "\n" not in message
+
+
+def test_a_set_is_fetched_once(archive: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        ds = load_uea(name="Coffee")
+        assert (ds.name, len(ds.X_train), len(ds.X_test)) == ("Coffee", 4, 4)
+    assert archive == ["Coffee"]
+    assert sorted(p.name for p in (tmp_path / "uea" / "Coffee").iterdir()) == ["Coffee_TEST.ts", "Coffee_TRAIN.ts"]
+
+
+def test_interrupted_download_leaves_no_files(archive: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(DownloadError, match=r"fetch Beef .*: \[Errno 104\] Connection reset by peer. Try"):
+            load_uea(name="Beef")
+    assert archive == ["Beef"] * 2
+    assert not list((tmp_path / "uea" / "Beef").iterdir())
+
+
+def test_manually_downloaded_set(write: Write, no_network: None) -> None:
+    for part in ("TRAIN", "TEST"):
+        write(TS, f"uea/Coffee/Coffee_{part}.ts")
+    assert load_dataset("Coffee").X_test.shape == (4, 3, 2)
+
+
+def test_folder_that_cannot_be_written(write: Write, archive: list[str]) -> None:
+    write("a file where the folder should be", "uea")
+    with pytest.raises(StorageError, match=r"cannot write to .*Coffee: .*Name another folder in SPARCETS_DATA"):
+        load_uea(name="Coffee")
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownNameError, match=r"no data set of the UEA/UCR archive 'Cofee'. Did you mean 'Coffee'"):
+        load_uea(name="Cofee")
+
+
+def test_a_set_for_regression_has_numbers() -> None:
+    ds = load_uea(name="Covid3Month")
+    assert ds.task == "regression" and ds.y_train.shape == (140,) and ds.y_train.dtype == np.float64
+
+
+def test_without_aeon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(importlib.import_module("sys").modules, "aeon.datasets", None)
+    with pytest.raises(MissingExtraError, match=r"the UEA/UCR archive needs aeon. .*pip install 'sparcets\[uea\]'"):
+        load_basic_motions()
+
+
+def test_files_that_are_there_are_kept(archive: list[str], write: Write, tmp_path: Path) -> None:
+    write(TS, "uea/Coffee/Coffee_TRAIN.ts")
+    for name in (".fetching-mine", f".fetching{TEMPORARY}12345678"):
+        write("theirs", f"uea/Coffee/{name}/notes.txt")
+    before = snapshot(tmp_path)
+    assert len(load_uea(name="Coffee").X_test) == 4 and archive == ["Coffee"]
+    after = snapshot(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"uea/Coffee/Coffee_TEST.ts"}

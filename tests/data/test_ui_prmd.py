@@ -1,0 +1,174 @@
+"""UI-PRMD: metadata, split by subject, and damaged files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import (
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    UnknownNameError,
+)
+from sparcets.data.ui_prmd import FEATURES, FILE, load_ui_prmd
+
+
+def arrays() -> dict[str, Any]:
+    """Ten people, two repetitions of each class; every entry holds 10·subject + class."""
+    subject = np.repeat(np.arange(1, 11, dtype=np.int16), 4)
+    correct = np.tile([True, True, False, False], 10)
+    X = np.broadcast_to((10.0 * subject + ~correct)[:, None, None], (40, 100, 12)).astype(np.float32)
+    return {
+        "X": X,
+        "y": np.where(correct, "correct", "incorrect"),
+        "subject": subject,
+        "feature_names": np.array(FEATURES),
+        "movement": np.full(40, 7),
+    }
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    content = {key: value for key, value in {**arrays(), **changes}.items() if value is not None}
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / FILE, **content)
+    return folder / FILE
+
+
+def test_metadata(tmp_path: Path) -> None:
+    ds = load_ui_prmd(path=write(tmp_path))
+    assert ds.class_names == ("correct", "incorrect")
+    assert ds.feature_names == (
+        "shoulder_x", "shoulder_y", "shoulder_z", "elbow_x", "elbow_y", "elbow_z",
+        "wrist_x", "wrist_y", "wrist_z", "finger_x", "finger_y", "finger_z",
+    )  # fmt: skip
+    assert ds.units == ("mm",) * 12
+    assert ds.sampling_rate is None
+    assert ds.split == "subject"
+    assert ds.X_train.dtype == np.float32
+    for X, y, subjects in ((ds.X_train, ds.y_train, ds.subjects_train), (ds.X_test, ds.y_test, ds.subjects_test)):
+        assert subjects is not None
+        np.testing.assert_array_equal(X[:, 0, 0], 10 * subjects + y)
+
+
+def test_split_by_subject(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    for test_size, n_held_out in ((0.3, 3), (0.1, 1), (0.5, 5)):
+        ds = load_ui_prmd(path=file, test_size=test_size)
+        assert ds.subjects_train is not None
+        assert ds.subjects_test is not None
+        train, test = set(ds.subjects_train.tolist()), set(ds.subjects_test.tolist())
+        assert len(test) == n_held_out
+        assert not train & test
+        assert train | test == set(range(1, 11))
+
+
+def test_seed_determines_the_split(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    held_out = [load_ui_prmd(path=file, seed=seed).subjects_test for seed in (0, 0, 1, 2, 3)]
+    np.testing.assert_array_equal(held_out[0], held_out[1])
+    assert len({tuple(sorted(set(people.tolist()))) for people in held_out if people is not None}) > 1
+
+
+def test_search_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "ui_prmd")
+    expected = load_ui_prmd(path=file).X_test
+    for path in (file, str(file.parent), tmp_path):
+        np.testing.assert_array_equal(load_ui_prmd(path=path).X_test, expected)
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+    np.testing.assert_array_equal(load_ui_prmd().X_test, expected)
+
+
+def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+    with pytest.raises(DataNotFoundError, match=r"UI-PRMD is not in .*from the authors.*ui_prmd.*SPARCETS_DATA"):
+        load_ui_prmd()
+
+
+@pytest.mark.parametrize("raw", [b"", b"not a file of arrays", b"PK\x03\x04 cut off"])
+def test_junk(tmp_path: Path, raw: bytes) -> None:
+    (tmp_path / FILE).write_bytes(raw)
+    with pytest.raises(FileFormatError, match=r"damaged or not a .npz file"):
+        load_ui_prmd(path=tmp_path)
+
+
+def test_truncated_file(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(FileFormatError):
+        load_ui_prmd(path=file)
+
+
+def test_flipped_bytes(tmp_path: Path) -> None:
+    file = write(tmp_path, X=np.random.default_rng(0).normal(size=(40, 100, 12)))
+    raw = bytearray(file.read_bytes())
+    for i in range(5000, 5050):
+        raw[i] ^= 0xFF
+    file.write_bytes(bytes(raw))
+    with pytest.raises(FileFormatError):
+        load_ui_prmd(path=file)
+
+
+def test_single_array(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    (tmp_path / FILE).write_bytes(buffer.getvalue())
+    with pytest.raises(FileFormatError, match="a single array, not the arrays X, y, subject, feature_names"):
+        load_ui_prmd(path=tmp_path)
+
+
+def test_pickled_labels_are_rejected(tmp_path: Path) -> None:
+    file = write(tmp_path, y=arrays()["y"].astype(object))
+    with pytest.raises(FileFormatError, match="allow_pickle"):
+        load_ui_prmd(path=file)
+
+
+@pytest.mark.parametrize("key", ["X", "y", "subject", "feature_names"])
+def test_missing_array(tmp_path: Path, key: str) -> None:
+    with pytest.raises(FileFormatError, match=f"has no array '{key}', only .*movement"):
+        load_ui_prmd(path=write(tmp_path, **{key: None}))
+
+
+def test_features_in_another_order(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"names the features finger_z, .* in this order"):
+        load_ui_prmd(path=write(tmp_path, feature_names=np.array(FEATURES[::-1])))
+
+
+def test_invalid_arrays(tmp_path: Path) -> None:
+    X = arrays()["X"].copy()
+    X[3, 5, 2] = np.nan
+    with pytest.raises(NonFiniteError, match=rf"X in .*{FILE} .*\[3, 5, 2\]"):
+        load_ui_prmd(path=write(tmp_path, X=X))
+    with pytest.raises(ShapeError):
+        load_ui_prmd(path=write(tmp_path, X=X[0]))
+    with pytest.raises(LabelError):
+        load_ui_prmd(path=write(tmp_path, y=arrays()["y"][:7]))
+    with pytest.raises(UnknownNameError):
+        load_ui_prmd(path=write(tmp_path, y=np.array(["corect"] * 40)))
+    with pytest.raises(ShapeError):
+        load_ui_prmd(path=write(tmp_path, subject=np.arange(3)))
+    with pytest.raises(DataError):
+        load_ui_prmd(path=write(tmp_path), test_size=0)
+
+
+@pytest.mark.data
+def test_real_arm_has_the_geometry_of_an_arm() -> None:
+    try:
+        ds = load_ui_prmd()  # from the folder named by SPARCETS_DATA
+    except DataNotFoundError as error:
+        pytest.skip(str(error))
+    assert ds.X_train.shape[0] + ds.X_test.shape[0] == 799
+    assert np.bincount(np.concatenate([ds.y_train, ds.y_test])).tolist() == [400, 399]
+    joints = ds.X_train.reshape(len(ds.X_train), 100, 4, 3)
+    upper, lower = (np.linalg.norm(joints[:, :, i + 1] - joints[:, :, i], axis=-1) for i in (0, 1))
+    # In millimetres, about 30 and 25 cm, and nearly constant within a repetition.
+    assert 270 < upper.mean() < 330
+    assert 220 < lower.mean() < 280
+    assert np.median(lower.std(1)) < 5

@@ -1,0 +1,152 @@
+"""ROC of the size of changes against the salient entries: by hand, invariants, and compared with scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sparcets.core.errors import ShapeError
+from sparcets.data.moving_box import load_moving_box
+from sparcets.evaluation import saliency
+from sparcets.evaluation.saliency import pooled_auc, roc, salient_auc
+
+WHOLE = st.integers(-3, 3)  # few values, hence many ties
+
+
+def mask(*rows):
+    return np.array(rows, dtype=bool).reshape(len(rows), -1, 2)
+
+
+def test_by_hand(make_explanation):
+    e = make_explanation([[[3, 0], [-2, 1]], [[3, 0], [-2, 1]], [[0, 0], [0, 0]]])
+    # Salient 3 and 1 against 0 and 2: above in 3 of 4 pairs. Salient 2 against 3, 0, 1: 2 of 3. All tied: half.
+    salient = mask([1, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0])
+    np.testing.assert_allclose(salient_auc(e, salient), [3 / 4, 2 / 3, 1 / 2])
+
+
+def test_pooled_by_hand(make_explanation):
+    e = make_explanation([[[4, 1]], [[2, 0]]])
+    salient = mask([1, 0], [1, 0])
+    assert salient_auc(e, salient).tolist() == [1.0, 1.0]
+    assert pooled_auc(e, salient) == 1.0
+    # The salient entry that does not change ties with the other that does not, and loses against the one that does.
+    mixed = make_explanation([[[4, 1]], [[0, 0]]])
+    assert salient_auc(mixed, salient).tolist() == [1.0, 0.5]
+    assert pooled_auc(mixed, salient) == pytest.approx((2 + 0.5) / 4)
+
+
+def test_changes_count_in_standard_deviations(make_explanation):
+    e = make_explanation([[[3.0, 4.0]]], scale=[1.0, 2.0])
+    assert salient_auc(e, mask([1, 0])).tolist() == [1.0]
+    assert pooled_auc(e, mask([1, 0])) == 1.0
+
+
+def test_padding_does_not_count(make_explanation):
+    delta, salient = np.array([[[3, 0], [2, 1]]]), mask([1, 0, 0, 1])
+    whole = make_explanation(delta)
+    padded = make_explanation(np.concatenate([delta, [[[9, 0]]]], axis=1), lengths=[2])
+    for last in ([0, 0], [1, 1], [0, 1]):
+        longer = np.concatenate([salient, mask(last)], axis=1)
+        np.testing.assert_array_equal(salient_auc(padded, longer), salient_auc(whole, salient))
+        assert pooled_auc(padded, longer) == pooled_auc(whole, salient)
+        np.testing.assert_array_equal(roc(padded, longer), roc(whole, salient))
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_all_or_no_entries_salient(make_explanation, flag):
+    e = make_explanation(np.ones((2, 3, 2)))
+    salient = np.full((2, 3, 2), flag)
+    assert np.isnan(salient_auc(e, salient)).all()
+    assert np.isnan(pooled_auc(e, salient))
+    assert np.isnan(roc(e, salient)[1]).all()
+
+
+def test_no_answers(make_explanation):
+    e = make_explanation(np.ones((2, 3, 2)))[:0]
+    salient = np.zeros((0, 3, 2), dtype=bool)
+    assert salient_auc(e, salient).shape == (0,)
+    assert np.isnan(pooled_auc(e, salient))
+    assert np.isnan(roc(e, salient)[1]).all()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_equals_scikit_learn(make_explanation, data):
+    from sklearn.metrics import roc_auc_score, roc_curve
+
+    n, n_steps = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 5))
+    delta = data.draw(arrays(np.float64, (n, n_steps, 2), elements=WHOLE))
+    salient = data.draw(arrays(bool, (n, n_steps, 2)))
+    salient[:, 0] = [True, False]
+    lengths = data.draw(arrays(np.int64, (n,), elements=st.integers(1, n_steps)))
+    e = make_explanation(delta, lengths=lengths)
+
+    size = [np.abs(d[:length]).ravel() for d, length in zip(delta, lengths, strict=True)]
+    flags = [s[:length].ravel() for s, length in zip(salient, lengths, strict=True)]
+    single = [roc_auc_score(f, s) for f, s in zip(flags, size, strict=True)]
+    np.testing.assert_allclose(salient_auc(e, salient), single)
+
+    together = np.concatenate(flags), np.concatenate(size)
+    assert pooled_auc(e, salient) == pytest.approx(roc_auc_score(*together))
+    fpr, tpr = roc(e, salient, grid=13)
+    x, y, _ = roc_curve(*together, drop_intermediate=False)
+    # Just beyond a corner, the curve is at the upper end of a vertical part.
+    np.testing.assert_allclose(tpr, np.interp(np.minimum(fpr + 1e-9, 1), x, y), atol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 3.0]))
+@settings(max_examples=20, deadline=None)
+def test_invariants(make_explanation, seed, factor):
+    rng = np.random.default_rng(seed)
+    delta, salient = rng.normal(size=(3, 5, 2)).round(1), rng.random((3, 5, 2)) < 0.4
+    salient[:, 0] = [True, False]
+    area = salient_auc(make_explanation(delta), salient)
+    # Only the order of the sizes matters; swapping salient and non-salient gives 1 − area.
+    np.testing.assert_allclose(salient_auc(make_explanation(-delta * factor), salient), area)
+    np.testing.assert_allclose(salient_auc(make_explanation(delta), ~salient), 1 - area)
+    order = rng.permutation(3)
+    np.testing.assert_array_equal(salient_auc(make_explanation(delta[order]), salient[order]), area[order])
+
+
+def test_chunks_make_no_difference(make_explanation, monkeypatch):
+    rng = np.random.default_rng(0)
+    e, salient = make_explanation(rng.normal(size=(7, 5, 2))), rng.random((7, 5, 2)) < 0.4
+    whole = salient_auc(e, salient)
+    monkeypatch.setattr(saliency, "_CHUNK", 25)  # two answers at a time
+    np.testing.assert_array_equal(salient_auc(e, salient), whole)
+
+
+def test_area_under_the_curve_is_the_area(make_explanation):
+    rng = np.random.default_rng(0)
+    salient = rng.random((20, 10, 2)) < 0.3
+    e = make_explanation(rng.normal(size=(20, 10, 2)) * (1 + salient) * (rng.random((20, 10, 2)) < 0.7))
+    fpr, tpr = roc(e, salient, grid=2001)
+    assert (fpr[0], fpr[-1], tpr[-1]) == (0, 1, 1)
+    assert (np.diff(tpr) >= 0).all()
+    area = ((tpr[1:] + tpr[:-1]) / 2 * np.diff(fpr)).sum()
+    assert area == pytest.approx(pooled_auc(e, salient), abs=2e-3)
+    assert roc(e, salient)[0].tolist() == np.linspace(0, 1, 101).tolist()
+
+
+def test_perfect_counterfactual_of_moving_box(make_explanation):
+    ds = load_moving_box(n_per_combination=30)
+    shift = -2 * (2 * ds.y_test - 1)[:, None, None] * ds.salient_test
+    e = make_explanation(shift.astype(np.float32), query=ds.X_test, target=1 - ds.y_test, scale=1.0)
+    assert (salient_auc(e, ds.salient_test) == 1).all()
+    assert pooled_auc(e, ds.salient_test) == 1
+    assert roc(e, ds.salient_test)[1].tolist() == [1.0] * 101
+    # The same change against the masks of other queries is close to chance.
+    elsewhere = np.random.default_rng(0).permutation(len(ds.X_test))
+    assert pooled_auc(e, ds.salient_test[elsewhere]) < 0.75
+
+
+@pytest.mark.parametrize(
+    "salient", [np.ones((2, 3, 1), dtype=bool), np.ones((1, 3, 2), dtype=bool), np.ones((2, 3, 2))]
+)
+@pytest.mark.parametrize("measure", [salient_auc, pooled_auc, roc])
+def test_masks_of_another_shape_or_type_raise(make_explanation, measure, salient):
+    with pytest.raises(ShapeError, match=r"salient must have a flag for every entry of every answer, bool \(2, 3, 2\)"):
+        measure(make_explanation(np.ones((2, 3, 2))), salient)

@@ -1,0 +1,96 @@
+"""Transfer to held-out classifiers, and the oracle of synthetic data."""
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import DataError, ShapeError
+from sparcets.data.dataset import Dataset
+from sparcets.data.moving_box import load_moving_box
+from sparcets.evaluation.measures import sparsity
+from sparcets.evaluation.truth import oracle, transfer
+
+
+class FixedJudge:
+    """A judge with given predictions that records its inputs."""
+
+    def __init__(self, predictions):
+        self.predictions = np.asarray(predictions)
+
+    def predict(self, X, lengths=None):
+        self.received = X, lengths
+        return self.predictions
+
+
+@pytest.fixture(scope="module")
+def boxes():
+    return load_moving_box(n_per_combination=30)
+
+
+@pytest.fixture(scope="module")
+def perfect(boxes, make_explanation):
+    """Shift the box of every test series, and nothing else, to the other class's level."""
+    flip = -2 * (2 * boxes.y_test - 1)[:, None, None] * boxes.salient_test
+    return make_explanation(flip.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
+
+
+def test_transfer_by_hand(make_explanation):
+    e = make_explanation(np.ones((3, 2, 1)), target=[0, 1, 2], n_classes=3)
+    result = transfer(e, {"fcn": FixedJudge([0, 0, 2]), "bigru": FixedJudge([0, 1, 0])})
+    assert list(result) == ["fcn", "bigru", "transfer"]
+    assert result["fcn"].tolist() == [1, 0, 1]
+    assert result["bigru"].tolist() == [1, 1, 0]
+    assert result["transfer"].tolist() == [1, 0.5, 0.5]
+    assert {values.dtype for values in result.values()} == {np.dtype(np.float64)}
+
+
+def test_judges_see_the_counterfactuals_as_they_are(make_explanation):
+    e = make_explanation(np.ones((2, 3, 1)), query=4.0, scale=9.0, center=2.0, lengths=[2, 3])
+    judge = FixedJudge([1, 1])
+    transfer(e, {"judge": judge})
+    assert judge.received[0] is e.counterfactual
+    assert judge.received[1] is e.lengths
+
+
+def test_classifiers_are_judges(make_explanation):
+    import sparcets as sp
+
+    e = make_explanation([[[1.0], [2.0]], [[-1.0], [-2.0]]])
+    above = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)], n_classes=2)
+    assert transfer(e, {"above": above})["transfer"].tolist() == [1, 0]
+    assert {k: v.shape for k, v in transfer(e[[]], {"above": above}).items()} == {"above": (0,), "transfer": (0,)}
+
+
+@pytest.mark.parametrize("judges", [{}, {"transfer": FixedJudge([1])}])
+def test_no_judge_or_a_reserved_name_raises(make_explanation, judges):
+    with pytest.raises(DataError, match=r"at least one judge, none of them named 'transfer'.*held-out"):
+        transfer(make_explanation(np.ones((1, 2, 1))), judges)
+
+
+def test_the_oracle_confirms_the_perfect_counterfactual(boxes, perfect):
+    rows = np.arange(len(perfect))
+    assert oracle(perfect, boxes, rows).mean() == 1.0
+    np.testing.assert_allclose(sparsity(perfect), boxes.salient_test.mean((1, 2)))
+
+
+def test_the_oracle_rejects_changes_outside_the_box(boxes, perfect, make_explanation):
+    rows = np.arange(len(perfect))
+    beside = np.where(boxes.salient_test, 0, 3 * (1 - 2 * boxes.y_test)[:, None, None])
+    e = make_explanation(beside.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
+    assert oracle(e, boxes, rows).mean() == 0.0
+
+
+def test_oracle_uses_the_row_of_each_answer(boxes, perfect):
+    rows = np.array([7, 7, 3, 20])
+    assert oracle(perfect[rows], boxes, rows).tolist() == [1, 1, 1, 1]
+    assert oracle(perfect[[]], boxes, []).shape == (0,)
+    wrong = oracle(perfect, boxes, np.roll(np.arange(len(perfect)), 1))  # the boxes of other series
+    assert wrong.mean() < 0.9
+
+
+def test_data_without_oracle_and_wrong_rows_raise(boxes, perfect, make_explanation):
+    rng = np.random.default_rng(0)
+    real = Dataset.from_arrays(rng.normal(size=(20, 4, 2)), np.arange(20) % 2, name="real")
+    with pytest.raises(DataError, match=r"'real' has no oracle.*transfer"):
+        oracle(make_explanation(np.ones((2, 4, 2))), real, [0, 1])
+    with pytest.raises(ShapeError, match=r"rows must be 3 indices into X_test.*shape \(2,\).*rows\[e.query_index\]"):
+        oracle(perfect[:3], boxes, [0, 1])

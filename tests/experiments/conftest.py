@@ -1,9 +1,0 @@
-"""What the tests of benchmark and reproduction share."""
-
-import pytest
-
-
-@pytest.fixture
-def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the judges: training them takes seconds, and test_cell.py tests them."""
-    monkeypatch.setattr("sparcets.experiments.benchmark.cell.find_judges", lambda *_, **__: {})

@@ -1,0 +1,49 @@
+"""Digests: what changes them, what does not, and how damage of a digest itself is noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.io.files import add_digest, check_digest, digest_of_array, digest_of_arrays, digest_of_json
+
+
+def test_json_is_compared_by_value() -> None:
+    assert digest_of_json({"a": (1, 2), "b": 0.1}) == digest_of_json({"b": 0.1, "a": [1, 2]})
+    assert digest_of_json({1: "x", 10: "y", 2: "z"}) == digest_of_json({"1": "x", "2": "z", "10": "y"})
+    different = [1, 1.0, "1", True, None, [1], {"1": 1}, "ß", "\udcff"]
+    assert len({digest_of_json(value) for value in different}) == len(different)
+
+
+def test_arrays_are_compared_by_type_shape_and_values() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    different = [array, array.T, array.ravel(), array.astype(np.float32), -array, array.astype(str), np.array(1.0)]
+    assert len({digest_of_array(a) for a in different}) == len(different)
+    assert digest_of_array(np.asfortranarray(array)) == digest_of_array(array)
+    assert digest_of_arrays({"a": array, "b": -array}) == digest_of_arrays({"b": -array, "a": array})
+    assert digest_of_arrays({"a": array, "b": -array}) != digest_of_arrays({"b": array, "a": -array})
+
+
+@pytest.mark.parametrize("data", [{}, {"a": 1}, {"a": {"sha256": "x"}}, {"digest": "0" * 64, "b": "0" * 15}])
+def test_data_come_back_with_and_without_a_digest(data: dict[str, Any]) -> None:
+    whole = add_digest(data)
+    assert list(whole)[-1] == "sha256" and check_digest(whole) == data == check_digest(data)
+
+
+def test_changed_data_are_noticed() -> None:
+    whole = add_digest({"a": 1, "b": 2})
+    digest = whole.pop("sha256")
+    for changed in (
+        {"a": 1, "b": 3, "sha256": digest},
+        {"a": 1, "sha256": digest},
+        {"a": 1, "b": 2, "c": 3, "sha256": digest},
+        {"a": 1, "b": 2, "sha256": digest[:-1]},
+        {"a": 1, "b": 2, "sha256": None},
+        {"a": 1, "b": 2, "sha254": digest},
+        {"a": 1, "b": 2, "sha254": f"{digest[:20]}x{digest[21:]}"},
+        {"a": 1, "b": f"2{digest[35:]}"},
+    ):
+        with pytest.raises(ValueError, match="does not match its sha256"):
+            check_digest(changed)

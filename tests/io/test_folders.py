@@ -1,0 +1,390 @@
+"""Folders are replaced as a whole: a kill, a full disk or a reader at the same time never sees parts of two saves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import SparcetsError, StorageError
+from sparcets.io import folders
+from sparcets.io.files import TEMPORARY
+from sparcets.io.folders import atomic_folder
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
+from tests.campaigns.folders import snapshot
+
+X, Y = make_series(30, n_steps=8)
+BLACK_BOX = sp.wrap(mean_proba, n_classes=3)
+
+
+class Killed(BaseException):
+    """Ends a writer, as a signal does."""
+
+
+def classifier(seed: int) -> sp.TorchClassifier:
+    tiny = {**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1, "hidden": 4, "device": "cpu", "seed": seed}
+    return sp.TorchClassifier("fcn", sp.ClassifierConfig.from_dict(tiny)).fit(X * (1 + 99 * seed), Y)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, k: int, error: type[BaseException] = Killed) -> list[int]:
+    """Let the k-th rename raise, and all that follow; return a list that grows with every call."""
+    calls: list[int] = []
+
+    def wrap(call: Callable[..., object]) -> Callable[..., object]:
+        def renamed(*args: object, **kwargs: object) -> object:
+            calls.append(1)
+            if len(calls) >= k:
+                raise error
+            return call(*args, **kwargs)
+
+        return renamed
+
+    # Not those of os, of which pathlib keeps its own before Python 3.11.
+    monkeypatch.setattr(Path, "replace", wrap(Path.replace))
+    monkeypatch.setattr(Path, "rename", wrap(Path.rename))
+    return calls
+
+
+@pytest.fixture(scope="module")
+def two() -> tuple[sp.TorchClassifier, sp.TorchClassifier]:
+    return classifier(0), classifier(1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("error", [Killed, OSError])
+def test_a_classifier_is_the_old_or_the_new_one(
+    k: int,
+    error: type[BaseException],
+    two: tuple[sp.TorchClassifier, sp.TorchClassifier],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old, new = two
+    old.save(tmp_path)
+    calls = kill_at(monkeypatch, k, error)
+    try:
+        new.save(tmp_path)
+        expected = new
+    except (Killed, StorageError):
+        expected = old
+    monkeypatch.undo()
+    assert (expected is new) == (k > 2) and len(calls) <= 2
+    assert sp.load_classifier(tmp_path, device="cpu").digest() == expected.digest()
+    assert len(names(tmp_path)) == 2
+
+
+def test_a_first_save_that_fails_leaves_nothing(
+    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights.safetensors").write_text("of another program")
+    kill_at(monkeypatch, 2, OSError)
+    with pytest.raises(StorageError, match=r"cannot write .*classifier.json"):
+        two[0].save(tmp_path)
+    assert names(tmp_path) == ["weights.safetensors"]
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+import sparcets as sp
+from sparcets.testing.mocks import mean_proba
+from sparcets.testing.data import make_series
+calls, replace = [], Path.replace
+def dies(*args):
+    calls.append(1)
+    if len(calls) == int(sys.argv[2]):
+        os._exit(9)
+    replace(*args)
+Path.replace = dies
+X, y = make_series(60, n_steps=8)
+sp.Nearest(sp.wrap(mean_proba, n_classes=3)).fit(X, y).save(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_killed_process_leaves_the_old_explainer_and_the_next_writer_cleans_up(k: int, tmp_path: Path) -> None:
+    old = sp.Nearest(BLACK_BOX).fit(X, Y)
+    old.save(tmp_path)
+    before = names(tmp_path)
+    done = subprocess.run([sys.executable, "-c", DIES, str(tmp_path), str(k)], check=False)
+    assert done.returncode == 9 and len(names(tmp_path)) > 2
+    stored = sp.load(tmp_path, BLACK_BOX)._state()
+    assert {name: a.tobytes() for name, a in stored.items()} == {n: a.tobytes() for n, a in old._state().items()}
+    old.save(tmp_path)
+    assert names(tmp_path) == before
+
+
+def test_a_reader_beside_a_writer_never_gets_a_mixture(
+    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
+) -> None:
+    known = {clf.digest() for clf in two}
+    two[0].save(tmp_path)
+    stop, problems = threading.Event(), []
+
+    def write(first: int) -> None:
+        while not stop.is_set():
+            for clf in (two[first], two[1 - first]):
+                clf.save(tmp_path)
+
+    writers = [threading.Thread(target=write, args=(first,)) for first in (0, 1)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(100):
+            try:
+                if sp.load_classifier(tmp_path, device="cpu").digest() not in known:
+                    problems.append("a mixture")
+            except SparcetsError as error:
+                problems.append(str(error))
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert not problems
+    assert len(names(tmp_path)) == 2
+
+
+def fill(folder: Path, text: str) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "content.txt").write_text(text)
+    (folder / "run.txt").write_text(text)
+
+
+def content(folder: Path) -> set[str]:
+    return {(folder / name).read_text() for name in ("a/content.txt", "b/content.txt", "run.txt")}
+
+
+def test_a_new_folder_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "deep" / "new") as folder:
+        fill(folder, "new")
+        assert not (tmp_path / "deep" / "new").exists()
+    assert content(tmp_path / "deep" / "new") == {"new"} and names(tmp_path / "deep") == ["new"]
+    before = os.umask(0)
+    os.umask(before)
+    assert (tmp_path / "deep" / "new").stat().st_mode & 0o777 == 0o777 & ~before
+
+
+def test_an_error_leaves_the_old_folder(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    fill(tmp_path / "x", "old")
+    with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "x") as folder:
+        fill(folder, f"new {1 // 0}")
+    assert content(tmp_path / "x") == {"old"} and names(tmp_path) == ["x"]
+
+
+def test_other_files_and_links_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "x").mkdir(parents=True)
+    (tmp_path / "x").symlink_to(tmp_path / "disk" / "x")
+    fill(tmp_path / "x", "old")
+    (tmp_path / "x" / "mine").mkdir()
+    (tmp_path / "x" / "mine" / "notes.txt").write_text("mine")
+    (tmp_path / "x" / "link").symlink_to("run.txt")
+    (tmp_path / "x" / "a" / "stale.txt").write_text("old")
+    with atomic_folder(tmp_path / "x") as folder:
+        fill(folder, "new")
+    assert content(tmp_path / "x") == {"new"} and (tmp_path / "x").is_symlink()
+    assert (tmp_path / "x" / "mine" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "x" / "link").readlink() == Path("run.txt")
+    assert names(tmp_path / "x" / "a") == ["content.txt"] and names(tmp_path / "disk") == ["x"]
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("error", [Killed, OSError])
+def test_a_folder_is_the_old_or_the_new_one(
+    at_once: bool, k: int, error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").mkdir()
+    fill(tmp_path / "x", "old")
+    if not at_once:
+        monkeypatch.setattr(folders, "_exchange_at_once", lambda *_: False)
+    kill_at(monkeypatch, k, error)
+    try:
+        with atomic_folder(tmp_path / "x") as folder:
+            fill(folder, "new")
+    except (Killed, OSError):
+        pass
+    monkeypatch.undo()
+    if not (tmp_path / "x").exists():  # killed between the two steps: the next writer puts the old one back
+        with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "x"):
+            raise ZeroDivisionError
+        assert content(tmp_path / "x") == {"old"}
+    assert content(tmp_path / "x") in ({"old"}, {"new"})
+    with atomic_folder(tmp_path / "x") as folder:
+        fill(folder, "newest")
+    assert content(tmp_path / "x") == {"newest"} and names(tmp_path) == ["x"]
+
+
+def test_a_live_writer_is_not_disturbed(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "x") as first:
+        fill(first, "first")
+        with atomic_folder(tmp_path / "x") as second:
+            fill(second, "second")
+        assert content(tmp_path / "x") == {"second"}
+    assert content(tmp_path / "x") == {"first"} and names(tmp_path) == ["x"]
+
+
+def test_the_current_folder_is_replaced_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, "old")
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    with atomic_folder(".") as folder:
+        fill(folder, "new")
+    assert content(Path()) == {"new"} and names(Path()) == ["a", "b", "notes.txt", "run.txt"]
+
+
+def test_no_space_for_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Path.mkdir
+
+    def mkdir(path: Path, *arguments: object, **options: object) -> None:
+        if path.name == folders.NEW:
+            raise OSError(28, "No space left on device")
+        plain(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(StorageError, match="a: No space left on device"), atomic_folder(tmp_path / "a"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StorageError, match=r"cannot write .*file/x: .*Choose another folder"),
+        atomic_folder(tmp_path / "file" / "x"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
+def test_entries_of_others_are_not_even_moved(at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not at_once:
+        monkeypatch.setattr(folders, "_exchange_at_once", lambda *_: False)
+    (tmp_path / "x" / "theirs" / ".git").mkdir(parents=True)
+    (tmp_path / "x" / "theirs" / ".git" / "HEAD").write_text("ref")
+    os.mkfifo(tmp_path / "x" / "pipe")
+    (tmp_path / "x").chmod(0o750)
+    for name in (".x.tmp-mine", f".x{TEMPORARY}mine", f".x{TEMPORARY}12345678", f".y{TEMPORARY}12345678"):
+        (tmp_path / name / "old").mkdir(parents=True)
+        (tmp_path / name / "old" / "notes.txt").write_text("theirs")
+    (tmp_path / f".x{TEMPORARY}abcdefgh").symlink_to(tmp_path / "x" / "theirs")
+    before = snapshot(tmp_path)
+    for text in ("first", "second"):
+        with atomic_folder(tmp_path / "x") as folder:
+            fill(folder, text)
+        after = snapshot(tmp_path)
+        assert {name: after[name] for name in before} == before and content(tmp_path / "x") == {text}
+
+
+def test_a_folder_keeps_its_mode(tmp_path: Path) -> None:
+    for _ in range(2):
+        with atomic_folder(tmp_path / "x") as folder:
+            fill(folder, "new")
+        (tmp_path / "x").chmod(0o700)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o700
+    with atomic_folder(tmp_path / "x") as folder:
+        fill(folder, "new")
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["file", "pipe"])
+def test_what_is_no_folder_is_not_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("theirs")
+    os.mkfifo(tmp_path / "pipe")
+    before = snapshot(tmp_path)
+    with pytest.raises(StorageError, match="it is a file, not a folder"), atomic_folder(tmp_path / name):
+        raise AssertionError
+    assert snapshot(tmp_path) == before
+
+
+def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").mkdir()
+    fill(tmp_path / "x", "old")
+    (tmp_path / "x" / "notes.txt").write_text("mine")
+    kill_at(monkeypatch, 2)  # the old entry is moved away, the new one is not in its place yet
+    with pytest.raises(Killed), atomic_folder(tmp_path / "x") as folder:
+        fill(folder, "new")
+    monkeypatch.undo()
+    (outer,) = tmp_path.glob(f".x{TEMPORARY}*")
+    assert (outer / "old-a" / "content.txt").read_text() == "old"
+    folders.remove_unfinished(tmp_path / "x")
+    assert content(tmp_path / "x") == {"old"} and names(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "name", ["weights.safetensors", "weights-0123456789abcdef.safetensors", "weights-mine.safetensors"]
+)
+def test_arrays_of_others_are_kept(
+    name: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"of another program")
+    before = snapshot(tmp_path)
+    for clf in two:
+        clf.save(tmp_path)
+    after = snapshot(tmp_path)
+    assert after[name] == before[name] and len(after) == 3
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"name": "theirs"}'])
+def test_a_header_of_others_is_not_replaced(
+    text: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
+) -> None:
+    (tmp_path / "classifier.json").write_text(text)
+    before = snapshot(tmp_path)
+    with pytest.raises(StorageError, match=r"classifier.json is in the way: it is not of a saved classifier"):
+        two[0].save(tmp_path)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_pipe_in_the_place_of_a_header_is_refused(
+    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "classifier.json")
+    with pytest.raises(StorageError, match="in the way"):
+        two[0].save(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", '{"arrays": "damaged"}'])
+def test_a_damaged_header_of_ours_is_replaced(
+    text: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
+) -> None:
+    two[0].save(tmp_path)
+    (tmp_path / "classifier.json").write_text(text)
+    two[1].save(tmp_path)
+    assert sp.load_classifier(tmp_path, device="cpu").digest() == two[1].digest() and len(names(tmp_path)) == 2
+
+
+def test_what_is_left_of_a_removal_that_was_cut_off_is_still_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, removed = folders.shutil.rmtree, []
+
+    def rmtree(path: Path, **options: object) -> None:
+        removed.append(path)
+        if len(removed) == 2:
+            raise Killed
+        real(path, **options)
+
+    monkeypatch.setattr(folders.shutil, "rmtree", rmtree)
+    made = folders.temporary_folder(tmp_path, "fit")
+    folder = made.__enter__()
+    for name in ("new", "old"):
+        (folder / name).mkdir()
+    with pytest.raises(Killed):
+        made.__exit__(None, None, None)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == [folder]
+    folders.remove_temporary_folders(tmp_path, "fit")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,325 @@
+"""Atomic writing: failing writes, killed processes, and their messages."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparcets.core.errors import ConfigError, DataError, FileFormatError, StorageError
+from sparcets.io import files as storage
+from sparcets.io.files import TEMPORARY, atomic_path, naming, read_json, write_json
+from sparcets.io.locks import LOCK
+from tests.campaigns.folders import snapshot
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_file_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "a.npz"
+    with atomic_path(file) as temporary:
+        assert temporary.parent == file.parent and temporary.suffix == ".npz"
+        temporary.write_text("new")
+        assert not file.exists()
+    assert file.read_text() == "new" and names(file.parent) == ["a.npz"]
+
+
+def test_failure_keeps_the_old_file_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic_path(file) as temporary:
+        temporary.write_text(f"partial{1 // 0}")
+    assert file.read_text() == "old" and names(tmp_path) == ["a.txt"]
+
+
+def test_sparcets_errors_propagate_unchanged(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="about the data"), atomic_path(tmp_path / "a"):
+        raise DataError("about the data")
+    with (
+        pytest.raises(StorageError, match=r"^cannot write [^:]*inner: No space"),
+        atomic_path(tmp_path / "outer"),
+        atomic_path(tmp_path / "inner"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(("where", "call"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
+def test_disk_full_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, call: str) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    monkeypatch.setattr(where, call, full)
+    expected = r"cannot write .*a.txt: No space left on device. Nothing was overwritten; free some space or choose"
+    with pytest.raises(StorageError, match=expected), atomic_path(file) as temporary:
+        temporary.write_text("new")
+    assert file.read_text() == "old" and names(tmp_path) == ["a.txt"]
+
+
+FULL_DISK = """
+import resource, sys
+from sparcets.io.files import write_json
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_json(sys.argv[1], list(range(1000)))
+except OSError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+KILLED = """
+import os, sys
+from sparcets.io.locks import LOCK
+from sparcets.io.files import atomic_path
+with atomic_path(sys.argv[1]) as temporary:
+    temporary.write_text("partial")
+    os._exit(3)
+"""
+
+
+def run(script: str, file: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are POSIX")
+def test_failing_write_keeps_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, "old")
+    done = run(FULL_DISK, file)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"StorageError: cannot write {file}: File too large.")
+    assert read_json(file, "a list") == "old" and names(tmp_path) == ["a.json"]
+
+
+def test_killed_process_keeps_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, "old")
+    assert run(KILLED, file).returncode == 3
+    assert read_json(file, "a list") == "old"
+
+
+def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / LOCK
+    file.touch()
+
+    def replaced_meanwhile(handle: int, **_: bool) -> None:
+        file.unlink()  # by its holder, after we have opened it; another process has made the next one
+        file.touch()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "lock", replaced_meanwhile)
+        storage.remove_leftovers(tmp_path, re.escape(LOCK))
+    assert file.exists()
+    storage.remove_leftovers(tmp_path, re.escape(LOCK))
+    assert not file.exists()
+
+
+def test_names_that_are_too_long_are_no_files() -> None:
+    assert not storage.is_file("a" * 5000) and not storage.is_folder("a" * 5000)
+    assert storage.is_file(__file__) and storage.is_folder(Path(__file__).parent)
+
+
+def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot write .*a: (File exists|Not a directory). Choose another path"):
+        write_json(tmp_path / "file" / "a", 1)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match=r"cannot write .*folder: it is a folder, not a file. Name a file in it\."):
+        write_json(tmp_path / "folder", 1)
+    assert names(tmp_path) == ["file", "folder"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file permissions are POSIX")
+def test_default_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_json(tmp_path / "a", 1)
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+        assert os.umask(0o027) == 0o027, "the umask of the process is unchanged"
+    finally:
+        os.umask(before)
+
+
+def test_json_round_trip_with_unicode(tmp_path: Path) -> None:
+    data = {"name": "Größe – 加速度 🙂", "values": [1, 2.5, None, True]}
+    write_json(tmp_path / "a.json", data)
+    assert read_json(tmp_path / "a.json", "anything") == data
+    assert "加速度" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
+def test_nan_is_not_valid_json(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert names(tmp_path) == []
+
+
+def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
+        read_json(tmp_path / "run.json", "a saved run")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match=r"^no file run.json, where a saved run should be\.$"):
+        read_json("run.json", "a saved run")
+    file = tmp_path / "run.json"
+    for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04", b"9" * 5000, b"[" * 100_000):
+        file.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"run.json is not a saved run: "):
+            read_json(file, "a saved run")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(FileFormatError, match=r"run.json cannot be read: Permission denied\."):
+        read_json(file, "a saved run")
+
+
+def test_a_name_of_a_json_file_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="so it is not a saved run"):
+        read_json(tmp_path / ("x" * 300), "a saved run")
+
+
+def test_errors_are_given_the_name_of_a_file_once() -> None:
+    for message in ("3 labels", "d.csv: 3 labels"):
+        with pytest.raises(DataError, match=r"^d.csv: 3 labels$"), naming("d.csv"):
+            raise DataError(message)
+
+
+@pytest.fixture(params=["folder", "named pipe", "socket", "device"])
+def no_file(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    path = tmp_path / "x.json"
+    if request.param == "folder":
+        path.mkdir()
+    elif request.param == "named pipe":
+        os.mkfifo(path)
+    elif request.param == "socket":
+        with socket.socket(socket.AF_UNIX) as opened:
+            opened.bind(str(path))
+    else:
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except PermissionError:
+            path = Path(os.devnull)
+    return request.param, path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices are POSIX")
+@pytest.mark.parametrize("by_link", [False, True])
+def test_what_is_no_file_is_refused_and_left(no_file: tuple[str, Path], tmp_path: Path, by_link: bool) -> None:
+    kind, path = no_file
+    (link := tmp_path / "link").symlink_to(path)
+    before = snapshot(tmp_path)
+    with pytest.raises(StorageError, match=rf"^cannot write .*: it is a {kind}, not a file. Name a file"):
+        write_json(link if by_link else path, 1)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_outputs_of_processes_are_refused(path: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    with pytest.raises(
+        StorageError, match=r"it is an output of a process, not a file.*--json prints can be redirected"
+    ):
+        write_json(tmp_path / path, 1)
+
+
+def test_a_link_stays_a_link_and_its_target_is_written(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "a.json").write_text("old")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "second").symlink_to("../disk/a.json")
+    (tmp_path / "here" / "first").symlink_to("second")
+    (tmp_path / "here" / "dangling").symlink_to("../disk/new.json")
+    (tmp_path / "here" / "nowhere").symlink_to("../none/new.json")
+    (tmp_path / "here" / "loop").symlink_to("loop")
+    for name, value in (("first", 1), ("dangling", 2)):
+        write_json(tmp_path / "here" / name, value)
+    assert (read_json(tmp_path / "disk" / "a.json", ""), read_json(tmp_path / "disk" / "new.json", "")) == (1, 2)
+    with pytest.raises(StorageError, match="nowhere: No such file"):
+        write_json(tmp_path / "here" / "nowhere", 1)
+    with pytest.raises(StorageError, match="loop: Too many levels of symbolic links"):
+        write_json(tmp_path / "here" / "loop", 1)
+    assert all((tmp_path / "here" / name).is_symlink() for name in names(tmp_path / "here"))
+    assert names(tmp_path / "here") == ["dangling", "first", "loop", "nowhere", "second"]
+    assert names(tmp_path / "disk") == ["a.json", "new.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file permissions are POSIX")
+@pytest.mark.parametrize("mode", [0o640, 0o600, 0o666, 0o755])
+def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path: Path, mode: int) -> None:
+    (file := tmp_path / "a").write_text("old")
+    file.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(file, 1, 2)
+    before = file.stat()
+    write_json(file, 1)
+    after = file.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    write_json(file, 2, private=True)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_another_group_is_not_granted_what_the_old_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs to give a file away")
+    (file := tmp_path / "a").write_text("old")
+    file.chmod(0o660)
+    os.chown(file, -1, 2)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    write_json(file, 1)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_write_protected_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "a").write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, _: path != file)  # root may write everything
+    with pytest.raises(StorageError, match="a: it is write-protected"):
+        write_json(file, 1)
+    assert file.read_text() == "old"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are POSIX")
+def test_files_that_look_like_leftovers_stay(tmp_path: Path) -> None:
+    ours = tmp_path / f".a{TEMPORARY}12345678.json"
+    theirs = [
+        ".a.tmp-12345678.json",
+        f".a{TEMPORARY}mine.json",
+        f".a{TEMPORARY}12345678.json.bak",
+        f"a{TEMPORARY}12345678",
+    ]
+    for name in (ours.name, *theirs):
+        (tmp_path / name).write_text("x")
+    os.mkfifo(tmp_path / f".a{TEMPORARY}abcdefgh.json")  # to open it would take forever
+    (tmp_path / f".a{TEMPORARY}bcdefghi.json").symlink_to(theirs[0])
+    (tmp_path / f".a{TEMPORARY}cdefghij.json").mkdir()
+    before = snapshot(tmp_path)
+    write_json(tmp_path / "a.json", 1)
+    del before[ours.name]
+    after = snapshot(tmp_path)
+    assert after.pop("a.json") and after == before
+    if os.geteuid() == 0:
+        ours.write_text("of another user")
+        os.chown(ours, 1, 1)
+        write_json(tmp_path / "a.json", 1)
+        assert ours.exists()
+
+
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    for write in (storage.file_to_write, storage.as_path):
+        with pytest.raises(ConfigError, match=r"no file or folder can be called .*ud800.*: it is no text"):
+            write(tmp_path / "a\ud800.npz")
+    name = os.fsdecode(b"\xff.npz")  # bytes that are no text are a name all the same
+    assert storage.as_path(name) == Path(name)

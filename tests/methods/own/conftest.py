@@ -1,0 +1,109 @@
+"""Parts of a fitted model whose answers can be worked out by hand."""
+
+import pytest
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.core.info import SeriesInfo
+from sparcets.methods.own.ensemble import Ensemble
+from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.selector import Selector
+from sparcets.methods.request import FitJob
+from sparcets.models.base import Classifier
+
+
+class StubGenerator(nn.Module):
+    """Changes one of four features, that of the target class or a fixed one, by ``size`` times the sparsity weight.
+
+    ``calls`` holds the number of queries and the logarithm of the sparsity weight of each call.
+    """
+
+    def __init__(self, *, size=1.0, feature=None, uses_weight=True, last_feature=0.0):
+        super().__init__()
+        self.size, self.feature, self.uses_weight, self.last_feature = size, feature, uses_weight, last_feature
+        self.calls = []
+
+    def forward(self, x, target, log_weight):
+        self.calls.append((len(x), float(log_weight[0])))
+        feature = target if self.feature is None else torch.full_like(target, self.feature)
+        size = self.size * (log_weight.exp() if self.uses_weight else torch.ones_like(log_weight))
+        delta = (nn.functional.one_hot(feature, 4) * size[:, None])[:, None].expand_as(x).clone()
+        delta[..., 3] += self.last_feature
+        return delta
+
+
+@pytest.fixture(scope="session")
+def build_ensemble():
+    """Return a function that builds an ensemble of networks; modules become classifiers, and all judges one family."""
+
+    def build(info, members, judges=(), *, families=(), level=0.8, **kwargs):
+        def wrapped(models):
+            return [m if isinstance(m, Classifier) else sp.wrap(m, n_classes=info.n_classes) for m in models]
+
+        explained, *networks = wrapped(members)
+        return Ensemble(
+            explained=explained,
+            networks=networks,
+            families=families,
+            levels=torch.full((len(members) + sum(f.n_heads for f in families), info.n_classes), level),
+            explained_accuracy=1.0,
+            selector=Selector(networks=wrapped(judges), judges=[]),
+            scaler=info.scaler,
+            device=torch.device("cpu"),
+            **kwargs,
+        )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def build_model(build_ensemble):
+    """Return a function that builds a fitted model around a stub generator, or none."""
+
+    def build(
+        info,
+        members,
+        prototypes,
+        *,
+        judges=(),
+        log_weights=(0.0,),
+        scales=(1.0,),
+        generator=None,
+        generates=True,
+        searches=True,
+        level=0.8,
+        **stub,
+    ):
+        return FittedModel(
+            ensemble=build_ensemble(info, members, judges, level=level),
+            prototypes=prototypes,
+            reference=None,
+            generator=(generator or StubGenerator(**stub)) if generates else None,
+            searches=searches,
+            log_sparsity_weights=tuple(log_weights),
+            residual_scales=tuple(scales),
+        )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def fit_job():
+    """Return a function that builds the job of a fit on checked series."""
+
+    def build(X, y, class_names=("a", "b", "c")):
+        info = SeriesInfo.from_series(X, class_names)
+        return FitJob(
+            X=X,
+            y=y,
+            lengths=None,
+            info=info,
+            target=None,
+            constraints=sp.Constraints().bind(info),
+            constraints_given={},
+            checkpoint=None,
+            progress=False,
+        )
+
+    return build

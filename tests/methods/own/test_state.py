@@ -1,0 +1,150 @@
+"""A fitted model as arrays and back: the same answers, whatever the classifier and the generator are."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.errors import CapabilityError, FileFormatError
+from sparcets.methods.own.state import HEADER, model_from_arrays, model_to_arrays
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+X, Y = make_series(36, n_steps=9)
+QUERIES = make_series(6, n_steps=9, seed=1)[0]
+SMALL = ("generator.hidden=6", "critic.hidden=6", "train.epochs=1", "train.batch_size=16", 'families=["intervals"]')
+
+
+def module():
+    return sp.wrap(MeanModule(), n_classes=3)
+
+
+def black_box():
+    return sp.wrap(mean_proba, n_classes=3)
+
+
+def trained():
+    return sp.TorchClassifier("fcn", sp.ClassifierConfig(hidden=4, epochs=8)).fit(X, Y)
+
+
+KINDS = {
+    "a generator": (module, ()),
+    "no gates": (module, ("gate=none",)),
+    "gates per feature": (module, ("gate=feature",)),
+    "a search": (module, ("proposals=search",)),
+    "all families": (module, ('families=["neural", "convolutions", "quantiles", "intervals"]', "proposals=search")),
+    "no families": (module, ("believed_by=model", "proposals=search")),
+    "black box": (black_box, ("proposals=search",)),
+    "TorchClassifier": (trained, ()),
+    "recurrent": (module, ("generator.backbone=gru",)),
+    "size by the data": (module, ("generator.hidden=null", "generator.layers=null", "train.batch_size=null")),
+}
+
+
+def build(classifier, *settings):
+    return sp.Explainer(classifier, sp.ExplainerConfig.tiny().override(*SMALL, *settings))
+
+
+def arrays_of(explainer):
+    return model_to_arrays(explainer._model, explainer.classifier, explainer.trade_off_, explainer.silent_features_)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request, tmp_path_factory):
+    """Return a fitted explainer, and the same one loaded from a folder."""
+    build_classifier, settings = KINDS[request.param]
+    explainer = build(build_classifier(), *settings).fit(X, Y)
+    folder = tmp_path_factory.mktemp("saved")
+    explainer.save(folder)
+    return explainer, sp.load(folder, classifier=explainer.classifier)
+
+
+@pytest.mark.parametrize("options", [{"n": 2}, {"sparsity": 0.1, "constraints": sp.Constraints(immutable=["f3"])}])
+def test_the_same_answers_and_evidence(pair, options):
+    e, f = (explainer.explain(QUERIES, target=1, **options) for explainer in pair)
+    assert e.counterfactual.tobytes() == f.counterfactual.tobytes()
+    assert np.array_equal(e.status, f.status) and np.array_equal(e.reason, f.reason)
+    assert e.families == f.families
+    for name in ("support", "believed"):
+        np.testing.assert_array_equal(getattr(e, name), getattr(f, name))
+    for name, values in e.evidence.plausibility.items():
+        np.testing.assert_array_equal(values, f.evidence.plausibility[name])
+
+
+def test_the_same_summary_trade_off_and_history(pair):
+    explainer, again = pair
+    assert again.summary() == explainer.summary()
+    assert again.trade_off_ == explainer.trade_off_ and again.silent_features_ == explainer.silent_features_
+    assert again.history_ == explainer.history_
+
+
+def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
+    explainer, again = pair
+    before, after = explainer._model.ensemble, again._model.ensemble
+    header = json.loads(arrays_of(explainer)[HEADER].tobytes())
+    surrogate = [] if before.explained is explainer.classifier else [before.explained]
+    assert len(header["networks"]) == len([*surrogate, *before.networks, *before.selector.networks])
+    assert header["families"] == [one.family for one in (*before.families, *before.selector.judges)]
+    assert (after.explained is explainer.classifier) == (before.explained is explainer.classifier)
+    x = torch.tensor(QUERIES)
+    assert torch.equal(before.log_proba(x), after.log_proba(x)) and before.heads() == after.heads()
+    target = torch.ones(len(x), dtype=torch.int64)
+    one, other = before.believe(x, target), after.believe(x, target)
+    assert torch.equal(one.support, other.support) and torch.equal(one.margin, other.margin)
+
+
+def test_the_same_model(pair):
+    one, other = (explainer._model for explainer in pair)
+    for name in ("log_sparsity_weights", "residual_scales", "searches"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("double", "explained_accuracy"):
+        assert getattr(one.ensemble, name) == getattr(other.ensemble, name)
+    assert torch.equal(one.ensemble.levels, other.ensemble.levels)
+    assert one.ensemble.selector.families == other.ensemble.selector.families
+    for name in ("series", "classes"):
+        assert np.array_equal(getattr(one.prototypes, name), getattr(other.prototypes, name))
+    assert (one.generator is None) == (other.generator is None)
+    if one.generator is not None:
+        for name in ("hidden", "layers", "training"):
+            assert getattr(one.generator, name) == getattr(other.generator, name)
+        for name, value in one.generator.state_dict().items():
+            assert torch.equal(value, other.generator.state_dict()[name])
+        assert not other.generator.training and not any(p.requires_grad for p in other.generator.parameters())
+
+
+def test_arrays_of_a_loaded_model_are_the_same_bit_for_bit(pair):
+    one, other = (arrays_of(explainer) for explainer in pair)
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        assert other[name].dtype == array.dtype and other[name].tobytes() == array.tobytes(), name
+
+
+def test_immutable_features_and_float64_are_restored(tmp_path):
+    explainer = build(sp.wrap(MeanModule().double(), n_classes=3))
+    explainer.fit(X.astype(np.float64), Y, constraints=sp.Constraints(immutable=["f0", "f3"])).save(tmp_path)
+    again = sp.load(tmp_path, classifier=explainer.classifier)
+    assert again._model.generator.mutable.tolist() == [0, 1, 1, 0] and again._model.ensemble.double
+    e, f = explainer.explain(QUERIES, target=1), again.explain(QUERIES, target=1)
+    assert np.array_equal(e.counterfactual, f.counterfactual) and not f.changed[..., [0, 3]].any()
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    explainer = build(module()).fit(X, Y)
+    arrays = arrays_of(explainer)
+    for missing in (HEADER, "generator/mutable", "prototypes", "levels", "family 0/features.start"):
+        damaged = {name: array for name, array in arrays.items() if name != missing}
+        with pytest.raises((KeyError, TypeError)):
+            model_from_arrays(damaged, explainer.classifier, explainer.info_, explainer.config)
+    explainer.save(tmp_path)
+    next(tmp_path.glob("arrays-*.safetensors")).write_bytes(b"damaged")
+    with pytest.raises(FileFormatError):
+        sp.load(tmp_path, classifier=explainer.classifier)
+
+
+def test_fitted_with_gradients_it_is_refused_to_a_black_box(tmp_path):
+    build(module(), "proposals=search").fit(X, Y).save(tmp_path)
+    assert sp.load(tmp_path, classifier=module())._model.generator is None
+    with pytest.raises(CapabilityError, match=r"fitted with the gradients of its model.* is a black box"):
+        sp.load(tmp_path, classifier=black_box())

@@ -1,0 +1,216 @@
+"""What the paper's methods with a generator share: learning, single targets, constraints, files, summaries."""
+
+import logging
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.core.errors import FeatureMismatchError, LabelError, TargetError
+from sparcets.methods.folder import load_as
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.losses import LossTerm, limb_lengths
+
+METHODS = ["Sparce", "Gan", "CounterGan"]
+each_method = pytest.mark.parametrize("method", METHODS)
+X, Y = make_series(36, n_steps=9)
+QUERIES = make_series(24, n_steps=9, seed=1)[0]
+SMALL = ("generator.hidden=8", "generator.layers=1", "train.batch_size=8", "train.lr=0.005")
+
+
+def build(method="Sparce", *settings, module=None, target=None, **kwargs):
+    kind = getattr(sp, f"{method}Config")
+    config = kind.tiny() if target is None else kind.paper(target=target)
+    return getattr(sp, method)(
+        sp.wrap(module or MeanModule(), n_classes=3), config.override(*SMALL, *settings), **kwargs
+    )
+
+
+@each_method
+def test_a_generator_overfits_eight_series(method):
+    X8, y8 = make_series(8, n_steps=8)
+    settings = ("train.epochs=120", "train.lr=0.01", "generator.hidden=24", "weights.classification=10")
+    e = build(method, *settings).fit(X8, y8).explain(X8)
+    assert e.valid.all()
+    assert (e.status == "generated").all()
+
+
+def test_residuals_of_sparce_hold_exact_zeros_and_the_others_are_dense():
+    share = {m: build(m, "train.epochs=12").fit(X, Y).explain(QUERIES, target=1) for m in METHODS}
+    changed = {m: e.share_changed[e.status != "unchanged"].mean() for m, e in share.items()}
+    assert changed["Sparce"] < 0.8 and changed["Gan"] > 0.99 and changed["CounterGan"] > 0.99
+
+
+@each_method
+@pytest.mark.parametrize("target", ["1", 1], ids=["by name", "by index"])
+def test_a_single_target_is_used_by_itself_and_no_other_is_taken(method, target):
+    ex = build(method, "train.epochs=2", target=target).fit(X, Y)
+    for question in ({}, {"target": 1}, {"target": "1"}):
+        assert (ex.explain(QUERIES, **question).target == 1).all()
+    for other in (2, "0", [1] * 23 + [0]):
+        with pytest.raises(TargetError, match=f"this {method} was fitted for the target '1' alone"):
+            ex.explain(QUERIES, target=other)
+    assert (ex.explain(X[Y == 1][:2]).status == "unchanged").all()
+
+
+def test_an_unknown_single_target_is_an_error_of_fit():
+    for unknown in ("ups", 3):
+        with pytest.raises(TargetError, match=str(unknown)):
+            build(target=unknown).fit(X, Y)
+
+
+def test_a_single_target_comes_back_from_a_file(tmp_path):
+    ex = build("Sparce", "train.epochs=2", target="2").fit(X, Y)
+    ex.save(tmp_path)
+    again = sp.load(tmp_path, classifier=ex.classifier)
+    e, f = ex.explain(QUERIES), again.explain(QUERIES)
+    assert (f.target == 2).all() and np.array_equal(e.counterfactual, f.counterfactual)
+    assert again.summary() == ex.summary() and again.history_ == ex.history_
+    with pytest.raises(TargetError):
+        again.explain(QUERIES, target=0)
+
+
+def test_the_summary_says_what_was_trained():
+    ex = build("Sparce", "train.epochs=3")
+    assert "not fitted" in ex.summary()
+    text = ex.fit(X, Y).summary()
+    assert "Trained towards every class for 3 epochs" in text
+    for name in ("adversarial", "classification", "similarity", "sparsity", "smoothness", "discriminator", "valid"):
+        assert f"{name} {ex.history_[name][-1]:.3g}" in text
+    assert "Trained towards 1 for 2 epochs" in build("Gan", "train.epochs=2", target=1).fit(X, Y).summary()
+
+
+class TwoClasses(nn.Module):
+    """Class 1 where feature 1 stands above feature 0, in the given form."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+
+    def forward(self, x):
+        logit = 10 * (x[..., 1] - x[..., 0]).mean(1)
+        if self.form == "sigmoid":
+            return torch.sigmoid(logit)
+        return torch.softmax(torch.stack([torch.zeros_like(logit), logit], 1), 1)
+
+
+@pytest.mark.parametrize("form", ["sigmoid", "probabilities"])
+@pytest.mark.parametrize("target", [None, 0])
+def test_two_classes_with_either_output(form, target):
+    X2, y2 = make_series(24, n_steps=9, n_features=3, n_classes=2)
+    config = sp.SparceConfig.tiny() if target is None else sp.SparceConfig.paper(target=target)
+    model = sp.wrap(TwoClasses(form), output=form, n_classes=2)
+    plain = ("weights.classification=1", "weights.sparsity=1", "train.epochs=40", "train.lr=0.01")
+    ex = sp.Sparce(model, config.override(*SMALL, *plain)).fit(X2, y2)
+    e = ex.explain(X2 if target is None else X2[y2 == 1])
+    assert (e.target == 1 - e.predicted).all()
+    assert e.valid.mean() > 0.9
+
+
+LIMITS = sp.Constraints(direction={0: "up", 1: "up", 2: "up"}, frozen=[(0, 4)], ranges={1: (-3.0, 3.0)})
+
+
+def test_a_generator_learns_under_the_constraints_given_to_fit():
+    open_queries = QUERIES[build().classifier.predict(QUERIES) != 1]
+    under = build("Sparce", "train.epochs=25").fit(X, Y, constraints=LIMITS).explain(open_queries, target=1)
+    free = build("Sparce", "train.epochs=25").fit(X, Y)
+    late = free.explain(open_queries, target=1, constraints=LIMITS)
+    assert free.explain(open_queries, target=1).valid.mean() > 0.9
+    assert under.valid.mean() > late.valid.mean() + 0.5
+    for e in (under, late):  # both hold, learnt or not
+        assert not e.changed[:, :4].any() and (e.delta[..., :3] >= 0).all()
+        assert (e.counterfactual[..., 1][e.changed[..., 1]] <= 3.0).all()
+
+
+@each_method
+def test_immutable_features_at_fit_have_no_outputs_and_stay_to_the_bit(method, tmp_path):
+    ex = build(method, "train.epochs=2").fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"]))
+    e = ex.explain(QUERIES, target=1)
+    assert e.counterfactual[..., [0, 3]].tobytes() == QUERIES[..., [0, 3]].tobytes()
+    assert e.mutable.tolist() == [False, True, True, False]
+    ex.save(tmp_path)
+    (arrays,) = tmp_path.glob("arrays-*.safetensors")
+    weights = safetensors.numpy.load_file(arrays)
+    assert {len(array) for name, array in weights.items() if name.startswith("head.")} == {2}
+
+
+def test_whole_series_stay_within_the_training_data_s_range():
+    e = build("Gan", "train.epochs=3").fit(X, Y).explain(10 * QUERIES, target=1)
+    new = e.counterfactual[e.status != "unchanged"]
+    assert (new >= X.min((0, 1)) - 1e-3).all() and (new <= X.max((0, 1)) + 1e-3).all()
+
+
+def test_domain_losses_are_trained_and_reported():
+    ds = sp.Dataset.from_arrays(X, Y, feature_names=["Elbow_x", "Elbow_y", "Wrist_x", "Wrist_y"])
+    limbs = limb_lengths(ds.feature_names, [("Elbow", "Wrist")])
+    stretched = {}
+    for weight in (0.01, 30.0):
+        terms = {"limbs": LossTerm(weight, limbs)}
+        ex = build("CounterGan", "train.epochs=15", "weights.classification=1", domain_losses=terms).fit(ds)
+        assert len(ex.history_["limbs"]) == 15
+        stretched[weight] = ex.history_["limbs"][-1]
+    assert stretched[30.0] < 0.5 * stretched[0.01]
+
+
+class Shifted(MeanModule):
+    def forward(self, x):
+        return super().forward(x - 1e7)
+
+
+def test_large_offsets_keep_their_digits_in_float64():
+    exact = X.astype(np.float64)  # 1e7 away, float32 knows whole numbers only
+    near = build("Sparce", "train.epochs=6", module=MeanModule().double()).fit(exact, Y)
+    far = build("Sparce", "train.epochs=6", module=Shifted().double()).fit(exact + 1e7, Y)
+    np.testing.assert_allclose(far.history_["classification"], near.history_["classification"], rtol=1e-3)
+    e, f = near.explain(exact, target=1), far.explain(exact + 1e7, target=1)
+    assert f.counterfactual.dtype == np.float64 and e.changed.any()
+    np.testing.assert_allclose(f.delta, e.delta, atol=1e-3)
+
+
+def test_bad_training_data_are_errors():
+    with pytest.raises(LabelError):  # one class alone
+        build().fit(X[Y == 0], Y[Y == 0])
+    with pytest.raises(FeatureMismatchError):
+        build("Sparce", "train.epochs=1").fit(X, Y).explain(QUERIES[..., :3], target=1)
+
+
+def test_a_training_that_reached_little_is_a_warning(caplog):
+    build("Sparce", "train.epochs=1", "train.lr=1e-6").fit(X, Y)
+    assert any("reach their target. Train longer" in r.getMessage() for r in caplog.records)
+
+
+class Silent(sp.Sparce):
+    """Sparce whose generator never changes the last feature."""
+
+    def _build_generator(self, *args, **kwargs):
+        generator = super()._build_generator(*args, **kwargs)
+        for side in (generator.head.positive, generator.head.negative):
+            side.bias.data[3] = -100.0
+        return generator
+
+
+def test_features_that_stay_silent_are_reported_and_saved(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        ex = Silent(sp.wrap(MeanModule(), n_classes=3), build("Sparce", "train.epochs=3").config).fit(X, Y)
+    names = ", ".join(ex.silent_features_)
+    assert "f3" in ex.silent_features_
+    assert f"never changed by the generator: {names}" in caplog.text
+    assert f"Never changed by the generator: {names}." in ex.summary()
+    ex.save(tmp_path)
+    again = load_as(Silent, tmp_path, ex.classifier)
+    assert again.silent_features_ == ex.silent_features_ and again.summary() == ex.summary()
+
+
+def test_in_own_units_nothing_is_rescaled_and_constant_features_stay_constant():
+    series = X * [1, 1e-3, 50, 1] + [0, 0, 7, 0]
+    series[:, :, 3] = 5.0
+    plain, own = (build("Sparce", "train.epochs=1", f"standardise={flag}").fit(series, Y) for flag in (True, False))
+    assert (own.info_.scaler.center == 0).all() and np.allclose(own.info_.scaler.scale, 1)
+    np.testing.assert_array_equal(own.info_.constant, plain.info_.constant)
+    np.testing.assert_array_equal(own.info_.constant, [False, False, False, True])
+    e = own.explain(series, target=1)
+    assert not e.changed[:, :, 3].any() and e.changed[:, :, 1].any()

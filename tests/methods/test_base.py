@@ -1,0 +1,269 @@
+"""What the words of an explanation mean, one by one, on a method with scripted answers.
+
+The model predicts the feature with the highest mean: class k lifts feature k.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import sparcets as sp
+from sparcets.core.errors import TargetError
+from sparcets.io.parquet import answers_table
+from sparcets.methods.request import Answers
+from sparcets.testing.mocks import Scripted, mean_proba
+
+
+def lifted(*classes, n_steps=2, n_features=4, height=1.0):
+    """Return one series per class given, in which that feature stands at ``height`` and all else at 0."""
+    X = np.zeros((len(classes), n_steps, n_features), dtype=np.float32)
+    for i, k in enumerate(classes):
+        X[i, :, k] = height
+    return X
+
+
+TRAIN, LABELS = lifted(0, 1, 2, 0, 1, 2), np.array([0, 1, 2, 0, 1, 2])
+
+
+def lift_target(request):
+    """Answer by lifting the target's feature above all others."""
+    cf = np.repeat(request.X, request.n, axis=0)
+    for i, k in enumerate(np.repeat(request.target, request.n)):
+        cf[i, :, k] = 5 + i % request.n
+    return cf
+
+
+def fitted(script=lift_target, *, model=None, **config):
+    model = model if model is not None else sp.wrap(mean_proba, n_classes=3)
+    return Scripted(model, sp.NearestConfig(**config), script=script).fit(TRAIN, LABELS)
+
+
+def test_unchanged_are_queries_that_the_classifier_puts_in_the_target_already():
+    ex, X = fitted(), lifted(0, 1, 2, 1)
+    e = ex.explain(X, target=1)
+    assert e.status.tolist() == ["generated", "unchanged", "generated", "unchanged"]
+    assert e.counterfactual[[1, 3]].tobytes() == X[[1, 3]].tobytes()
+    assert e.valid.all() and e.reason.tolist() == [""] * 4
+    np.testing.assert_array_equal(ex.requests[0].X, X[[0, 2]])  # the method is not given them
+
+
+def test_the_class_of_a_query_is_the_predicted_one():
+    wrong = sp.wrap(lambda X: mean_proba(X)[:, [1, 0, 2]], n_classes=3)
+    e = Scripted(wrong).fit(TRAIN, LABELS).explain(lifted(0, 1), target=1)
+    assert e.status.tolist() == ["unchanged", "not_found"]
+    assert e.predicted.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("classes", [[1], [1, 1], [0, 2]])
+def test_queries_in_their_target_class_are_unchanged_also_alone(classes):
+    e = fitted().explain(lifted(*classes), target=classes)
+    assert e.status.tolist() == ["unchanged"] * len(classes)
+    assert e.valid.all() and not e.changed.any()
+
+
+def test_every_share_is_of_what_may_change(tmp_path):
+    """Two of twelve entries may change, and both do."""
+    limits = sp.Constraints(immutable=[2, 3], frozen={0: [(None, None)], 1: [(0, 1)]})
+    ex = Scripted(sp.wrap(mean_proba, n_classes=3), script=lambda r: r.apply_limits(lift_target(r))).fit(
+        np.repeat(TRAIN, 2, axis=1)[:, :3], LABELS, constraints=sp.Constraints(frozen={0: [(0, 1)]})
+    )
+    X = lifted(0, 2, n_steps=3, height=0.1)
+    whole = ex.explain(X, target=1, constraints=limits)
+    assert whole.valid.all() and whole.changed.sum((1, 2)).tolist() == [2, 2]
+    assert whole.frozen.T.tolist() == [[True] * 3, [True, False, False], [False] * 3, [False] * 3]
+    stored = ex.explain(X, target=1, constraints=limits, out=tmp_path / "shards")
+    stored[[0, 1]].save(tmp_path / "run.npz")
+    for e in (whole, stored, sp.load_explanation(tmp_path / "run.npz"), whole[1:]):
+        assert (e.share_changed == 1).all()
+        assert "100 % of the values that may change do" in e.text(0)
+        summary = sp.evaluate(e).summary
+        assert all(summary[name]["mean"] == 1 for name in ("sparsity", "steps_touched", "features_touched"))
+        assert answers_table(e, pa.array(["a", "b"]))["share_changed"].to_pylist() == [1.0] * len(e)
+    half = ex.explain(X, target=1, constraints=limits, sparsity=0.5)
+    assert half.changed.sum((1, 2)).tolist() == [1, 1] and half.share_changed.tolist() == [0.5, 0.5]
+
+
+def test_numbers_as_names_of_classes_are_not_indices():
+    ex = Scripted(sp.wrap(mean_proba, class_names=["1", "2", "3"])).fit(TRAIN, np.array(["1", "2", "3"])[LABELS])
+    assert (ex.explain(lifted(0, 2), target="2").target == 1).all()
+    assert ex.explain(lifted(0, 2), target=np.array([1, 0])).target.tolist() == [1, 0], "an array holds indices"
+    for number in (1, np.int64(2), 3):
+        with pytest.raises(TargetError, match=f"target={number} is ambiguous.*1, 2, 3.*target='{number}'"):
+            ex.explain(lifted(0, 2), target=number)
+
+
+def test_valid_is_decided_by_the_classifier_never_by_the_method():
+    half = fitted(lambda r: np.where(np.arange(len(r.X))[:, None, None] == 0, lift_target(r), r.X))
+    e = half.explain(lifted(0, 2), target=1)
+    assert e.valid.tolist() == [True, False]
+    assert e.status.tolist() == ["generated", "not_found"]
+    assert e.reason[0] == ""
+    assert "did not convince the classifier" in e.reason[1]
+    assert "p(1) reached 0.00" in e.reason[1]  # of the target, not of the winner
+
+
+def test_the_status_of_a_method_stands_where_the_classifier_agrees():
+    def script(request):
+        return Answers(
+            counterfactual=np.concatenate([lift_target(request)[:2], request.X[2:]]),
+            status=np.array(["refined", "neighbour", "not_found"]),
+            reason=np.array(["", "", "no way, however long one looks for it"]),
+        )
+
+    e = fitted(script).explain(lifted(0, 2, 0), target=1)
+    assert e.status.tolist() == ["refined", "neighbour", "not_found"]
+    assert e.reason.tolist() == ["", "", "no way, however long one looks for it"]
+    assert e.valid.tolist() == [True, True, False]
+
+
+def test_probability_is_that_of_the_target_after_the_change_and_both_tables_are_kept():
+    X = lifted(0, 2)
+    e = fitted().explain(X, target=[1, 0])
+    np.testing.assert_array_equal(e.proba_before, mean_proba(X))
+    np.testing.assert_array_equal(e.proba_after, mean_proba(e.counterfactual))
+    np.testing.assert_array_equal(e.probability, mean_proba(e.counterfactual)[[0, 1], [1, 0]])
+
+
+def test_changed_is_where_delta_is_not_zero():
+    X = lifted(0)
+    e = fitted().explain(X, target=1)
+    assert e.delta.tolist() == [[[0, 5, 0, 0], [0, 5, 0, 0]]]
+    assert e.changed.tolist() == [[[False, True, False, False]] * 2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_answers_come_in_the_type_and_units_of_the_query(dtype):
+    X = lifted(0).astype(dtype)
+    e = fitted().explain(X, target=1)
+    assert e.query.dtype == e.counterfactual.dtype == dtype
+    e = fitted().explain([[[1, 0, 0, 0], [1, 0, 0, 0]]], target=1)  # whole numbers in a list
+    assert e.counterfactual.dtype == np.float64
+
+
+def test_a_wrapped_model_is_given_exactly_the_users_numbers():
+    given_ = []
+
+    def spy(X):
+        given_.append(X.copy())
+        return mean_proba(X)
+
+    ex = Scripted(sp.wrap(spy), script=lift_target).fit(TRAIN * 1e3 + 7, LABELS)
+    X = (lifted(0, 2).astype(np.float64) + 1e-13) * 1e3
+    given_.clear()
+    e = ex.explain(X, target=1)
+    before, after = given_
+    assert before.tobytes() == X.tobytes() and after.tobytes() == e.counterfactual.tobytes()
+
+
+def test_without_a_target_it_is_the_second_most_probable_class():
+    X = np.zeros((3, 2, 4), dtype=np.float32)
+    X[:, :, :3] = np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]])[:, None]
+    e = fitted().explain(X)
+    assert e.predicted.tolist() == [0, 1, 2] and e.target.tolist() == [1, 2, 0]
+    assert (e.status == "generated").all()
+
+
+@pytest.mark.parametrize(
+    ("proba", "runner_up"),
+    [([0.4, 0.4, 0.2], 1), ([0.2, 0.4, 0.4], 2), ([1 / 3, 1 / 3, 1 / 3], 1), ([1.0, 0.0, 0.0], 1)],
+)
+def test_among_equals_the_runner_up_is_never_the_prediction_itself(proba, runner_up):
+    ex = Scripted(sp.wrap(lambda X: np.tile(proba, (len(X), 1)), n_classes=3)).fit(TRAIN, LABELS)
+    e = ex.explain(TRAIN[:2])
+    assert e.target.tolist() == [runner_up] * 2
+    assert (e.status == "not_found").all()
+
+
+def test_a_target_is_a_name_an_index_or_one_of_these_per_query():
+    named = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
+    ex, X = fitted(model=named), lifted(0, 0, 2)
+    for target, expected in (
+        ("brisk", [1, 1, 1]),
+        (np.int64(1), [1, 1, 1]),
+        (["brisk", "wild", "calm"], [1, 2, 0]),
+        (np.array([1, 2, 0]), [1, 2, 0]),
+        ([1, "wild", 0], [1, 2, 0]),
+    ):
+        assert ex.explain(X, target=target).target.tolist() == expected
+
+
+@pytest.mark.parametrize("own", [1, "brisk"])
+def test_a_target_of_the_settings_is_the_only_one(own):
+    ex = fitted(model=sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"]), target=own)
+    for target in (None, 1, "brisk", [1, "brisk"]):
+        assert ex.explain(lifted(0, 2), target=target).target.tolist() == [1, 1]
+    for target in (0, "wild", [1, 0]):
+        with pytest.raises(
+            TargetError, match=r"this Scripted was fitted for the target 'brisk' alone. Ask for that, or fit"
+        ):
+            ex.explain(lifted(0, 2), target=target)
+
+
+@pytest.mark.parametrize("unknown", ["briskk", 3, -1])
+def test_a_target_of_the_settings_that_is_no_class_is_an_error_of_fit(unknown):
+    with pytest.raises(TargetError, match=str(unknown)):
+        fitted(target=unknown)
+
+
+def test_sparsity_caps_the_number_of_entries_of_each_query():
+    ex, X = fitted(), lifted(0, 2, 0)  # 2 steps of 4 features: 8 entries
+    for share, entries in ((1.0, 8), (0.5, 4), (0.49, 3), (0.125, 1), (0.1, 0), (np.float32(0.25), 2)):
+        ex.explain(X, target=1, sparsity=share)
+        assert ex.requests[-1].at_most.tolist() == [entries] * 3
+    ex.explain(X, target=1)
+    assert ex.requests[-1].at_most is None
+    ex.explain(X, target=1, sparsity=0.5, constraints=sp.Constraints(immutable=[3]), lengths=[1, 2, 2])
+    assert ex.requests[-1].at_most.tolist() == [1, 3, 3]  # of 3 and 6 mutable entries that are no padding
+
+
+@settings(deadline=None, max_examples=30)
+@given(entries=st.integers(1, 300), whole=st.integers(1, 300))
+@example(entries=49, whole=1)  # 1 / 49 * 49 is a hair below 1
+def test_a_share_that_means_a_whole_number_of_entries_gives_that_number(entries, whole):
+    whole = min(whole, entries)
+    X = np.zeros((6, entries, 1), dtype=np.float32)
+    model = sp.wrap(lambda X: np.tile([0.5, 0.3, 0.2], (len(X), 1)), n_classes=3)
+    ex = Scripted(model).fit(X, LABELS)
+    ex.explain(X[:1], target=1, sparsity=whole / entries)
+    assert ex.requests[-1].at_most.tolist() == [whole]
+
+
+def test_n_answers_to_one_query_stand_together_in_the_methods_order():
+    X = lifted(0, 1, 2)
+    e = fitted().explain(X, target=1, n=3)
+    assert e.query_index.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    np.testing.assert_array_equal(e.query, np.repeat(X, 3, axis=0))
+    assert e.counterfactual[:, 0, 1].tolist() == [5, 6, 7, 1, 1, 1, 5, 6, 7]
+    assert e.status.tolist() == ["generated"] * 3 + ["unchanged"] * 3 + ["generated"] * 3
+    assert len(e) == 9 and e.target.tolist() == [1] * 9
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 256])
+@pytest.mark.parametrize("n", [1, 2])
+def test_batches_bound_the_memory_never_the_result(batch_size, n):
+    X, lengths, targets = lifted(0, 1, 2, 0, 2), [1, 2, 2, 2, 1], [1, 1, 0, 2, 1]
+    ex = fitted(batch_size=batch_size)
+    e = ex.explain(X, target=targets, n=n, lengths=lengths, sparsity=0.5)
+    assert max(len(r) for r in ex.requests) <= batch_size
+    assert [k for r in ex.requests for k in r.at_most] == [2, 4, 4, 2]  # of the four queries that are not in class 1
+    whole = fitted().explain(X, target=targets, n=n, lengths=lengths, sparsity=0.5)
+    for name in ("query", "counterfactual", "target", "status", "query_index", "proba_after", "lengths"):
+        np.testing.assert_array_equal(getattr(e, name), getattr(whole, name), err_msg=name)
+
+
+def test_constraints_reach_the_method_and_the_explanation():
+    ex, given_ = fitted(), sp.Constraints(immutable=["f3"], frozen=[(0, 1)], ranges={2: (-1, 1)})
+    e = ex.explain(lifted(0), target=1, constraints=given_)
+    bound = ex.requests[-1].constraints
+    assert bound.mutable.tolist() == [True, True, True, False] == e.mutable.tolist()
+    assert bound.editable.tolist() == [[False] * 4, [True, True, True, False]]
+    assert (bound.low[2], bound.high[2]) == (0, 1)  # its training values are 0 and 1
+    assert sp.Constraints.from_dict(e.constraints["explain"]).to_dict() == given_.to_dict()
+
+
+def test_the_explanation_holds_method_settings_and_time():
+    e = fitted(seed=4, batch_size=2).explain(lifted(0, 0, 2), target=1)
+    assert (e.method, e.seed, e.config["batch_size"]) == ("scripted", 4, 2)
+    assert 0 < e.seconds < 60

@@ -1,0 +1,216 @@
+"""Wrong input to fit and explain: each with a message that says what to do, and nothing left behind."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+import sparcets as sp
+from sparcets.core.errors import (
+    CapabilityError,
+    ConfigError,
+    ConstraintError,
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    ModelOutputError,
+    NonFiniteError,
+    NotFittedError,
+    ShapeError,
+    SparcetsError,
+    TargetError,
+    UnknownNameError,
+)
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+
+X, Y = make_series(30, n_steps=8)
+QUERIES = X[Y != 1]
+
+
+def clf():
+    return sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
+
+
+def fitted():
+    return sp.Nearest(clf()).fit(X, Y)
+
+
+def with_value(value, place):
+    series = X.copy()
+    series[place] = value
+    return series
+
+
+@pytest.mark.parametrize(
+    ("series", "labels", "error"),
+    [
+        (X[0], Y, ShapeError),
+        (X[:0], Y[:0], ShapeError),
+        (with_value(np.nan, (3, 5, 1)), Y, NonFiniteError),
+        (with_value(-np.inf, (0, 0, 3)), Y, NonFiniteError),
+        (X, Y[:7], LabelError),
+        (X, np.eye(3)[Y], LabelError),
+        (X, np.where(Y == 2, 3, Y), LabelError),
+        (X, np.where(Y == 2, 2**64 - 1, Y.astype(np.uint64)), LabelError),
+        (X, Y * 0, LabelError),
+        (X, np.array(["calm", "brisk", "willd"])[Y], UnknownNameError),
+        (X[..., :2], Y, ModelOutputError),
+    ],
+)
+def test_data_that_fit_refuses(series, labels, error):
+    with pytest.raises(error):
+        sp.Nearest(clf()).fit(series, labels)
+
+
+def test_fit_needs_labels():
+    with pytest.raises(DataError, match=r"Nearest.fit needs labels: fit\(dataset\) or fit\(X, y\)"):
+        sp.Nearest(clf()).fit(X)
+
+
+def test_series_that_the_classifier_does_not_take_are_refused_by_fit():
+    tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
+    model = sp.TorchClassifier("fcn", tiny).fit(X, Y)
+    for series in (X[..., :3], X[:, :6]):
+        with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on"):
+            sp.Nearest(model).fit(series, Y)
+    with pytest.raises(NotFittedError, match="this TorchClassifier"):
+        sp.Nearest(sp.TorchClassifier("fcn")).fit(X, Y)
+
+
+@pytest.mark.parametrize("model", [MeanModule(), LogisticRegression(), mean_proba, MeanModule, None])
+def test_a_model_must_be_wrapped_first(model):
+    with pytest.raises(CapabilityError, match=r"Nearest explains a classifier of sparcets, got .*sp.wrap\(model\)"):
+        sp.Nearest(model).fit(X, Y)
+
+
+def test_a_method_that_needs_gradients_refuses_a_black_box_before_any_work():
+    class Needy(Scripted):
+        needs_gradients = True
+
+        def _fit(self, job):
+            raise AssertionError("work was begun")
+
+    with pytest.raises(CapabilityError, match="Needy needs gradients, but mean_proba is a black box"):
+        Needy(clf()).fit(X, Y)
+
+
+def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
+    class Even(Scripted):
+        supports_lengths = False
+
+    for lengths, given in ((np.full(30, 7), X), (None, [*X[:-1], X[-1, :7]])):
+        with pytest.raises(CapabilityError, match="Even does not support series of unequal length"):
+            Even(clf()).fit(given, Y, lengths=lengths)
+    fitted = Even(clf()).fit(X, Y, lengths=np.full(30, 8))  # nothing is padded
+    assert len(fitted.explain(QUERIES, target=1, lengths=np.full(20, 8))) == 20
+    for queries in (QUERIES, iter(QUERIES)):
+        with pytest.raises(CapabilityError, match="or use another method"):
+            fitted.explain(queries, target=1, lengths=np.full(20, 7))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        # The words of these are those of validation.py.
+        ({"X": QUERIES[0]}, ShapeError, None),
+        ({"X": QUERIES[:0]}, ShapeError, None),
+        ({"X": QUERIES[..., :3]}, FeatureMismatchError, "Nearest was fitted on 4 features"),
+        ({"X": QUERIES[:, :6]}, FeatureMismatchError, "Nearest was fitted on series of 8 steps"),
+        ({"X": with_value(np.nan, (2, 7, 0))}, NonFiniteError, None),
+        ({"X": QUERIES.astype(str).astype("<U5").astype(object) + "x"}, DataError, None),
+        ({"target": "wlid"}, TargetError, None),
+        ({"target": 3}, TargetError, None),
+        ({"target": -1}, TargetError, None),
+        ({"target": True}, TargetError, None),
+        ({"target": 1.0}, TargetError, None),
+        ({"target": [1, 2]}, TargetError, None),
+        ({"lengths": [8] * 19}, ShapeError, None),
+        ({"lengths": [0] * 20}, ShapeError, None),
+        ({"n": 0}, ConfigError, "n must be a whole number >= 1, got 0"),
+        ({"n": True}, ConfigError, None),
+        ({"n": 1.5}, ConfigError, None),
+        ({"sparsity": 0}, ConfigError, None),
+        ({"sparsity": 1.01}, ConfigError, r"sparsity must be a share in \(0, 1\], got 1.01"),
+        ({"sparsity": 10}, ConfigError, None),
+        ({"sparsity": np.nan}, ConfigError, None),
+        ({"sparsity": True}, ConfigError, None),
+        ({"sparsity": "10%"}, ConfigError, "got '10%'"),
+        ({"constraints": {"immutable": [0]}}, ConfigError, r"constraints must be sp.Constraints\(\.\.\.\), got dict"),
+        ({"constraints": sp.Constraints(immutable=["f9"])}, ConstraintError, "no feature 'f9'"),
+        ({"constraints": sp.Constraints(immutable=range(4))}, ConstraintError, "leave nothing that may change"),
+        ({"X": sp.Dataset.from_arrays(X, Y), "lengths": [8] * 6}, DataError, "a Dataset brings its own lengths"),
+    ],
+)
+def test_what_explain_refuses(arguments, error, message):
+    with pytest.raises(error, match=message):
+        fitted().explain(**{"X": QUERIES, "target": 1, **arguments})
+
+
+def test_constraints_that_are_none_and_too_strict_together_are_refused():
+    with pytest.raises(ConfigError):
+        sp.Nearest(clf()).fit(X, Y, constraints={"immutable": [0]})
+    ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(immutable=[0, 1]))
+    with pytest.raises(ConstraintError, match="given to fit and to explain together"):
+        ex.explain(QUERIES, target=1, constraints=sp.Constraints(immutable=[2, 3]))
+
+
+def test_explain_before_fit():
+    with pytest.raises(NotFittedError, match=r"this Nearest is not fitted yet. Call fit\(dataset\) or fit\(X, y\)"):
+        sp.Nearest(clf()).explain(QUERIES)
+
+
+def test_a_dataset_comes_alone():
+    ds = sp.Dataset.from_arrays(X, Y, class_names=["calm", "brisk", "wild"])
+    for extra in ({"y": ds.y_train}, {"lengths": np.full(24, 8)}):
+        with pytest.raises(DataError, match=r"a Dataset brings its own labels and lengths: call fit\(dataset\)"):
+            sp.Nearest(clf()).fit(ds, **extra)
+
+
+def test_a_fit_that_is_refused_keeps_the_last_one_and_one_that_fails_midway_keeps_none():
+    ex = fitted()
+    with pytest.raises(NonFiniteError):
+        ex.fit(with_value(np.nan, (0, 0, 0)), Y)
+    ex.explain(QUERIES, target=1)
+    with pytest.raises(DataError, match="predicts none of the 30 training series as it is labelled"):
+        ex.fit(X, (Y + 1) % 3)
+    with pytest.raises(NotFittedError):
+        ex.explain(QUERIES, target=1)
+
+
+def test_every_error_is_one_of_ours_and_leaves_the_module_as_it_was():
+    class Fragile(MeanModule):
+        def forward(self, x):
+            if x.shape[1] == 8 and self.broken:
+                raise RuntimeError("out of order")
+            return super().forward(x)
+
+    module = Fragile().train()
+    module.broken = False
+    ex = sp.Nearest(sp.wrap(module, n_classes=3)).fit(X, Y)
+    state = torch.get_rng_state()
+    module.broken = True
+    with pytest.raises(SparcetsError, match=r"Fragile failed on an input of shape .* out of order"):
+        ex.explain(QUERIES, target=1)
+    assert module.training and module.sharpness.requires_grad and module.sharpness.grad is None
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_failing_method_leaves_the_module_as_it_was():
+    def fail(request):
+        raise ZeroDivisionError
+
+    module = MeanModule().train()
+    ex = Scripted(sp.wrap(module, n_classes=3), script=fail).fit(X, Y)
+    series = QUERIES.copy()
+    with pytest.raises(ZeroDivisionError):
+        ex.explain(series, target=1)
+    assert module.training and module.sharpness.requires_grad and module.sharpness.grad is None
+    np.testing.assert_array_equal(series, QUERIES)
+
+
+def test_read_only_queries_are_welcome_and_answers_are_copies():
+    series = QUERIES.copy()
+    series.setflags(write=False)
+    e = fitted().explain(series, target=1)
+    assert not np.shares_memory(e.query, series) and not np.shares_memory(e.counterfactual, series)

@@ -1,0 +1,119 @@
+"""Names that travel, and a model and data that must mean the same."""
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import FeatureMismatchError, LabelError
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import Scripted, mean_proba
+
+X, Y = make_series(30, n_steps=8)
+CLASSES = ("calm", "brisk", "wild")
+
+
+def dataset(class_names=CLASSES, **known):
+    return sp.Dataset.from_arrays(X, Y, class_names=class_names, **known)
+
+
+def test_names_units_rate_and_what_may_change_travel_with_a_dataset():
+    ds = dataset(
+        feature_names=["left", "right", "top", "fixed"],
+        units=["m", "m", "m/s", "V"],
+        sampling_rate=50,
+        mutable=["left", "right"],
+    )
+    ex = Scripted(sp.wrap(mean_proba)).fit(ds)
+    e = ex.explain(ds.X_test[ds.y_test != 1], target="brisk")
+    assert e.feature_names == ("left", "right", "top", "fixed") and e.class_names == CLASSES
+    assert e.info.units == ("m", "m", "m/s", "V") and e.info.sampling_rate == 50
+    assert e.mutable.tolist() == [True, True, False, False]
+    assert ex.requests[0].constraints.mutable.tolist() == [True, True, False, False]
+    narrower = ex.explain(ds.X_test[ds.y_test != 1], target=1, constraints=sp.Constraints(immutable=["left"]))
+    assert narrower.mutable.tolist() == [False, True, False, False]
+    assert "series of 8 steps and 4 features (2 mutable), classes calm, brisk, wild" in ex.summary()
+
+
+def test_bare_arrays_have_numbered_features_and_everything_may_change():
+    ex = Scripted(sp.wrap(mean_proba)).fit(X, Y)
+    assert ex.info_.feature_names == ("f0", "f1", "f2", "f3") and ex.info_.class_names == ("0", "1", "2")
+    assert ex.info_.units is None and ex.info_.sampling_rate is None and ex.info_.mutable.all()
+
+
+def test_string_labels_name_the_classes_of_a_model_that_only_numbers_them():
+    labels = np.array(["ant", "bee", "cat"])[Y]
+    for y in (labels, labels.tolist(), labels.astype(object)):
+        e = Scripted(sp.wrap(mean_proba)).fit(X, y).explain(X[Y != 1], target="bee")
+        assert e.class_names == ("ant", "bee", "cat") and (e.target == 1).all()
+
+
+def test_numbers_as_text_keep_the_models_order():
+    def twelve(series):
+        return np.tile(np.full(12, 1 / 12), (len(series), 1))
+
+    labels = np.arange(30) % 12
+    ex = Scripted(sp.wrap(twelve)).fit(X, labels.astype(str))
+    assert ex.info_.class_names == tuple(str(k) for k in range(12))  # "10" does not stand before "2"
+
+
+def test_a_named_model_names_the_classes_and_labels_may_be_either():
+    named = sp.wrap(mean_proba, class_names=CLASSES)
+    for y in (Y, np.array(CLASSES)[Y]):
+        ex = sp.Nearest(named).fit(X, y)
+        assert ex.info_.class_names == CLASSES
+        assert ex.explain(X[Y != 1], target="brisk").valid.all()
+
+
+def test_statistics_are_those_of_the_training_series_without_padding():
+    series = np.zeros((4, 3, 1), dtype=np.float32)
+    series[:, 0, 0] = [1, 3, 5, 7]
+    series[:, 1:, 0] = 99
+    model = sp.wrap(lambda X: np.stack([X[:, 0, 0] < 4, X[:, 0, 0] >= 4], axis=1).astype(float))
+    info = Scripted(model).fit(series, [0, 0, 1, 1], lengths=[1, 1, 1, 1]).info_
+    assert (info.scaler.center.item(), info.span.item()) == (4.0, 6.0)
+    assert info.scaler.scale.item() == pytest.approx(np.sqrt(5))
+
+
+@pytest.mark.parametrize(
+    ("class_names", "model_names", "message"),
+    [
+        (
+            CLASSES,
+            ("calm", "wild", "brisk"),
+            r"\(calm, wild, brisk\) and of the data set \(calm, brisk, wild\) must be",
+        ),
+        (CLASSES, ("a", "b", "c"), r"must be the same, in the same order"),
+    ],
+)
+def test_names_of_model_and_data_set_must_be_the_same(class_names, model_names, message):
+    with pytest.raises(LabelError, match=message):
+        Scripted(sp.wrap(mean_proba, class_names=model_names)).fit(dataset(class_names))
+
+
+def test_numbers_of_classes_must_be_the_same():
+    four = sp.wrap(lambda X: np.full((len(X), 4), 0.25))
+    with pytest.raises(LabelError, match=r"tells 4 classes apart \(0, 1, 2, 3\), the data set has 3 \(calm, brisk"):
+        Scripted(four).fit(dataset())
+    with pytest.raises(LabelError, match=r"tells 4 classes apart, y names 3 \(ant, bee, cat\)"):
+        Scripted(four).fit(X, np.array(["ant", "bee", "cat"])[Y])
+
+
+OTHERS = {
+    "fewer classes": (X, Y % 2, LabelError),
+    "other names": (X, np.array(["a", "b", "c"])[Y], LabelError),
+    "fewer features": (X[..., :2], Y, FeatureMismatchError),
+    "fewer steps": (X[:, :5], Y, FeatureMismatchError),
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+@pytest.mark.parametrize("into", ["memory", "a folder"])
+def test_a_classifier_that_became_another_since_the_fit_is_refused(change, into, tmp_path):
+    tiny = sp.ClassifierConfig.tiny().override("epochs=1")
+    model = sp.TorchClassifier("fcn", tiny).fit(X, Y)
+    ex = Scripted(model).fit(X, Y)
+    series, labels, error = OTHERS[change]
+    model.fit(series, labels)
+    words = "this Scripted was fitted .*TorchClassifier .*Pass the classifier it was fitted with, or fit it again"
+    with pytest.raises(error, match=words):
+        ex.explain(X, target=1, out=None if into == "memory" else tmp_path / "out")

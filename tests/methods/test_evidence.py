@@ -1,0 +1,126 @@
+"""How evidence comes into an explanation: by two hooks of the method, once per block, whatever way the queries come."""
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import ConfigError, StorageError
+from sparcets.core.evidence import Evidence
+from sparcets.io import shards
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+
+X, Y = make_series(30)  # ten of each class
+N_OTHERS = int((Y != 1).sum())
+
+
+def lift_target(request):
+    cf = np.repeat(request.X, request.n, axis=0)
+    for i, k in enumerate(np.repeat(request.target, request.n)):
+        cf[i, :, k] = 9
+    return cf
+
+
+class Supported(Scripted):
+    """A scripted method with evidence that shows which answers it is of; it keeps what it is given."""
+
+    supports_curve = True
+
+    def __init__(self, classifier, config=None):
+        super().__init__(classifier, config, script=lift_target)
+        self.asked, self.asked_for_curves = [], []
+
+    def _evidence(self, answers, options):
+        self.asked.append((answers, options))
+        return Evidence(families=("even", "odd"), support=np.stack([answers.query_index, answers.target], 1) / 100)
+
+    def _curve(self, answers, options):
+        self.asked_for_curves.append(answers)
+        share = answers.query_index[:, None] / 100 + np.array([[0.5, 0.25]])
+        return {"share": share, "support": np.ones_like(share), "valid": np.ones_like(share)}
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 7)  # seven queries each
+
+
+def fitted(**settings):
+    return Supported(sp.wrap(mean_proba, n_classes=3), sp.NearestConfig(**settings)).fit(X, Y)
+
+
+def assert_evidence_of(e):
+    """Check that every answer has the evidence on itself."""
+    assert e.families == ("even", "odd")
+    np.testing.assert_array_equal(e.support, np.stack([e.query_index, e.target], 1) / 100)
+
+
+WAYS = {
+    "an array": lambda ex, folder, **more: ex.explain(X, target=1, **more),
+    "an iterator": lambda ex, folder, **more: ex.explain(iter(X), target=1, **more),
+    "a folder": lambda ex, folder, **more: ex.explain(X, target=1, out=folder, **more),
+    "an iterator, into a folder": lambda ex, folder, **more: ex.explain(iter(X), target=1, out=folder, **more),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("n", [1, 2])
+def test_every_answer_has_its_evidence(tmp_path, way, n):
+    e = WAYS[way](fitted(batch_size=4), tmp_path, n=n)
+    assert len(e) == n * len(X) and (e.status == "unchanged").any()
+    assert_evidence_of(e)
+    assert e.curve["share"].shape == (len(e), 0) and not e.fragile.any()
+    e[[7, 3]].save(tmp_path / "run.npz")
+    assert_evidence_of(sp.load_explanation(tmp_path / "run.npz"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_curve_is_measured_where_something_changed(tmp_path, way):
+    e = WAYS[way](fitted(batch_size=4), tmp_path, curve=True)
+    unchanged = e.status == "unchanged"
+    assert unchanged.sum() == 10 and np.isnan(e.curve["share"][unchanged]).all()
+    np.testing.assert_array_equal(e.flips_at[~unchanged], e.query_index[~unchanged] / 100 + 0.25)
+    np.testing.assert_array_equal(e.least_believed, e.flips_at)
+    assert_evidence_of(e)
+
+
+def test_a_method_is_asked_once_per_block_about_finished_answers():
+    ex = fitted(batch_size=4)
+    e = ex.explain(X, target=1, n=2, sparsity=0.5, curve=True)
+    ((answers, options),) = ex.asked
+    for name in ("query", "counterfactual", "target", "status", "proba_after"):
+        np.testing.assert_array_equal(getattr(answers, name), getattr(e, name))
+    assert options.n == 2 and options.sparsity == 0.5 and options.curve
+    ((curve_of),) = ex.asked_for_curves
+    assert len(curve_of) == 2 * N_OTHERS and (curve_of.status != "unchanged").all()
+    ex.explain(X, target=1)
+    assert len(ex.asked) == 2 and len(ex.asked_for_curves) == 1, "no curve unless it is requested"
+
+
+def test_the_time_of_the_evidence_counts(monkeypatch, tmp_path):
+    ex = fitted()
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("sparcets.methods.base.time.perf_counter", lambda: float(next(clock)))
+    assert ex.explain(X[:7], target=1, out=tmp_path).seconds == 30  # four readings: begin, batch, batch, end
+
+
+def test_methods_without_a_selector_have_no_evidence():
+    e = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y).explain(X, target=1)
+    assert e.families == () and e.support.shape == (len(X), 0) and not e.believed.any()
+    assert set(e.verdict) == {"unchanged", "doubtful"}
+
+
+def test_a_curve_needs_a_method_that_supports_it():
+    ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
+    with pytest.raises(ConfigError, match=r"Nearest has no models of other kinds for a curve: use sp.Explainer"):
+        ex.explain(X, target=1, curve=True)
+    with pytest.raises(ConfigError, match="curve must be True or False, got 'yes'"):
+        fitted().explain(X, target=1, curve="yes")
+
+
+def test_answers_with_and_without_a_curve_are_not_mixed(tmp_path):
+    fitted().explain(X, target=1, out=tmp_path / "with", curve=True)
+    fitted().explain(X, target=1, out=tmp_path / "without")
+    for folder, curve in (("with", False), ("without", True)):
+        with pytest.raises(StorageError, match="another question: curve differs"):
+            fitted().explain(X, target=1, out=tmp_path / folder, curve=curve)

@@ -1,0 +1,250 @@
+"""Saved explainers: the same answers, clear words for damaged folders and wrong classifiers, nothing lost."""
+
+import json
+import math
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import (
+    CapabilityError,
+    ConstraintError,
+    FeatureMismatchError,
+    FileFormatError,
+    LabelError,
+    NotFittedError,
+    StorageError,
+    UnknownNameError,
+)
+from sparcets.methods.folder import FILES
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+
+resource = pytest.importorskip("resource")  # limits on file sizes, on Unix alone
+
+HEADER = FILES.header
+X, Y = make_series(30, n_steps=8)
+QUERIES = X[Y != 1]
+CLASSES = ["calm", "brisk", "wild"]
+
+
+def clf(**options):
+    return sp.wrap(mean_proba, **(options or {"class_names": CLASSES}))
+
+
+def dataset():
+    return sp.Dataset.from_arrays(
+        X, Y, class_names=CLASSES, feature_names=list("abcd"), units="m", sampling_rate=5, mutable=["a", "b", "c"]
+    )
+
+
+def saved(folder, **fit):
+    ex = sp.Nearest(clf(), sp.NearestConfig(candidates=7, seed=3)).fit(dataset(), **fit)
+    ex.save(folder)
+    return ex
+
+
+def torch_classifier(series=X, labels=Y):
+    tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
+    return sp.TorchClassifier("fcn", tiny).fit(series, labels)
+
+
+@contextmanager
+def disk_with_room_for(n_bytes):
+    """Let no file grow beyond a size: the system itself refuses, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def arrays(folder):
+    (file,) = folder.glob("arrays-*.safetensors")
+    return file
+
+
+def rewrite(folder, change):
+    header = json.loads((folder / HEADER).read_text())
+    del header["sha256"]  # as of a file written by hand
+    change(header)
+    (folder / HEADER).write_text(json.dumps(header))
+
+
+def same(a, b):
+    return a.counterfactual.tobytes() == b.counterfactual.tobytes() and a.status.tolist() == b.status.tolist()
+
+
+def test_a_loaded_explainer_answers_the_same_and_knows_what_it_was_fitted_on(tmp_path):
+    ex = saved(tmp_path / "a" / "b")
+    again = sp.load(tmp_path / "a" / "b", classifier=clf())
+    assert type(again) is sp.Nearest and again.config == ex.config and again.summary() == ex.summary()
+    assert again.info_.to_dict() == ex.info_.to_dict()
+    assert same(again.explain(QUERIES, target="brisk", n=2), ex.explain(QUERIES, target="brisk", n=2))
+
+
+@pytest.mark.parametrize("method", ["nearest", "sparcets"])
+def test_series_that_lie_transposed_in_memory_are_saved_as_they_are(method, tmp_path):
+    transposed = np.ascontiguousarray(X.transpose(0, 2, 1)).transpose(0, 2, 1)
+    data = sp.Dataset.from_arrays(transposed, Y, class_names=CLASSES)
+    assert not data.X_train.flags.c_contiguous
+    kind = sp.Nearest if method == "nearest" else sp.Explainer
+    ex = kind(clf(), kind.config_class.tiny()).fit(data)
+    ex.save(tmp_path)
+    stored = sp.load(tmp_path, clf())._state()
+    for name, array in ex._state().items():
+        np.testing.assert_array_equal(stored[name], array, err_msg=name)
+
+
+def test_a_function_among_the_constraints_cannot_be_saved(tmp_path):
+    ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(project=np.maximum))
+    with pytest.raises(ConstraintError, match="'maximum' of the constraints cannot be stored"):
+        ex.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_standing_constraints_are_kept(tmp_path):
+    ex = saved(tmp_path, constraints=sp.Constraints(immutable=["b"], frozen=[(0, 3)], max_step={"c": 0.5}))
+    e = sp.load(tmp_path, classifier=clf()).explain(QUERIES, target="wild")
+    assert e.mutable.tolist() == [True, False, True, False]
+    assert same(e, ex.explain(QUERIES, target="wild"))
+
+
+def test_lengths_and_histories_with_holes_are_kept(tmp_path):
+    ex = sp.Nearest(clf()).fit(X, Y, lengths=np.full(30, 6))
+    ex.history_ = {"loss": [1.0, math.nan]}
+    ex.save(tmp_path)
+    again = sp.load(tmp_path, classifier=clf())
+    short = np.full(len(QUERIES), 5)
+    assert same(again.explain(QUERIES, 1, lengths=short), ex.explain(QUERIES, 1, lengths=short))
+    assert again.history_["loss"][0] == 1.0 and math.isnan(again.history_["loss"][1])
+
+
+def test_only_two_files_are_written_and_nothing_before_a_fit(tmp_path):
+    saved(tmp_path / "a")
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == [arrays(tmp_path / "a").name, HEADER]
+    with pytest.raises(NotFittedError):
+        sp.Nearest(clf()).save(tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def other_arrays(folder):
+    sp.Nearest(clf()).fit(X[:, :5], Y).save(folder / "other")
+    content = arrays(folder / "other").read_bytes()
+    arrays(folder).unlink()
+    header = json.loads((folder / "other" / HEADER).read_text())
+    shutil.copy(arrays(folder / "other"), folder)
+    rewrite(folder, lambda h: h.update(arrays=header["arrays"]))
+    assert arrays(folder).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shutil.rmtree(f), r"holds no explainer.json, so it is not a saved explainer"),
+        (lambda f: (f / HEADER).write_text("no json"), r"explainer.json is not a saved explainer"),
+        (lambda f: (f / HEADER).write_text("7"), r"damaged explainer: TypeError"),
+        (lambda f: (f / HEADER).write_text("{}"), r"damaged explainer: KeyError: 'format'"),
+        (
+            lambda f: arrays(f).unlink(),
+            r"damaged explainer: .*json belongs to .*arrays-.*, which cannot be read: No such file",
+        ),
+        (
+            lambda f: arrays(f).write_bytes(arrays(f).read_bytes()[:-9]),
+            r"arrays-.*: its sha256 is not the one in .*json",
+        ),
+        (lambda f: arrays(f).write_bytes(b"PK"), r"was changed or damaged after it was written"),
+        (other_arrays, r"damaged explainer: ValueError: series of shape \(30, 5, 4\) do not fit 8 steps, 4 features"),
+        (
+            lambda f: rewrite(f, lambda h: h.update(format=1)),
+            r"format 1, .* reads format 6. Fit and save it again.$",
+        ),
+        (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
+        (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
+        (lambda f: rewrite(f, lambda h: h["info"].update(n_steps="x")), r"damaged explainer: ValueError"),
+        (
+            lambda f: rewrite(f, lambda h: h["config"].update(candidates=0)),
+            r"damaged explainer: .*'candidates' must be",
+        ),
+        (lambda f: rewrite(f, lambda h: h.update(config=[1])), r"damaged explainer"),
+        (lambda f: rewrite(f, lambda h: h.update(history=3)), r"damaged explainer: AttributeError"),
+    ],
+)
+def test_a_damaged_folder_says_so(damage, message, tmp_path):
+    saved(tmp_path / "ex")
+    damage(tmp_path / "ex")
+    with pytest.raises(FileFormatError, match=message):
+        sp.load(tmp_path / "ex", classifier=clf())
+
+
+def test_a_folder_of_an_earlier_format_is_refused_and_says_what_was_renamed(tmp_path):
+    saved(tmp_path)
+    rewrite(tmp_path, lambda h: h.update(format=2, method="sparce"))
+    with pytest.raises(FileFormatError, match=r"has format 2.*What was sp.Sparce by default is sp.Explainer now"):
+        sp.load(tmp_path, classifier=clf())
+
+
+def test_a_saved_classifier_is_no_explainer_and_the_other_way_round(tmp_path):
+    torch_classifier().save(tmp_path / "clf")
+    with pytest.raises(FileFormatError):
+        sp.load(tmp_path / "clf", classifier=clf())
+    saved(tmp_path / "ex")
+    with pytest.raises(FileFormatError):
+        sp.load_classifier(tmp_path / "ex")
+
+
+def test_both_may_share_a_folder(tmp_path):
+    model = torch_classifier(X, np.array(CLASSES)[Y])
+    model.save(tmp_path)
+    sp.Nearest(model).fit(X, Y).save(tmp_path)
+    again = sp.load(tmp_path, classifier=sp.load_classifier(tmp_path))
+    assert again.info_.class_names == ("brisk", "calm", "wild")
+
+
+def test_a_method_that_is_not_installed_here_is_no_damage(tmp_path):
+    Scripted(clf()).fit(X, Y).save(tmp_path)
+    with pytest.raises(UnknownNameError, match=r"no explainer 'scripted'.* Known: .*nearest"):
+        sp.load(tmp_path, classifier=clf())
+
+
+@pytest.mark.parametrize(
+    ("classifier", "error", "message"),
+    [
+        (lambda: mean_proba, CapabilityError, r"explains a classifier of sparcets, got function. .*sp.wrap\(model\)"),
+        (MeanModule, CapabilityError, r"got MeanModule"),
+        (lambda: clf(class_names=list("abc")), LabelError, r"for the classes calm, brisk, wild, mean_proba knows a, b"),
+        (lambda: clf(class_names=CLASSES[::-1]), LabelError, r"mean_proba knows wild, brisk, calm"),
+        (lambda: clf(n_classes=4), LabelError, r"mean_proba knows 0, 1, 2, 3"),
+        (lambda: torch_classifier(X[..., :3]), FeatureMismatchError, r"series of 4 features, TorchClassifier takes 3"),
+        (lambda: torch_classifier(X[:, :6]), FeatureMismatchError, r"series of 8 steps, TorchClassifier takes 6"),
+    ],
+)
+def test_a_wrong_classifier_is_refused(classifier, error, message, tmp_path):
+    saved(tmp_path)
+    with pytest.raises(error, match=message):
+        sp.load(tmp_path, classifier=classifier())
+
+
+def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
+    saved(tmp_path)
+    ex = sp.load(tmp_path, classifier=sp.wrap(lambda X: np.full((len(X), 4), 0.25)))  # number of classes not known yet
+    with pytest.raises(LabelError, match="this Nearest was fitted for the classes calm, brisk, wild"):
+        ex.explain(QUERIES, target=1)
+
+
+@pytest.mark.parametrize("room", ["for nothing", "for the arrays only"])
+def test_a_full_disk_leaves_the_last_saved_explainer_whole(room, tmp_path):
+    old = saved(tmp_path)
+    files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    new, size = sp.Nearest(clf()).fit(X[:20], Y[:20]), len(files[arrays(tmp_path).name]) + 64
+    if room == "for the arrays only":
+        new.history_ = {"loss": [0.5] * size}
+    with disk_with_room_for(100 if room == "for nothing" else size), pytest.raises(StorageError, match="cannot write"):
+        new.save(tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == files
+    again = sp.load(tmp_path, classifier=clf())
+    assert same(again.explain(QUERIES, target=1), old.explain(QUERIES, target=1))

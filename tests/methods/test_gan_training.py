@@ -1,0 +1,223 @@
+"""Trainings of a generator: started again once if they fail, resumed where they were, refused if they are others'."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.errors import FileFormatError, TrainingError
+from sparcets.core.info import SeriesInfo
+from sparcets.methods.adversarial import fit_with_restart, training_identity
+from sparcets.methods.request import FitJob
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+from sparcets.training.checkpoint import FILE
+from sparcets.training.loop import TrainingFailure
+from sparcets.training.losses import LossTerm
+
+X, Y = make_series(24, n_steps=8)
+SMALL = ("generator.hidden=6", "train.epochs=3", "train.batch_size=8")  # three steps in an epoch
+CONFIG = sp.SparceConfig.tiny().override(*SMALL)
+
+
+def classifier(sharpness=10.0):
+    return sp.wrap(MeanModule(sharpness=sharpness), n_classes=3)
+
+
+def constant(query, counterfactual):
+    return 0 * counterfactual.sum((1, 2))
+
+
+class Stillborn(sp.Sparce):
+    """Sparce whose first few generators are dead from the start: both ReLUs are silent for good."""
+
+    def __init__(self, births, config):
+        super().__init__(classifier(), config)
+        self.births, self.built = births, []
+
+    def _build_generator(self, *args, **kwargs):
+        generator = super()._build_generator(*args, **kwargs)
+        self.built.append(generator.head.positive.weight.detach().clone())
+        if len(self.built) <= self.births:
+            for side in (generator.head.positive, generator.head.negative):
+                torch.nn.init.constant_(side.bias, -100.0)
+        return generator
+
+
+@pytest.mark.parametrize("every", [1, 100], ids=["found by checks", "found at the end"])
+def test_a_dead_generator_is_started_again_once_from_other_weights(every, caplog, tmp_path):
+    ex = Stillborn(1, CONFIG.override(f"train.check_every={every}"))
+    with caplog.at_level(logging.WARNING):
+        ex.fit(X, Y, checkpoint=tmp_path)
+    assert len(ex.built) == 2 and not torch.equal(*ex.built)
+    (message,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("the generator is dead")]
+    assert message.endswith("starting again from other weights")
+    assert len(ex.history_["generator"]) == 3
+    assert ex.explain(X, target=1).changed.any()
+
+
+def test_without_restarts_a_dead_generator_stays_as_it_is(caplog):
+    ex = Stillborn(1, CONFIG.override("train.restarts=0", "train.check_every=1"))
+    with caplog.at_level(logging.WARNING):
+        ex.fit(X, Y)
+    assert len(ex.built) == 1 and len(ex.history_["generator"]) == 3
+    assert "the generator is dead: it changes nothing at all" in [r.getMessage() for r in caplog.records]
+    assert not ex.explain(X, target=1).changed.any()
+
+
+def test_the_paper_s_preset_never_restarts():
+    for config in (sp.SparceConfig, sp.CounterGanConfig, sp.GanConfig):
+        assert config.paper(target=0).train.restarts == 0 and config().train.restarts == 1
+
+
+def test_a_second_death_is_an_error_that_says_what_to_try():
+    ex = Stillborn(99, CONFIG.override("train.check_every=1"))
+    with pytest.raises(
+        TrainingError, match=r"the generator is dead.*ended the same way. Try a smaller train.lr, a larger"
+    ):
+        ex.fit(X, Y)
+    assert len(ex.built) == 2
+
+
+METHODS = {
+    "Sparce": CONFIG,
+    "Explainer": sp.ExplainerConfig.tiny().override("train.epochs=1", "train.check_every=100", "believed_by=model"),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_exploding_loss_is_an_error_also_in_a_short_training(method, caplog):
+    huge = {"mine": LossTerm(1.0, lambda q, c: 1e9 + c.sum((1, 2)))}
+    ex = getattr(sp, method)(classifier(), METHODS[method], domain_losses=huge)
+    with pytest.raises(TrainingError, match=r"exploded: mine is 1e\+09 after"):
+        ex.fit(X, Y)
+    assert "starting again" in caplog.text
+    with pytest.raises(sp.SparcetsError):
+        ex.explain(X, target=1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_second_attempt_is_resumed_as_the_second(method, interrupted, tmp_path):
+    steps = []
+
+    def fails_once(query, counterfactual):
+        steps.append(1)
+        return constant(query, counterfactual) + (1e9 if len(steps) == 2 else 0)
+
+    def build():
+        domain_losses = {"mine": LossTerm(1.0, fails_once)}
+        return getattr(sp, method)(
+            classifier(), METHODS[method].override("train.epochs=2"), domain_losses=domain_losses
+        )
+
+    whole = build().fit(X, Y)
+    per_epoch = len(steps) // 3  # one epoch of the first attempt, two of the second
+    assert len(steps) == 3 * per_epoch
+    steps.clear()
+    with interrupted(2 * per_epoch + 1):
+        build().fit(X, Y, checkpoint=tmp_path / "training")
+    resumed = build().fit(X, Y, checkpoint=tmp_path / "training")
+    assert len(steps) == 3 * per_epoch
+    for name, explainer in (("whole", whole), ("resumed", resumed)):
+        explainer.save(tmp_path / name)
+    for file in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "resumed" / file.name).read_bytes() == file.read_bytes()
+
+
+OTHERS = {
+    "seed": (("seed=1",), {}),
+    "lr": (("train.lr=1e-4",), {}),
+    "series": ((), {"X": X + 1}),
+    "labels": ((), {"y": (Y + 1) % 3}),
+    "constraints": ((), {"constraints": sp.Constraints(direction={"f3": "up"})}),
+    "domain losses": ((), {"domain_losses": {"mine": LossTerm(1.0, constant)}}),
+    "classifier": ((), {"sharpness": 5.0}),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_checkpoint_of_another_training_is_refused(method, interrupted, tmp_path):
+    def fit(settings=(), *, sharpness=10.0, domain_losses=None, **given):
+        config = METHODS[method].override("train.epochs=2", *settings)
+        explainer = getattr(sp, method)(classifier(sharpness), config, domain_losses=domain_losses)
+        explainer.fit(**{"X": X, "y": Y, **given}, checkpoint=tmp_path)
+
+    with interrupted(4 if method == "Sparce" else 26):  # the first step of the second epoch
+        fit()
+    before = (tmp_path / FILE).read_bytes()
+    # What makes an identity is shared: two differences are enough for the slower method.
+    for name in OTHERS if method == "Sparce" else ("lr", "classifier"):
+        settings, given = OTHERS[name]
+        words = "for another classifier" if name == "classifier" else "with other settings or data"
+        with pytest.raises(FileFormatError, match=rf"{words}. Choose another folder, or remove it"):
+            fit(settings, **given)
+        assert (tmp_path / FILE).read_bytes() == before, name
+    fit()
+
+
+def job(**changes):
+    info, constraints = SeriesInfo.from_series(X, ("0", "1", "2")), sp.Constraints()
+    given = FitJob(
+        X=X,
+        y=Y,
+        lengths=None,
+        info=info,
+        target=None,
+        constraints=constraints.bind(info),
+        constraints_given=constraints.to_dict(),
+        checkpoint=None,
+        progress=False,
+    )
+    return replace(given, **changes)
+
+
+def test_the_identity_of_a_training_is_all_that_determines_it():
+    def identity(method="sparce", config=CONFIG, domain_losses=None, attempt=0, **changes):
+        return training_identity(method, config, domain_losses or {}, job(**changes), attempt)
+
+    others = [
+        identity(method="gan"),
+        identity(config=CONFIG.override("train.lr=1")),
+        identity(domain_losses={"mine": LossTerm(1.0, constant)}),
+        identity(domain_losses={"mine": LossTerm(2.0, constant)}),
+        identity(attempt=1),
+        identity(X=X + 1),
+        identity(y=Y[::-1]),
+        identity(constraints=sp.Constraints(immutable=[0]).bind(job().info)),
+        identity(constraints_given={"other": 1}),
+    ]
+    assert len({identity(), *others}) == len(others) + 1
+    assert identity() == identity(X=X.copy(), progress=True)
+
+
+def test_a_failure_is_tried_again_once_and_other_errors_are_not():
+    for failures, attempts in ((0, [0]), (1, [0, 1])):
+        tried = []
+
+        def train(attempt, tried=tried, failures=failures):
+            tried.append(attempt)
+            if len(tried) <= failures:
+                raise TrainingFailure("it failed")
+
+        fit_with_restart(job(), train, str)
+        assert tried == attempts
+    tried = []
+
+    def failing(attempt):
+        tried.append(attempt)
+        raise TrainingFailure("it failed")
+
+    with pytest.raises(TrainingError, match=r"^it failed\. Try a smaller train\.lr"):
+        fit_with_restart(job(), failing, str, restarts=0)
+    assert tried == [0]
+    tried = []
+
+    def broken(attempt):
+        tried.append(attempt)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fit_with_restart(job(), broken, str)
+    assert tried == [0]

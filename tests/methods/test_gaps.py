@@ -1,0 +1,156 @@
+"""Missing values on the way through an explainer: whatever uses the answers leaves them out."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.evaluation import measures as diversity
+from sparcets.evaluation import measures as proximity
+from sparcets.evaluation import measures as smoothness
+from sparcets.evaluation import measures as sparsity
+from sparcets.evaluation import saliency
+from sparcets.motion import geometry
+from sparcets.motion.skeleton import find_skeleton
+from sparcets.motion.stick_figure import body_figure, find_body
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+X, Y = make_series(120)
+GAPS = np.random.default_rng(0).random(X.shape) < 0.15
+G = np.where(GAPS, np.float32(np.nan), X)
+CLASSIFIER = sp.wrap(mean_proba, n_classes=3, missing="mean")
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:12], target=1, sparsity=0.4)
+
+
+def test_without_gaps_the_answers_are_the_same_bits():
+    plain, filling = (
+        sp.Nearest(sp.wrap(mean_proba, n_classes=3, **extra)).fit(X, Y).explain(X[Y != 1], target=1, sparsity=0.3)
+        for extra in ({}, {"missing": "forward"})
+    )
+    assert np.array_equal(plain.counterfactual, filling.counterfactual) and plain.missing is None
+    assert np.array_equal(plain.proba_after, filling.proba_after)
+
+
+def test_a_masked_array_is_one_with_gaps(answers):
+    masked = np.ma.masked_array(np.where(GAPS, np.float32(9e9), X), GAPS)
+    explainer = sp.Nearest(CLASSIFIER).fit(masked, Y)
+    assert np.array_equal(CLASSIFIER.predict_proba(masked), CLASSIFIER.predict_proba(G))
+    for queries in (masked[Y != 1][:12], list(masked[Y != 1][:12]), iter(masked[Y != 1][:12])):
+        e = explainer.explain(queries, target=1, sparsity=0.4)
+        assert np.array_equal(e.counterfactual, answers.counterfactual, equal_nan=True)
+    ds = sp.Dataset.from_arrays(masked, Y)
+    assert ds.n_missing == GAPS.sum() and sp.evaluate(answers, ds, classifier=CLASSIFIER, judges={}).summary["valid"]
+
+
+def test_a_neighbour_is_near_in_what_both_have():
+    train = np.array([[[0.0], [0.0], [0.0]], [[4.0], [np.nan], [np.nan]], [[3.0], [9.0], [9.0]]])
+    query = np.array([[[3.9], [np.nan], [1.0]]])
+    rising = sp.wrap(lambda Z: np.stack([Z[:, 0, 0] < 2, Z[:, 0, 0] >= 2], 1) * 1.0, missing="forward")
+    e = sp.Nearest(rising).fit(train, [0, 1, 1]).explain(query - [[[3.9]]], target=1)
+    # The second is at 4 in all it has; its gaps are filled by its last value, and the query's stay.
+    np.testing.assert_array_equal(e.counterfactual[0, :, 0], [4.0, np.nan, 4.0])
+    assert e.share_changed.tolist() == [1.0]
+
+
+def test_constraints_hold_around_gaps():
+    limits = sp.Constraints(
+        max_step={"f1": 0.3}, direction={"f1": "up"}, groups={"pair": ["f0", "f2"]}, ranges={"f1": (-1.0, 1.5)}
+    )
+    e = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1], target=1, constraints=limits)
+    steps = np.abs(np.diff(e.counterfactual[..., 1].astype(np.float64), axis=1))
+    own = np.abs(np.diff(e.query[..., 1].astype(np.float64), axis=1))
+    known = ~np.isnan(own)
+    assert (steps[known] <= np.maximum(0.3, own[known])).all() and e.changed[..., 1].any()
+    assert (e.delta[..., 1] >= 0).all() and np.array_equal(e.changed[..., 0], e.changed[..., 2])
+    assert not e.changed[np.isnan(e.query[..., 0]) | np.isnan(e.query[..., 2])][:, [0, 2]].any()
+
+
+def test_the_user_s_projection_sees_filled_series_and_cannot_fill_gaps():
+    seen = []
+
+    def flat(made, queries):
+        seen.append(np.isfinite(made).all() and np.isfinite(queries).all())
+        return queries + (made - queries).mean(1, keepdims=True)
+
+    e = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:4], target=1, constraints=sp.Constraints(project=flat))
+    assert seen and all(seen) and np.isnan(e.counterfactual[np.isnan(e.query)]).all() and e.changed.any()
+
+
+def test_measures_are_those_of_the_measured_entries(answers):
+    e = answers
+    measured = ~np.isnan(e.query)
+    size = np.abs(np.where(measured, e.counterfactual - e.query, 0) / e.info.scaler.scale)
+    np.testing.assert_allclose(sparsity.sparsity(e), e.changed.sum((1, 2)) / measured.sum((1, 2)))
+    np.testing.assert_allclose(proximity.similarity(e), size.sum((1, 2)) / measured.sum((1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(proximity.linf(e), size.max((1, 2)), rtol=1e-6)
+    for measure in (proximity.l2, proximity.dtw, smoothness.smoothness):
+        assert np.isfinite(measure(e)).all()
+    assert (proximity.dtw(e) <= proximity.l2(e) + 1e-9).all()
+    marked = np.broadcast_to(np.arange(4) == 1, e.query.shape)
+    assert (
+        saliency._sizes(e)[1].sum() == measured.sum() and saliency._pooled(e, marked)[0].size == measured[..., 1].sum()
+    )
+    several = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:3], target=1, n=3)
+    assert np.isfinite(diversity.diversity(several)).all()
+
+
+def test_limbs_of_missing_points_do_not_count():
+    names = ["LeftShoulder_x", "LeftShoulder_y", "LeftElbow_x", "LeftElbow_y"]
+    skeleton = find_skeleton(names)
+    assert skeleton is not None
+    ds = sp.Dataset.from_arrays(G, Y, feature_names=names)
+    e = sp.Nearest(CLASSIFIER).fit(ds).explain(ds.X_test[ds.y_test != 1], target=1)
+    assert np.isfinite(geometry.limb_deviation(e, skeleton)).all()
+    body = find_body(e[0])
+    assert body is not None and np.isfinite(body.frame()).all()
+    json.dumps(body_figure(e[0]), allow_nan=False)
+
+
+def test_text_pictures_and_pages_leave_gaps_out(answers, tmp_path):
+    from sparcets.show.interactive import curves_figure, map_figure
+    from sparcets.show.report import write_report
+
+    assert "nan" not in answers.text(0).lower() and not answers.to_frame().isna().any().any()
+    answers.plot(0)
+    for figure in (curves_figure(answers[0]), map_figure(answers[0])):
+        json.dumps(figure, allow_nan=False)
+    write_report(answers, tmp_path / "report.html")
+    assert ">nan" not in (tmp_path / "report.html").read_text(encoding="utf-8").lower()
+
+
+def test_shards_go_on_where_they_stopped(tmp_path, answers):
+    explainer = sp.Nearest(CLASSIFIER).fit(G, Y)
+    queries = G[Y != 1][:12]
+    first = explainer.explain(queries, target=1, sparsity=0.4, out=tmp_path / "out")
+    again = explainer.explain(queries, target=1, sparsity=0.4, out=tmp_path / "out")
+    for e in (first, again, sp.load_explanation(tmp_path / "out")):
+        assert np.array_equal(e.counterfactual, answers.counterfactual, equal_nan=True)
+    explainer.save(tmp_path / "explainer")
+    loaded = sp.load(tmp_path / "explainer", classifier=CLASSIFIER).explain(queries, target=1, sparsity=0.4)
+    assert np.array_equal(loaded.counterfactual, answers.counterfactual, equal_nan=True)
+
+
+def test_evaluation_with_judges_of_every_family():
+    ds = sp.Dataset.from_arrays(G, Y)
+    e = sp.Nearest(CLASSIFIER).fit(ds).explain(ds.X_test, target=1)
+    scores = sp.evaluate(e, ds, classifier=CLASSIFIER)
+    assert scores.summary["transfer"]["mean"] > 0.5
+    for name in ("sparsity", "similarity", "knn_ratio", "lof_ratio", "smoothness"):
+        assert np.isfinite(scores.summary[name]["mean"]), name
+    with pytest.raises(sp.SparcetsError, match="missing='forward'"):
+        sp.evaluate(e, ds, judges={"mine": sp.wrap(MeanModule(), n_classes=3)})
+
+
+def test_lengths_and_gaps_together():
+    lengths = np.random.default_rng(1).integers(12, 21, len(X))
+    explainer = sp.Nearest(CLASSIFIER).fit(G, Y, lengths=lengths)
+    e = explainer.explain(G[:10], target=1, lengths=lengths[:10])
+    inside = np.arange(20)[None] < lengths[:10, None]
+    assert np.array_equal(np.isnan(e.counterfactual), GAPS[:10] & inside[..., None])
+    assert not e.changed[~inside].any()

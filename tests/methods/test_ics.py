@@ -1,0 +1,138 @@
+"""The search: each query has a descent, a start and a λ of its own."""
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.errors import TargetError
+from sparcets.methods import ics
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+
+X, Y = make_series(36, n_steps=9)
+QUERIES = make_series(30, n_steps=9, seed=1)[0]
+QUERIES = QUERIES[sp.wrap(MeanModule(), n_classes=3).predict(QUERIES) != 1]
+
+
+def fitted(config=None, *, sharpness=10.0):
+    model = sp.wrap(MeanModule(sharpness=sharpness), n_classes=3)
+    return sp.Ics(model, config or sp.IcsConfig.tiny()).fit(X, Y)
+
+
+@pytest.fixture
+def descents(monkeypatch):
+    """Keep rows, λ, start and end of every descent, with the search it belongs to; all rows descend in one block."""
+    monkeypatch.setattr(ics, "ROWS", 64)
+    kept = []
+    plain = ics._Search._descend
+
+    def descend(self, start, rows, trade_off):
+        end = plain(self, start, rows, trade_off)
+        n = len(dict.fromkeys(rows.tolist()))  # the last row is repeated to fill the block
+        kept.append((self, rows[:n].tolist(), trade_off[:n].clone(), start[:n].clone(), end[:n]))
+        return end
+
+    monkeypatch.setattr(ics._Search, "_descend", descend)
+    return kept
+
+
+@pytest.mark.parametrize("preset", [sp.IcsConfig.tiny, sp.IcsConfig.paper], ids=["tiny", "paper"])
+def test_the_loss_falls_for_every_query(preset, descents):
+    fitted(preset().override("max_lambdas=1")).explain(QUERIES, target=1)
+    search, rows, trade_off, start, end = descents[0]
+    assert rows == list(range(len(QUERIES)))
+    with torch.no_grad():
+        before, after = (search.loss(x, torch.tensor(rows), trade_off) for x in (start, end))
+    assert (after < before).all()
+
+
+def test_the_loss_by_hand(descents):
+    fitted().explain(QUERIES, target=1)
+    search, _, _, start, _ = descents[0]
+    rows = torch.tensor([0, 2])
+    x, trade_off = start[rows], torch.tensor([1.0, 4.0])
+    value = search.loss(x, rows, trade_off).numpy()
+    info = fitted().info_
+    raw = x.numpy() * info.scaler.scale + info.scaler.center
+    proba = sp.wrap(MeanModule(), n_classes=3).predict_proba(raw.astype(np.float32))
+    standard = (QUERIES[[0, 2]] - info.scaler.center) / info.scaler.scale
+    expected = [1.0, 4.0] * np.linalg.norm(proba - [0, 1, 0], axis=1) + np.abs(x.numpy() - standard).mean((1, 2))
+    np.testing.assert_allclose(value, expected, rtol=1e-4)
+
+
+def test_the_start_is_noise_within_the_query_s_own_range(descents):
+    fitted().explain(QUERIES, target=1)
+    search, _, _, start, _ = descents[0]
+    low, high = search.query.amin((1, 2)), search.query.amax((1, 2))
+    assert (start.amin((1, 2)) >= low).all() and (start.amax((1, 2)) <= high).all()
+    assert ((start.amax((1, 2)) - start.amin((1, 2))) > 0.8 * (high - low)).all()
+
+
+def test_only_open_queries_go_on_and_their_trade_off_doubles(descents):
+    # A model so flat, and a first λ so small, that some queries need several rounds.
+    config = sp.IcsConfig(steps=15, lr=0.1, prediction_weight=0.05, max_lambdas=6)
+    e = fitted(config, sharpness=3.0).explain(QUERIES, target=1)
+    assert 1 < len(descents) <= 6
+    sizes = [len(rows) for _, rows, *_ in descents]
+    assert sizes[0] == len(QUERIES) and sizes == sorted(sizes, reverse=True) and sizes[-1] < sizes[0]
+    for i, (_, rows, trade_off, _, _) in enumerate(descents):
+        torch.testing.assert_close(trade_off, torch.full((len(rows),), 0.05 * 2**i))
+        if i:
+            assert set(rows) <= set(descents[i - 1][1])
+    left_early = set(range(len(QUERIES))) - set(descents[-1][1])
+    assert e.valid[sorted(left_early)].all()
+
+
+def test_neighbours_in_the_batch_do_not_matter():
+    ex = fitted()
+    together = ex.explain(QUERIES, target=1)
+    for i in (0, 5):
+        alone = ex.explain(QUERIES[i : i + 1], target=1)
+        np.testing.assert_allclose(alone.counterfactual[0], together.counterfactual[i], atol=1e-5)
+    backwards = ex.explain(QUERIES[::-1], target=1)
+    np.testing.assert_allclose(backwards.counterfactual[::-1], together.counterfactual, atol=1e-5)
+
+
+def test_answers_are_valid_and_dense_as_the_paper_reports():
+    e = fitted(sp.IcsConfig.paper()).explain(QUERIES, target=1)
+    assert e.valid.mean() > 0.9 and e.share_changed.mean() > 0.95
+    assert set(e.status[e.valid].tolist()) == {"refined"}
+
+
+def test_another_seed_starts_elsewhere():
+    first, second = (fitted(sp.IcsConfig.tiny().override(f"seed={s}")).explain(QUERIES, target=1) for s in (0, 1))
+    assert not np.array_equal(first.counterfactual, second.counterfactual)
+
+
+def test_constraints_act_within_the_search():
+    limits = sp.Constraints(immutable=[0, 2, 3], frozen=[(0, 3)])
+    e = fitted().explain(QUERIES, target=1, constraints=limits)
+    assert not e.changed[..., [0, 2, 3]].any() and not e.changed[:, :3].any()
+    assert e.valid.mean() > 0.9  # it found its way through the one feature that is left
+
+
+@pytest.mark.parametrize("target", ["1", 1])
+def test_a_single_target_is_used_by_itself_and_no_other_is_taken(target):
+    ex = fitted(sp.IcsConfig.paper(target=target).override("steps=2", "max_lambdas=1"))
+    assert (ex.explain(QUERIES).target == 1).all()
+    with pytest.raises(TargetError):
+        ex.explain(QUERIES, target=0)
+
+
+def test_large_offsets_keep_their_digits_in_float64(descents):
+    class Shifted(MeanModule):
+        def forward(self, x):
+            return super().forward(x - 1e7)
+
+    far = sp.Ics(sp.wrap(Shifted().double(), n_classes=3), sp.IcsConfig.tiny()).fit(X.astype(np.float64) + 1e7, Y)
+    queries = QUERIES.astype(np.float64) + 1e7
+    assert far.explain(queries, target=1).valid.mean() > 0.9
+    search, rows, *_ = descents[0]
+    shown = search._constrained(search.query, torch.tensor(rows))  # what the classifier sees of the queries themselves
+    np.testing.assert_allclose(shown.numpy() - 1e7, QUERIES, atol=1e-5)
+
+
+def test_the_trade_off_grows_by_a_step_if_there_is_one(descents):
+    fitted(sp.IcsConfig.tiny().override("steps=1", "max_lambdas=3", "lambda_step=0.25")).explain(QUERIES, target=1)
+    assert [sorted(set(trade_off.tolist())) for _, _, trade_off, _, _ in descents] == [[1.0], [1.25], [1.5]]

@@ -1,0 +1,280 @@
+"""Series of unequal length, where a method's parts see padding: they compute what they do without it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.network_config import TrainConfig
+from sparcets.methods.own import surrogate
+from sparcets.methods.own.family import FEATURES, FamilyClassifier
+from sparcets.methods.own.generator import Critic, GatedGenerator, window_mean
+from sparcets.methods.own.prototypes import Prototypes
+from sparcets.show.report import settings_section
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MaskedMeanModule, MeanModule
+from sparcets.training import losses
+from sparcets.training.generator import Discriminator, Generator
+
+STEPS, WIDTH = 20, 4
+LENGTHS = torch.tensor([20, 13, 7, 5, 2, 1])
+X, Y = make_series(90, n_steps=STEPS)
+N = STEPS - np.arange(90) % 8
+PADDED = np.where((np.arange(STEPS) < N[:, None])[..., None], X, np.float32(0))
+SIZES = {"n_features": WIDTH, "n_targets": 3, "hidden": 8, "layers": 2}
+
+
+def series() -> tuple[torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(len(LENGTHS), STEPS, WIDTH, generator=rng)
+    return torch.where(torch.arange(STEPS)[:, None] < LENGTHS[:, None, None], x, 0.0), torch.arange(len(LENGTHS)) % 3
+
+
+@pytest.mark.parametrize("backbone", ["mixer", "lstm", "tcn"])
+@pytest.mark.parametrize("gate", ["window", "feature", "none"])
+@torch.no_grad()
+def test_our_generator_computes_the_same_with_and_without_padding(backbone, gate):
+    torch.manual_seed(0)
+    generator = GatedGenerator(**SIZES, mutable=[0, 1, 2, 3], backbone=backbone, gate=gate).eval()
+    (x, target), weight = series(), torch.linspace(-1, 3, len(LENGTHS))
+    whole = generator(x, target, weight, LENGTHS)
+    for i, n in enumerate(LENGTHS):
+        alone = generator(x[i : i + 1, :n], target[i : i + 1], weight[i : i + 1])
+        torch.testing.assert_close(whole[i : i + 1, :n], alone, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
+@torch.no_grad()
+def test_the_networks_of_the_paper_compute_the_same_with_and_without_padding(backbone):
+    torch.manual_seed(0)
+    reach = {"low": torch.zeros(4), "high": torch.ones(4)}
+    generator = Generator(**SIZES, mutable=[0, 1, 2], backbone=backbone, dropout=0.0, head="series", **reach).eval()
+    discriminator = Discriminator(**SIZES, backbone=backbone).eval()
+    x, target = series()
+    whole, logits = generator(x, target, LENGTHS), discriminator(x, target, LENGTHS)
+    for i, n in enumerate(LENGTHS):
+        one = x[i : i + 1, :n], target[i : i + 1]
+        torch.testing.assert_close(whole[i : i + 1, :n], generator(*one), atol=1e-5, rtol=0)
+        torch.testing.assert_close(logits[i : i + 1], discriminator(*one), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_our_critic_computes_the_same_with_and_without_padding():
+    torch.manual_seed(0)
+    critic = Critic(**SIZES).eval()
+    x, target = series()
+    logits = critic(x, target, LENGTHS)
+    for i, n in enumerate(LENGTHS):
+        torch.testing.assert_close(logits[i : i + 1], critic(x[i : i + 1, :n], target[i : i + 1]), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("divisor", [1, 5, 40])
+def test_windows_do_not_reach_into_the_padding(divisor):
+    x, _ = series()
+    filled = torch.where(x == 0, 1e3, x)
+    whole = window_mean(filled, divisor, LENGTHS)
+    for i, n in enumerate(LENGTHS):
+        torch.testing.assert_close(whole[i : i + 1, :n], window_mean(x[i : i + 1, :n], divisor), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("term", [losses.similarity, losses.smoothness])
+def test_loss_terms_count_true_steps_only(term):
+    x, _ = series()
+    for i, n in enumerate(LENGTHS):
+        torch.testing.assert_close(term(x, LENGTHS)[i : i + 1], term(x[i : i + 1, :n]))
+
+
+def test_the_sparsity_term_counts_true_steps_only():
+    x, _ = series()
+    for i, n in enumerate(LENGTHS):
+        torch.testing.assert_close(losses.sparsity(x, 3, LENGTHS)[i : i + 1], losses.sparsity(x[i : i + 1, :n], 3))
+
+
+@pytest.mark.parametrize("family", list(FEATURES))
+def test_families_learn_and_predict_series_of_any_length(family):
+    x, noisy = torch.tensor(PADDED), torch.tensor(np.where(PADDED == 0, np.float32(50), PADDED))
+    fit = FamilyClassifier.fit_judge
+    judge, again = (fit(family, given, Y, 3, 0, lengths=N) for given in (x, noisy))
+    assert judge.accuracy > 0.8
+    for n in (20, 13):
+        some = np.flatnonzero(n == N)
+        votes = judge.at_length(n, STEPS).votes(x[some, :n])
+        assert torch.equal(votes, again.at_length(n, STEPS).votes(x[some, :n]))
+        assert (votes.mean(0).argmax(1).numpy() == Y[some]).mean() > 0.8
+    for n in (1, 2, 3):  # too short to learn from, but no reason to fail
+        assert torch.isfinite(judge.at_length(n, STEPS).votes(x[:4, :n])).all()
+
+
+@pytest.mark.parametrize("family", ["quantiles", "intervals"])
+def test_intervals_are_the_same_parts_of_a_shorter_series(family):
+    ramp = torch.linspace(0, 1, 40).reshape(1, 40, 1)
+    second_half = {"start": torch.tensor([20]), "end": torch.tensor([40])}
+    of_channel = {"channel": torch.tensor([0])} if family == "intervals" else {}
+    if family == "quantiles":
+        of_channel = {"channels": torch.tensor([[0]]), "view": torch.tensor([0])}
+    features = FEATURES[family](**second_half, **of_channel)
+    whole, half = features(ramp), features.at_length(20, 40)(ramp[:, ::2])
+    assert whole.shape == half.shape
+    torch.testing.assert_close(half, whole, atol=0.03, rtol=0)  # mean, spread and rise; or quantiles
+
+
+def test_features_of_the_whole_length_are_those_of_series_without_padding():
+    x = torch.tensor(X)
+    for family, kind in FEATURES.items():
+        drawn = kind.draw(x, 0, sharp=True)
+        assert torch.equal(drawn.at_length(STEPS, STEPS)(x), drawn(x)), family
+
+
+def test_prototypes_are_resampled_to_the_length_of_the_query():
+    prototypes = Prototypes(PADDED, Y, N).at_length(10)
+    assert prototypes.series.shape == (90, 10, 4) and prototypes.lengths is None
+    np.testing.assert_array_equal(prototypes.series[:, 0], PADDED[:, 0])
+    np.testing.assert_allclose(prototypes.series[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
+    alone = Prototypes(X, Y)
+    assert alone.at_length(STEPS) is alone
+
+
+def test_perturbed_series_keep_the_length_of_their_parents():
+    parents = np.arange(80)
+    noisy = np.where(PADDED == 0, np.float32(50), PADDED)
+    made, again = (surrogate.perturb(given, parents, np.random.default_rng(0), N) for given in (PADDED, noisy))
+    assert np.array_equal(made, again)
+    outside = np.arange(STEPS) >= N[parents, None]
+    assert not made[outside].any() and np.abs(made).max() < 10
+
+
+def test_a_black_box_and_the_generator_explain_series_of_unequal_length(monkeypatch):
+    monkeypatch.setattr(surrogate, "STEPS", 150)
+    module = MaskedMeanModule()
+
+    def black_box(series, lengths):
+        with torch.no_grad():
+            return module(torch.tensor(series), torch.tensor(lengths)).softmax(1).numpy()
+
+    queries = [one[:n] for one, n in zip(X[Y != 1][:4], N[Y != 1][:4], strict=True)]
+    for classifier, settings in ((sp.wrap(black_box), []), (sp.wrap(module, n_classes=3), ["proposals=generator"])):
+        config = sp.ExplainerConfig.tiny().override(*settings, "believed_by=model")
+        e = sp.Explainer(classifier, config).fit(PADDED, Y, lengths=N).explain(queries, target=1, curve=True)
+        assert np.array_equal(e.valid, classifier.predict(e.counterfactual, e.lengths) == 1)
+        assert e.valid.mean() > 0.5 and not e.changed[np.arange(STEPS) >= e.lengths[:, None]].any()
+
+
+def test_a_saved_explainer_answers_alike(tmp_path):
+    clf = sp.wrap(MaskedMeanModule(), n_classes=3)
+    config = replace(sp.ExplainerConfig.tiny(), families=("quantiles", "intervals"))
+    ex = sp.Explainer(clf, config).fit(PADDED, Y, lengths=N)
+    ex.save(tmp_path)
+    queries = [one[:n] for one, n in zip(X[Y != 1][:4], N[Y != 1][:4], strict=True)]
+    e, again = (one.explain(queries, target=1) for one in (ex, sp.load(tmp_path, clf)))
+    assert np.array_equal(e.counterfactual, again.counterfactual) and e.believed.any()
+    with pytest.raises(sp.SparcetsError, match=r"Explainer was fitted on series of unequal length.*pass lengths="):
+        sp.load(tmp_path, clf).explain(X[:2], target=1)
+
+
+def nearest():
+    return sp.Nearest(sp.wrap(MaskedMeanModule(), n_classes=3)).fit(PADDED, Y, lengths=N)
+
+
+def test_memory_maps_iterators_and_folders_take_series_of_unequal_length(tmp_path):
+    ex, rows = nearest(), np.flatnonzero(Y != 1)[:9]
+    e = ex.explain(PADDED[rows], target=1, lengths=N[rows])
+    np.save(tmp_path / "X.npy", X[rows])  # the padding holds other values
+    mapped, listed = np.load(tmp_path / "X.npy", mmap_mode="r"), [X[i, : N[i]] for i in rows]
+    batches = (X[rows[i : i + 4]] for i in range(0, 9, 4))
+    sources = [(mapped, N[rows]), (iter(listed), None), (iter(X[rows]), N[rows]), (batches, N[rows]), (listed, None)]
+    for i, (queries, lengths) in enumerate(sources):
+        made = ex.explain(queries, target=1, lengths=lengths, out=tmp_path / f"out {i}")
+        assert np.array_equal(made.counterfactual, e.counterfactual) and np.array_equal(made.lengths, N[rows])
+    again = ex.explain(PADDED[rows], target=1, lengths=N[rows], out=tmp_path / "out 0")
+    assert np.array_equal(again.counterfactual, e.counterfactual)
+    with pytest.raises(sp.SparcetsError, match="fitted on series of unequal length"):
+        ex.explain(mapped, target=1, out=tmp_path / "other")
+    with pytest.raises(sp.SparcetsError, match="fitted on series of unequal length"):
+        ex.explain(iter([X[rows]]), target=1)
+
+
+def test_a_folder_of_other_lengths_is_not_continued(tmp_path):
+    ex, queries = nearest(), np.zeros((2, STEPS, WIDTH), dtype=np.float32)
+    ex.explain(queries, target=1, lengths=[15, 15], out=tmp_path)
+    with pytest.raises(sp.SparcetsError, match="to series of other lengths"):
+        ex.explain(queries, target=1, lengths=[15, 16], out=tmp_path)
+
+
+def test_the_users_projection_is_given_series_without_padding():
+    seen = set()
+
+    def flat(made, query):
+        seen.add(made.shape[1])
+        return query + (made - query).mean(1, keepdims=True)
+
+    rows = np.flatnonzero(Y != 1)[:16]
+    for method in (sp.Nearest, sp.Sparce):
+        ex = method(sp.wrap(MaskedMeanModule(), n_classes=3), method.config_class.tiny()).fit(PADDED, Y, lengths=N)
+        seen.clear()
+        e = ex.explain(PADDED[rows], target=1, lengths=N[rows], constraints=sp.Constraints(project=flat))
+        assert seen <= set(N[rows].tolist()) and len(seen) > 3
+        assert e.changed[N[rows] < STEPS].any()
+        for delta, n in zip(e.delta, N[rows], strict=True):
+            assert np.ptp(delta[:n], axis=0).max() < 1e-5 and not delta[n:].any()
+
+
+def test_constraints_that_freeze_a_short_series_leave_it_without_an_answer():
+    queries = [X[Y != 1][0][:6], X[Y != 1][0]]
+    e = sp.Explainer(sp.wrap(MaskedMeanModule(), n_classes=3), sp.ExplainerConfig.tiny().override("believed_by=model"))
+    e = e.fit(PADDED, Y, lengths=N).explain(queries, target=1, constraints=sp.Constraints(frozen=[(0, 6)]))
+    assert e.status[0] == "not_found" and not e.changed[0].any() and e.valid[1] and not e.changed[1, :6].any()
+
+
+def test_a_data_set_and_a_report_of_series_of_unequal_length(tmp_path):
+    ds = sp.Dataset.from_arrays([x[:n] for x, n in zip(X, N, strict=True)], Y)
+    assert ds.X_train.shape[1:] == (STEPS, WIDTH) and sorted([*ds.lengths_train, *ds.lengths_test]) == sorted(N)
+    clf = sp.wrap(MaskedMeanModule(), n_classes=3)
+    ex = sp.Nearest(clf).fit(ds)
+    assert "series of up to 20 steps" in ex.summary()
+    e = ex.explain(ds.X_test, target=1, lengths=ds.lengths_test)
+    scores = sp.evaluate(e, ds, classifier=clf, judges={"same": clf})
+    assert scores.summary["transfer"]["mean"] == scores.summary["valid"]["mean"]
+    assert "up to 20 steps" in settings_section(e)
+    e.save(tmp_path / "e.npz")
+    again = sp.load_explanation(tmp_path / "e.npz")
+    assert again.info.unequal and np.array_equal(again.lengths, e.lengths) and again.text(0) == e.text(0)
+
+
+LONGER = [make_series(6, n_steps=n, seed=1)[0][1] for n in (12, 20, 31)]  # of class 0; the fit has 20 steps at most
+QUICKLY = {
+    "Explainer": {"families": ("intervals",), "proposals": "search"},
+    "Sparce": {"train": TrainConfig(epochs=2)},
+    "Ics": {},
+    "Nearest": {},
+}
+
+
+@pytest.mark.parametrize("method", QUICKLY)
+def test_queries_longer_than_all_training_series(method):
+    """They are answered as the shorter ones, which do not notice; constraints reach to the end of the longest."""
+    config = replace(getattr(sp, f"{method}Config").tiny(), **QUICKLY[method])
+    ex = getattr(sp, method)(sp.wrap(MaskedMeanModule(), n_classes=3), config).fit(PADDED, Y, lengths=N)
+    limits = sp.Constraints(frozen=[(28, 31)], immutable=[3])
+    e = ex.explain(LONGER, target=1, constraints=limits)
+    assert e.counterfactual.shape == (3, 31, WIDTH) and e.info.n_steps == 31 and e.lengths.tolist() == [12, 20, 31]
+    assert not e.changed[:, 28:].any() and not e.changed[0, 12:].any()
+    # The neighbour of the longest query has ended after 20 steps, and changes nothing there.
+    assert e.changed[2, :20].any() and e.changed[2, 20:28].any() == (method != "Nearest")
+    shorter = ex.explain(LONGER[:2], target=1, constraints=sp.Constraints(immutable=[3]))
+    assert np.array_equal(shorter.counterfactual, e.counterfactual[:2, :STEPS]) and ex.info_.n_steps == STEPS
+    if method in ("Explainer", "Ics"):
+        assert e.valid.all() and np.array_equal(ex.classifier.predict(e.counterfactual, e.lengths), [1, 1, 1])
+
+
+def test_a_model_that_is_given_padding_alone_takes_no_longer_series():
+    clf = sp.wrap(MeanModule(), n_classes=3)
+    with pytest.raises(
+        sp.SparcetsError, match=r"at most 20 steps, series 2 has 31\. Cut or resample it; longer ones are"
+    ):
+        sp.Nearest(clf).fit(PADDED, Y, lengths=N).explain(LONGER, target=1)
+    trained = sp.TorchClassifier("fcn", replace(sp.ClassifierConfig.tiny(), epochs=1)).fit(PADDED, Y, lengths=N)
+    assert trained.predict_proba(LONGER).shape == (3, 3)
+    with pytest.raises(sp.SparcetsError, match="and not with out="):
+        nearest().explain(iter(LONGER), target=1)

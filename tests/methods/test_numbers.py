@@ -1,0 +1,215 @@
+"""Questions about numbers: every method that answers them, on a model whose number can be worked out by hand."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import sparcets as sp
+from sparcets.core.errors import CapabilityError, ConfigError, LabelError, ShapeError, StorageError, TargetError
+from sparcets.testing.data import make_series
+
+N = 90
+
+
+class Level(nn.Module):
+    """The mean of the first feature."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, :, 0].mean(1)
+
+
+def level(X):
+    return np.asarray(X)[:, :, 0].mean(1)
+
+
+def both(X):
+    return np.asarray(X, dtype=np.float64)[:, :, :2].mean(1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, _ = make_series(N)
+    return X, level(X)
+
+
+@pytest.fixture(scope="module")
+def nearest(data):
+    return sp.Nearest(sp.wrap(level, task="regression")).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def explainer(data):
+    return sp.Explainer(sp.wrap(Level(), task="regression"), sp.ExplainerConfig.tiny()).fit(*data)
+
+
+@pytest.fixture(params=["nearest", "explainer"])
+def fitted(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def low(data):
+    X, y = data
+    return X[y < np.median(y)][:4]
+
+
+@pytest.fixture
+def goal(data):
+    return float(np.quantile(data[1], 0.85))
+
+
+def test_valid_is_the_number_of_the_model(fitted, low, goal):
+    e = fitted.explain(low, target=sp.AtLeast(goal))
+    got = fitted.classifier.predict(e.counterfactual)
+    np.testing.assert_array_equal(e.valid, got[:, 0] >= goal)
+    assert e.valid.all()
+    np.testing.assert_array_equal(e.prediction, got)
+    np.testing.assert_allclose(e.prediction[:, 0], level(e.counterfactual), rtol=1e-5)
+    np.testing.assert_allclose(e.prediction_before[:, 0], level(low), rtol=1e-5)
+    assert e.prediction.shape == (4, 1)
+    assert np.isnan(e.probability).all()
+    assert set(e.target) == {f"at least {goal:g}"}
+
+
+def test_every_kind_of_target_one_per_query(fitted, low, data):
+    own = level(low)
+    middle = float(np.median(data[1]))
+    targets = [sp.AtMost(100), sp.Between(middle, middle + 1), sp.Change(0.2), sp.AtLeast(middle)]
+    e = fitted.explain(low, target=targets)
+    assert e.status[0] == "unchanged"
+    assert not e.changed[0].any()
+    after = e.prediction[:, 0]
+    assert middle <= after[1] <= middle + 1
+    assert after[2] >= own[2] + 0.2
+    assert after[3] >= middle
+    assert e.target[2] == "at least 0.2 more"
+    assert e.valid.all()
+
+
+def test_answers_do_not_depend_on_the_other_queries(fitted, low):
+    targets = [sp.Change(0.2), sp.AtLeast(0.3), sp.AtLeast(0.3), sp.Change(0.1)]
+    whole = fitted.explain(low, target=targets)
+    for i, target in enumerate(targets):
+        alone = fitted.explain(low[i : i + 1], target=target)
+        np.testing.assert_array_equal(alone.counterfactual[0], whole.counterfactual[i])
+
+
+def test_what_cannot_be_reached_is_not_found_with_the_number_that_was(fitted, low):
+    e = fitted.explain(low[:1], target=sp.AtLeast(1e6))
+    assert e.status[0] == "not_found"
+    assert not e.valid[0]
+    assert f"the number reached {e.prediction[0, 0]:.4g}" in e.reason[0]
+    assert "p(" not in e.reason[0]
+
+
+def test_a_number_that_misses_the_target_is_told_with_digits_that_show_it(fitted, low):
+    own = fitted.classifier.predict(low)[:, 0]
+    goals = [sp.AtLeast(float(number) + 1e-7) for number in own]
+    e = fitted.explain(low, goals, constraints=sp.Constraints(immutable=[0]))
+    assert (e.status == "not_found").all()
+    for i, goal in enumerate(goals):
+        told = float(re.search(r"the number reached (-?[\d.e-]+)", e.reason[i]).group(1))
+        assert told < goal.value, e.reason[i]
+        assert "classifier" not in e.reason[i]  # it is none
+
+
+def test_constraints_hold_and_n_answers_differ(fitted, low, goal):
+    frozen = sp.Constraints(immutable=[3])
+    e = fitted.explain(low[:2], target=sp.AtLeast(goal), n=2, constraints=frozen)
+    assert not e.changed[:, :, 3].any()
+    assert e.query_index.tolist() == [0, 0, 1, 1]
+    assert e.valid.all()
+    assert (e.counterfactual[0] != e.counterfactual[1]).any()
+
+
+def test_saved_explainer_gives_the_same_answers(fitted, low, goal, tmp_path):
+    fitted.save(tmp_path)
+    again = sp.load(tmp_path, fitted.classifier)
+    before, after = (one.explain(low, target=sp.AtLeast(goal)) for one in (fitted, again))
+    np.testing.assert_array_equal(before.counterfactual, after.counterfactual)
+    with pytest.raises(LabelError, match="predicts classes"):
+        sp.load(tmp_path, sp.wrap(lambda X: np.full((len(X), 2), 0.5)))
+
+
+def test_saved_explanation_and_shards(nearest, low, goal, tmp_path):
+    e = nearest.explain(low, target=sp.AtLeast(goal))
+    e.save(tmp_path / "run.npz")
+    loaded = sp.load_explanation(tmp_path / "run.npz")
+    folder = nearest.explain(low, target=sp.AtLeast(goal), out=tmp_path / "folder")
+    again = nearest.explain(low, target=sp.AtLeast(goal), out=tmp_path / "folder")
+    for one in (loaded, folder, again, folder[:]):
+        np.testing.assert_array_equal(one.target, e.target)
+        np.testing.assert_array_equal(one.prediction, e.prediction)
+        np.testing.assert_array_equal(one.valid, e.valid)
+        assert one.info.outcome.names == e.info.outcome.names
+    # Not even told apart by the six digits of the words.
+    with pytest.raises(StorageError, match="another question: targets"):
+        nearest.explain(low, target=sp.AtLeast(goal + 1e-9), out=tmp_path / "folder")
+
+
+def test_a_horizon_of_which_one_number_is_asked_for(data):
+    X, _ = data
+    ds = sp.Dataset.from_arrays(
+        X,
+        both(X),
+        task="regression",
+        output_names=["soon", "later"],
+        output_units=["m", "s"],
+        feature_names=list("abcd"),
+    )
+    ex = sp.Nearest(sp.wrap(both, task="regression")).fit(ds)
+    own = both(ds.X_test[:3])
+    e = ex.explain(ds.X_test[:3], target=sp.AtLeast(0.2, output="later"))
+    assert e.target[0] == "later at least 0.2 s"
+    assert (e.prediction[e.valid, 1] >= 0.2).all()
+    assert e.valid.any()
+    change = ex.explain(ds.X_test[:3], target=sp.Change(0.1, output=0))
+    assert (change.prediction[change.valid, 0] >= own[change.valid, 0] + 0.1).all()
+    every = ex.explain(ds.X_test[:3], target=sp.Between(-0.5, 0.5))
+    assert (np.abs(every.prediction[every.valid]) <= 0.5).all()
+    with pytest.raises(TargetError, match=r"no output 'latter'. Did you mean 'later'"):
+        ex.explain(ds.X_test[:1], target=sp.AtLeast(1.0, output="latter"))
+    with pytest.raises(TargetError, match=r"output=2 of .* none of the model's 2 outputs"):
+        ex.explain(ds.X_test[:1], target=sp.AtLeast(1.0, output=2))
+
+
+def test_ics_follows_the_gradient_of_a_module(data, low):
+    X, _ = data
+    ex = sp.Ics(sp.wrap(Level(), task="regression"), sp.IcsConfig.tiny()).fit(X, level(X))
+    e = ex.explain(low[:2], target=sp.AtLeast(0.4))
+    np.testing.assert_array_equal(e.valid, e.prediction[:, 0] >= 0.4)
+    assert e.valid.all()
+
+
+@pytest.mark.parametrize("kind", [sp.Sparce, sp.Gan, sp.CounterGan])
+def test_the_gans_refuse(kind, data):
+    X, _ = data
+    with pytest.raises(CapabilityError, match=f"{kind.__name__} explains classifiers, but Level predicts numbers"):
+        kind(sp.wrap(Level(), task="regression")).fit(X, level(X))
+
+
+def test_wrong_questions_and_labels(nearest, data, low):
+    X, y = data
+    for target in (None, 30, "a", sp.Not(0), [sp.AtLeast(1), 3]):
+        with pytest.raises(TargetError, match="the model predicts numbers"):
+            nearest.explain(low, target=target)
+    with pytest.raises(TargetError, match="4 queries came with 2 targets"):
+        nearest.explain(low, target=[sp.AtLeast(1), sp.AtLeast(2)])
+    with pytest.raises(ConfigError, match="confidence is a probability"):
+        nearest.explain(low, target=sp.AtLeast(1), confidence=0.9)
+    model = sp.wrap(level, task="regression")
+    with pytest.raises(ShapeError, match="predicts 1 numbers per series, y holds 2"):
+        sp.Nearest(model).fit(X, both(X))
+    with pytest.raises(LabelError, match="y must hold numbers"):
+        sp.Nearest(model).fit(X, ["a"] * len(X))
+    with pytest.raises(LabelError, match="NaN"):
+        sp.Nearest(model).fit(X, np.where(y > 0, y, np.nan))
+    classes = sp.Dataset.from_arrays(X, (y > 0).astype(int))
+    with pytest.raises(LabelError, match="predicts numbers, but 'arrays' is a data set for classification"):
+        sp.Nearest(model).fit(classes)
+    of_classes = sp.wrap(lambda X: np.stack([1.0 * (level(X) > 0), 1.0 * (level(X) <= 0)], 1))
+    with pytest.raises(TargetError, match=r"AtLeast.* is a target for a model that predicts numbers"):
+        sp.Nearest(of_classes).fit(X, (y <= 0).astype(int)).explain(low, target=sp.AtLeast(1))

@@ -1,0 +1,118 @@
+"""Input is checked once, at the public methods; nothing below checks it again."""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core import validation
+from sparcets.io import shards
+from sparcets.methods import EXPLAINERS
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+X, Y = make_series(40, n_steps=10)
+QUERIES = X[Y != 1]
+CHECKS = ("check_series", "check_labels", "check_target", "check_lengths")
+PER_SHARD = 7
+
+
+def build(method, model=None):
+    kind = EXPLAINERS.load(method)
+    config = kind.config_class.tiny()
+    config = config.override("train.epochs=1") if hasattr(config, "train") else config
+    return kind(sp.wrap(model or MeanModule(), n_classes=3), config)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {method: build(method).fit(X, Y) for method in EXPLAINERS}
+
+
+@pytest.fixture
+def checked(monkeypatch, fitted):
+    """Count the calls of each check, in every module that uses it, and keep the number of series that were checked."""
+    calls = Counter()
+
+    def counting(name, plain):
+        def check(values, *args, **kwargs):
+            calls[name] += 1
+            calls["series"] += len(values) if name == "check_series" else 0
+            return plain(values, *args, **kwargs)
+
+        return check
+
+    for name in CHECKS:
+        plain = getattr(validation, name)
+        users = [
+            module
+            for path, module in sys.modules.items()
+            if path.startswith("sparcets") and getattr(module, name, None) is plain
+        ]
+        assert users
+        for module in users:
+            monkeypatch.setattr(module, name, counting(name, plain))
+    return calls
+
+
+MODELS = [(method, None) for method in EXPLAINERS]
+MODELS += [(method, mean_proba) for method in EXPLAINERS if not EXPLAINERS.load(method).needs_gradients]
+
+
+@pytest.mark.parametrize(("method", "model"), MODELS)
+def test_fit_and_explain_check_once(method, model, checked):
+    explainer = build(method, model)
+    explainer.fit(X, Y)
+    assert all(checked[name] <= 1 for name in CHECKS), checked
+    assert (checked["check_series"], checked["check_labels"], checked["series"]) == (1, 1, len(X))
+    checked.clear()
+    explainer.explain(QUERIES, target=1)
+    assert all(checked[name] <= 1 for name in CHECKS), checked
+    assert (checked["check_series"], checked["check_target"], checked["series"]) == (1, 1, len(QUERIES))
+
+
+SOURCES = {
+    "array": lambda folder: QUERIES,
+    "memory map": lambda folder: as_map(folder),
+    "batches": lambda folder: (QUERIES[i : i + PER_SHARD] for i in range(0, len(QUERIES), PER_SHARD)),
+    "series": lambda folder: iter(QUERIES),
+}
+
+
+def as_map(folder):
+    np.save(folder / "X.npy", QUERIES)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("method", list(EXPLAINERS))
+def test_a_folder_checks_each_block_once(method, source, tmp_path, fitted, checked, monkeypatch):
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * PER_SHARD)
+    queries = SOURCES[source](tmp_path)
+    fitted[method].explain(queries, target=1, out=tmp_path / "out")
+    n_blocks = len(list((tmp_path / "out").glob("shard-*.npz")))
+    assert n_blocks == -(-len(QUERIES) // PER_SHARD)
+    assert checked["series"] == len(QUERIES), "a series was checked twice"
+    # An iterator's items are checked as they come: that is where a message can say which series is wrong.
+    assert checked["check_series"] <= (len(QUERIES) if source == "series" else n_blocks)
+    assert 1 <= checked["check_target"] <= n_blocks
+    assert checked["check_lengths"] <= 1 and checked["check_labels"] == 0
+
+
+@pytest.mark.parametrize("source", ["batches", "series"])
+@pytest.mark.parametrize("method", list(EXPLAINERS))
+def test_an_iterator_into_memory_checks_each_block_once(method, source, tmp_path, fitted, checked):
+    fitted[method].explain(SOURCES[source](tmp_path), target=1)
+    assert checked["series"] == len(QUERIES), "a series was checked twice"
+    assert checked["check_target"] == 1  # all fit into one block of batch_size queries
+
+
+def test_lengths_are_checked_once_too(checked):
+    lengths = np.full(len(X), 8)
+    explainer = build("nearest").fit(X, Y, lengths=lengths)
+    assert checked["check_lengths"] == 1
+    checked.clear()
+    explainer.explain(QUERIES, target=1, lengths=lengths[: len(QUERIES)])
+    assert checked["check_lengths"] == 1

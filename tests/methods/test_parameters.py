@@ -1,0 +1,80 @@
+"""Parameters of explainers, as scikit-learn has them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import sparcets as sp
+from sparcets.core.errors import ConfigError, NotFittedError
+from sparcets.methods import EXPLAINERS
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
+
+X, y = make_series(60)
+
+
+@pytest.mark.parametrize("name", list(EXPLAINERS))
+def test_a_clone_is_unfitted_and_explains_the_same_model_with_the_same_settings(name: str) -> None:
+    method: Any = EXPLAINERS.load(name)
+    clf = sp.wrap(mean_proba)
+    ex = method(clf, method.config_class.tiny())
+    again = clone(ex)
+    assert type(again) is method and again is not ex and again.info_ is None
+    assert again.classifier is clf and again.config == ex.config
+    assert all(again.get_params()[name] is value for name, value in ex.get_params().items() if name != "domain_losses")
+
+
+def test_a_clone_of_a_fitted_explainer_is_unfitted_and_answers_alike_after_its_own_fit() -> None:
+    ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    again = clone(ex)
+    with pytest.raises(NotFittedError):
+        again.explain(X[:2], target=1)
+    one, two = ex.explain(X[:4], target=1), again.fit(X, y).explain(X[:4], target=1)
+    assert np.array_equal(one.counterfactual, two.counterfactual)
+
+
+def test_other_arguments_of_a_method_are_parameters_too() -> None:
+    def still(delta: torch.Tensor, *_: Any) -> torch.Tensor:
+        return delta.square().mean((1, 2))
+
+    ex = sp.Sparce(sp.wrap(mean_proba), sp.SparceConfig.tiny(), domain_losses={"still": still})
+    assert clone(ex).domain_losses == {"still": still}
+    assert ex.set_params(config__seed=3).domain_losses == {"still": still}
+
+
+def test_fields_of_the_config_are_parameters_by_their_path() -> None:
+    ex = sp.Explainer(sp.wrap(mean_proba), sp.ExplainerConfig.tiny())
+    assert set(ex.get_params(deep=False)) == {"classifier", "config", "domain_losses"}
+    assert ex.get_params()["config__train__lr"] == ex.config.train.lr
+    before = ex.config
+    assert ex.set_params(config__starts=1, config__train__lr=0.5) is ex
+    assert (ex.config.starts, ex.config.train.lr, ex.config.train.epochs) == (1, 0.5, before.train.epochs)
+    assert before == sp.ExplainerConfig.tiny()  # a config is never changed itself
+    ex.set_params(config=before, config__starts=2)
+    assert (ex.config.starts, ex.config.train.lr) == (2, before.train.lr)
+
+
+def test_new_parameters_need_a_new_fit() -> None:
+    ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
+    ex.set_params(config__candidates=3)
+    with pytest.raises(NotFittedError):
+        ex.explain(X[:2], target=1)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"config__starst": 1}, r"no parameter 'config__starst'\. Did you mean 'config__starts'\?"),
+        ({"config__starts": 9}, "'starts' must be 1, 2 or 3, got 9"),
+        (
+            {"config": sp.NearestConfig()},
+            r"Explainer takes an ExplainerConfig, got NearestConfig. Use sp.Nearest\(clf, config\)",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sp.Explainer(sp.wrap(mean_proba)).set_params(**params)

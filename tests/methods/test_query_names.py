@@ -1,0 +1,133 @@
+"""Ids and subjects of queries travel with the answers, through slices, files and folders, into tables and titles."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import DataError, ShapeError, StorageError
+from sparcets.io import shards
+from sparcets.show.plots import title_of
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule
+
+X, Y = make_series(60)
+QUERIES = X[Y == 0][:10]
+IDS = [f"trial {i}" for i in range(10)]
+PEOPLE = np.arange(10) // 4
+
+
+@pytest.fixture(scope="module")
+def ex() -> Any:
+    return sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 4)  # four queries each
+
+
+def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> None:
+    e = ex.explain(QUERIES, target=1, n=2, ids=IDS, subjects=PEOPLE)
+    assert e.ids.tolist() == np.repeat(IDS, 2).tolist() and e.subjects.tolist() == np.repeat(PEOPLE, 2).tolist()
+    e.save(tmp_path / "run.npz")
+    for same in (sp.load_explanation(tmp_path / "run.npz"), e[::-1][::-1]):
+        np.testing.assert_array_equal(same.ids, e.ids)
+        np.testing.assert_array_equal(same.subjects, e.subjects)
+    assert e[5].ids.tolist() == ["trial 2"] and e[5].subjects.tolist() == [0]
+    table = e.to_frame()
+    assert list(table.columns[:5]) == ["query", "id", "subject", "verdict", "feature"]
+    assert table["id"].tolist() == [IDS[q] for q in table["query"]]
+    assert table["subject"].tolist() == [PEOPLE[q] for q in table["query"]]
+    assert "trial 2" in e._repr_html_()
+
+
+def test_without_names_nothing_is_said_of_them(ex: Any, tmp_path: Path) -> None:
+    e = ex.explain(QUERIES, target=1)
+    e.save(tmp_path / "run.npz")
+    assert sp.load_explanation(tmp_path / "run.npz").ids is None and e.subjects is None
+    assert "id" not in e.to_frame() and title_of(e[0]).startswith("0 → 1")
+
+
+def test_titles_name_the_query(ex: Any) -> None:
+    named = ex.explain(QUERIES, target=1, ids=["x" * 99, *IDS[1:]], subjects=PEOPLE)
+    assert title_of(named[4]).startswith("trial 4, subject 1:   0 → 1")
+    assert title_of(named[0]).startswith("x" * 39 + "…, subject 0:")
+    assert title_of(ex.explain(QUERIES, target=1, subjects=PEOPLE)[4]).startswith("query 4, subject 1:   0 → 1")
+    assert "trial 4" in named.plot(4).get_suptitle()
+
+
+def test_a_dataset_brings_its_test_series_and_their_names() -> None:
+    ids = [f"r{i}" for i in range(60)]
+    ds = sp.Dataset.from_arrays(X, Y, ids=ids, subjects=np.arange(60) // 6)
+    ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(ds)
+    e = ex.explain(ds, target=1)
+    np.testing.assert_array_equal(e.query, ds.X_test)
+    np.testing.assert_array_equal(e.ids, ds.ids_test)
+    np.testing.assert_array_equal(e.subjects, ds.subjects_test)
+    assert [X[ids.index(name)].tolist() for name in e.ids] == e.query.tolist()
+    with pytest.raises(DataError, match="a Dataset brings its own lengths, ids and subjects"):
+        ex.explain(ds, target=1, ids=ids[:12])
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("source", [lambda: QUERIES, lambda: iter(QUERIES)], ids=["array", "iterator"])
+def test_they_are_written_into_shards(ex: Any, tmp_path: Path, source: Any) -> None:
+    e = ex.explain(source(), target=1, n=2, ids=IDS, subjects=PEOPLE, out=tmp_path)
+    assert e.n_shards > 2 and e.ids.tolist() == np.repeat(IDS, 2).tolist() and e[7].ids.tolist() == ["trial 3"]
+    expected = ex.explain(QUERIES, target=1, n=2, ids=IDS, subjects=PEOPLE)
+    pd.testing.assert_frame_equal(e.to_frame(), expected.to_frame())
+    again = ex.explain(source(), target=1, n=2, out=tmp_path)  # finished: nothing is written
+    np.testing.assert_array_equal(again.subjects, e.subjects)
+    with pytest.raises(StorageError, match="holds answers to queries of other ids or subjects"):
+        ex.explain(source(), target=1, n=2, ids=IDS[::-1], out=tmp_path)
+
+
+def test_any_class_but_one(ex: Any) -> None:
+    e = ex.explain(QUERIES, target=sp.Not("0"), ids=IDS)
+    assert e.ids.tolist() == IDS == [IDS[q] for q in e.query_index]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"ids": IDS[:9]}, "ids must be 10, one per query, got 9"),
+        ({"subjects": [1]}, "subjects must be 10, one per query, got 1"),
+        ({"ids": "trial"}, r"ids must be a list of names, one per query, got shape \(\)"),
+        ({"ids": [["a"]] * 10}, None),
+    ],
+)
+def test_what_is_refused(ex: Any, names: Any, message: str | None) -> None:
+    with pytest.raises(ShapeError, match=message):
+        ex.explain(QUERIES, target=1, **names)
+
+
+@pytest.mark.parametrize("n", [9, 11])
+def test_an_iterator_with_another_number_of_queries(ex: Any, n: int) -> None:
+    with pytest.raises(ShapeError, match=r"more queries than there are names|ids must be 10, one per query"):
+        ex.explain(iter(QUERIES), target=1, ids=[str(i) for i in range(n)])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (None, "ids holds None for query 3, which is no id"),
+        ("", "ids holds '' for query 3, which is blank"),
+        ("a\nb", "which has a line break or another control character"),
+        ("a\udcff", "ids holds 'a.udcff' for query 3, which has half of a surrogate pair"),
+    ],
+)
+def test_ids_are_names(ex: Any, name: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        ex.explain(QUERIES, target=1, ids=[*IDS[:3], name, *IDS[4:]])
+    with pytest.raises(DataError, match=message.replace("ids", "subjects")):
+        ex.explain(QUERIES, target=1, subjects=[*IDS[:3], name, *IDS[4:]])
+
+
+def test_names_of_any_type_are_saved(ex: Any, tmp_path: Path) -> None:
+    for ids in (pd.Series(IDS, dtype=object), np.arange(10.0), pd.date_range("2026", periods=10)):
+        ex.explain(QUERIES, target=1, ids=ids).save(tmp_path / "run.npz")
+        assert sp.load_explanation(tmp_path / "run.npz").ids.tolist() == [str(i) for i in np.asarray(ids)]

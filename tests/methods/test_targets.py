@@ -1,0 +1,146 @@
+"""Any class but one, and how sure the classifier has to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core.errors import ConfigError, TargetError
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+X, Y = make_series(60, n_steps=8)
+NAMES = ["calm", "brisk", "wild"]
+METHODS = ["Nearest", "Ics", "Explainer"]
+
+
+class Unsure(MeanModule):
+    """A model with probabilities far from 0 and 1."""
+
+    def forward(self, x: Any) -> Any:
+        return 0.3 * super().forward(x)
+
+
+@pytest.fixture(scope="module")
+def explainers() -> dict[str, Any]:
+    clf = sp.wrap(Unsure(), class_names=NAMES)
+    return {name: (kind := getattr(sp, name))(clf, kind.config_class.tiny()).fit(X, Y) for name in METHODS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 2])
+def test_any_class_but_one(explainers: dict[str, Any], method: str, n: int) -> None:
+    ex = explainers[method]
+    e = ex.explain(X[:20], target=sp.Not("brisk"), n=n)
+    before, after = ex.classifier.predict(e.query), ex.classifier.predict(e.counterfactual)
+    assert e.query_index.tolist() == np.repeat(np.arange(20), n).tolist()
+    np.testing.assert_array_equal(e.query, X[e.query_index])
+    assert (after[e.valid] != 1).all() and (e.target != 1).all()
+    other = before != 1
+    assert (e.status[other] == "unchanged").all() and (e.target[other] == before[other]).all()
+    assert e.valid.mean() > 0.5
+
+
+def test_the_easiest_class_is_taken(explainers: dict[str, Any]) -> None:
+    ex = explainers["Nearest"]
+    queries = X[ex.classifier.predict(X) == 1][:6]
+    e = ex.explain(queries, target=sp.Not(1))
+    each = [ex.explain(queries, target=k) for k in (0, 2)]
+    fewest = np.min([np.where(one.valid, one.share_changed, np.inf) for one in each], axis=0)
+    np.testing.assert_array_equal(e.share_changed, fewest)
+
+
+def test_any_class_but_one_in_shards_and_streams(explainers: dict[str, Any], tmp_path: Path) -> None:
+    ex = explainers["Nearest"]
+    whole = ex.explain(X[:20], target=sp.Not("brisk"))
+    folder = ex.explain(X[:20], target=sp.Not("brisk"), out=tmp_path)
+    stream = ex.explain(iter(X[:20]), target=sp.Not("brisk"))
+    for e in (folder, stream):
+        np.testing.assert_array_equal(np.asarray(e.counterfactual), whole.counterfactual)
+    with pytest.raises(sp.SparcetsError):  # another question in the same folder
+        ex.explain(X[:20], target=sp.Not("calm"), out=tmp_path)
+
+
+def test_not_an_unknown_class(explainers: dict[str, Any]) -> None:
+    with pytest.raises(TargetError, match=r"no target class 'brsk'.*brisk"):
+        explainers["Nearest"].explain(X, target=sp.Not("brsk"))
+    single = sp.Ics(sp.wrap(MeanModule(), class_names=NAMES), sp.IcsConfig.paper(target="calm")).fit(X, Y)
+    with pytest.raises(TargetError, match="fitted for the target 'calm' alone, so it cannot choose"):
+        single.explain(X, target=sp.Not("wild"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_confidence_is_kept(explainers: dict[str, Any], method: str, tmp_path: Path) -> None:
+    ex = explainers[method]
+    queries = X[Y == 0][:10]
+    loose = ex.explain(queries, target="brisk")
+    level = float(np.median(loose.probability))
+    sure = ex.explain(queries, target="brisk", confidence=level)
+    p = ex.classifier.predict_proba(sure.counterfactual)[:, 1]
+    assert (sure.valid == ((p >= level) & (ex.classifier.predict(sure.counterfactual) == 1))).all()
+    assert sure.valid.mean() > 0.3 and (loose.probability[loose.valid] < level).any()
+    assert ((sure.status == "not_found") == ~sure.valid).all()
+    sure.save(tmp_path / "e.npz")
+    again = sp.load_explanation(tmp_path / "e.npz")
+    assert (
+        again.confidence == level and (again.valid == sure.valid).all() and (sure[2:4].valid == sure.valid[2:4]).all()
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_not_sure_enough_is_not_the_same_as_not_flipped(explainers: dict[str, Any], method: str) -> None:
+    ex = explainers[method]
+    e = ex.explain(X[Y == 0][:8], target="brisk", confidence=0.99999999)
+    flipped = np.flatnonzero(~e.valid & (ex.classifier.predict(e.counterfactual) == 1))
+    assert len(flipped)
+    for i in flipped.tolist():
+        assert re.match(r"the classifier predicts 'brisk' with p\(brisk\) = 0\.\d+", e.reason[i])
+        assert e.reason[i].endswith("; 0.99999999 was asked for")
+        for text in (e.text(i), e.text(i, short=True)):
+            assert "does not predict" not in text and "o change was found" not in text and "was asked for" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cap_that_allows_no_change_says_from_which_share_on_one_is(explainers: dict[str, Any], method: str) -> None:
+    queries, limits = X[Y == 0][:3], sp.Constraints(immutable=[3])
+    e = explainers[method].explain(queries, target="brisk", sparsity=0.001, constraints=limits)
+    assert not e.changed.any() and (e.status == "not_found").all()
+    for reason in e.reason:
+        assert reason.startswith("the cap allows no change at all: one of the 24 entries that may change is a share of")
+        assert "a share of 0.042, the smallest to ask for" in reason
+    again = explainers[method].explain(queries, target="brisk", sparsity=0.042, constraints=limits)
+    assert not any("allows no change" in reason for reason in again.reason)
+
+
+def test_a_series_of_which_nothing_may_change(explainers: dict[str, Any]) -> None:
+    for method in METHODS:
+        ex = explainers[method]
+        if ex.supports_lengths:
+            lengths = np.array([3, 8])
+            e = ex.explain(X[Y == 0][:2], "brisk", lengths=lengths, constraints=sp.Constraints(frozen=[(0, 3)]))
+            assert (
+                e.status[0] == "not_found" and e.share_changed[0] == 0 and e.may_change.sum((1, 2)).tolist() == [0, 20]
+            )
+            assert "may change" in e.reason[0] or "undo every change" in e.reason[0]
+
+
+def test_a_query_below_the_confidence_is_explained() -> None:
+    ex = sp.Nearest(sp.wrap(mean_proba, class_names=NAMES)).fit(X, Y)
+    queries = X[ex.classifier.predict(X) == 1]
+    p = ex.classifier.predict_proba(queries)[:, 1]
+    level = float(np.median(p))
+    e = ex.explain(queries, target="brisk", confidence=level)
+    assert ((e.status == "unchanged") == (p >= level)).all()
+    refused = ex.explain(X[Y == 0][:6], target="wild", confidence=1 - 1e-12)
+    assert (refused.status == "not_found").all() and all(refused.reason)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 1.5, -0.1, "0.9", True])
+def test_a_confidence_is_a_probability(explainers: dict[str, Any], bad: Any) -> None:
+    with pytest.raises(ConfigError, match="confidence must be a probability between 0 and 1"):
+        explainers["Nearest"].explain(X, target=0, confidence=bad)

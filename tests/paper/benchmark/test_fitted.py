@@ -1,0 +1,235 @@
+"""Fits that cells share: trained once, loaded without any difference, trained again if damaged."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.io.files import TEMPORARY
+from sparcets.methods.base import BaseExplainer
+from sparcets.methods.folder import FILES
+from sparcets.testing.data import make_series
+from sparcets_paper.benchmark.cell import SECONDS, RunContext, find_classifier, find_explainer, load_data, run_cell
+from sparcets_paper.benchmark.plan import Cell
+
+pytestmark = pytest.mark.long
+
+TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
+QUICK = ("train.epochs=1", "generator.hidden=4", "critic.hidden=4", "believed_by=model")
+CONFIG = sp.ExplainerConfig.tiny().override(*QUICK, "device=cpu")
+
+
+@pytest.fixture(scope="module")
+def data() -> sp.Dataset:
+    return sp.Dataset.from_arrays(*make_series(60, n_steps=9))
+
+
+@pytest.fixture(scope="module")
+def classifier(data: sp.Dataset) -> sp.TorchClassifier:
+    return sp.TorchClassifier("fcn", sp.ClassifierConfig(hidden=4, epochs=8, device="cpu")).fit(data)
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the methods that are fitted from now on, in order."""
+    names: list[str] = []
+    fit = BaseExplainer.fit
+
+    def recorded(self: Any, *arguments: Any, **named: Any) -> Any:
+        names.append(self.method)
+        return fit(self, *arguments, **named)
+
+    monkeypatch.setattr(BaseExplainer, "fit", recorded)
+    return names
+
+
+def answers(explainer: Any, data: sp.Dataset, **request: Any) -> tuple[bytes, ...]:
+    e = explainer.explain(data.X_test, **request)
+    return e.counterfactual.tobytes(), e.proba_after.tobytes(), e.status.tobytes(), e.reason.tobytes()
+
+
+REQUESTS: list[dict[str, Any]] = [{"target": 1}, {"target": 2}, {"target": 0, "sparsity": 0.2}, {"sparsity": 0.05}]
+
+
+def test_a_stored_explainer_gives_the_same_answers_as_a_new_one(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    first, seconds = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
+    assert trained == ["sparcets"] and seconds > 0
+    (stored,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    left = (
+        tmp_path / f".{stored.name}{TEMPORARY}12345678"
+    )  # by a process that was killed after it had stored the explainer
+    left.mkdir()
+    again, same = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
+    assert trained == ["sparcets"] and same == seconds  # the time of the first fit
+    assert not left.exists()
+    fresh = sp.Explainer(classifier, CONFIG).fit(data)
+    for request in REQUESTS:
+        assert answers(again, data, **request) == answers(first, data, **request) == answers(fresh, data, **request)
+    assert again.history_ == fresh.history_ and again.summary() == fresh.summary()
+
+
+OTHERS = {
+    "another seed": CONFIG.override("seed=1"),
+    "another setting": CONFIG.override("train.lr=0.01"),
+    "one target alone": CONFIG.override("target=1"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_settings_are_another_fit(
+    what: str, data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    for config in (CONFIG, OTHERS[what], OTHERS[what], CONFIG):
+        explainer, _ = find_explainer(sp.Explainer(classifier, config), data, classifier, tmp_path)
+        assert explainer.config == config
+    assert trained == ["sparcets", "sparcets"]
+
+
+def test_another_method_classifier_or_data_set_is_another_fit(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    gan = sp.GanConfig.tiny().override("train.epochs=1", "generator.hidden=4", "device=cpu")
+    reseeded = sp.TorchClassifier("fcn", replace(classifier.config, seed=5)).fit(data)
+    other_kind = sp.TorchClassifier("tcn", classifier.config).fit(data)
+    shifted = replace(data, X_train=data.X_train + np.float32(1e-3))
+    find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
+    trained.clear()
+    for _ in range(2):
+        find_explainer(sp.Gan(classifier, gan), data, classifier, tmp_path)
+        find_explainer(sp.Explainer(reseeded, CONFIG), data, reseeded, tmp_path)
+        find_explainer(sp.Explainer(other_kind, CONFIG), data, other_kind, tmp_path)
+        find_explainer(sp.Explainer(classifier, CONFIG), shifted, classifier, tmp_path)
+    assert trained == ["gan", "sparcets", "sparcets", "sparcets"]
+
+
+def test_explainers_without_training_are_not_stored(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    for _ in range(2):
+        nearest = sp.Nearest(classifier, sp.NearestConfig(device="cpu"))
+        found, seconds = find_explainer(nearest, data, classifier, tmp_path)
+        assert found is nearest and seconds >= 0
+    find_explainer(sp.Ics(classifier, sp.IcsConfig.tiny()), data, classifier, tmp_path)
+    assert trained == ["nearest", "nearest", "ics"] and list(tmp_path.iterdir()) == []
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:60])
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "weights truncated": lambda kept: truncate(next(kept.glob("arrays-*"))),
+    "no weights": lambda kept: next(kept.glob("arrays-*")).unlink(),
+    "settings truncated": lambda kept: truncate(kept / FILES.header),
+    "empty settings": lambda kept: (kept / FILES.header).write_text("{}") and None,
+    "killed before the time was written": lambda kept: (kept / SECONDS).unlink(),
+    "the time truncated": lambda kept: (kept / SECONDS).write_text('{"sec') and None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_explainer_is_trained_again(
+    damage: str, data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    first, _ = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
+    (kept,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    DAMAGES[damage](kept)
+    second, seconds = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
+    assert trained == ["sparcets", "sparcets"] and seconds > 0
+    third, same = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)  # it is whole again
+    assert trained == ["sparcets", "sparcets"] and same == seconds
+    assert answers(first, data, target=1) == answers(second, data, target=1) == answers(third, data, target=1)
+
+
+def test_several_threads_train_one_explainer(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    found: list[Any] = []
+
+    def find() -> None:
+        found.append(find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path))
+
+    threads = [threading.Thread(target=find) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trained == ["sparcets"] and len(found) == 3 and len({seconds for _, seconds in found}) == 1
+    assert len({answers(explainer, data, target=1) for explainer, _ in found}) == 1
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], tmp_path: Path) -> None:
+    X, y = make_series(60, n_steps=9)
+    np.savez(tmp_path / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    cell = Cell(
+        dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, preset="tiny", settings=QUICK,
+        target="brisk", keep=99,
+    )  # fmt: skip
+    variants = [cell, replace(cell, target="calm"), replace(cell, sparsity=0.25), replace(cell, target=None, queries=4)]
+    context = RunContext(tmp_path / "runs", "cpu")
+    rows = [run_cell(variant, context) for variant in variants]
+    assert not any("error" in row for row in rows), [row.get("error") for row in rows]
+    assert trained == ["sparcets"] and len({row["fit_s"] for row in rows}) == 1
+    assert [row["sparsity"] for row in rows] == [None, None, 0.25, None]
+    assert rows[2]["measures"]["sparsity_all"] <= 0.25 < rows[0]["measures"]["sparsity_all"]
+    assert all(row["history"] == rows[0]["history"] and row["config"] == rows[0]["config"] for row in rows)
+
+    for variant, row in zip(variants, rows, strict=True):  # each in its own folder, with its own fit
+        own = RunContext(tmp_path / "alone" / variant.key, "cpu")
+        alone = run_cell(variant, own)
+        shared, fresh = (sp.load_explanation(p.folder / "explanations" / f"{variant.key}.npz") for p in (context, own))
+        assert shared.counterfactual.tobytes() == fresh.counterfactual.tobytes()
+        for name, value in row["measures"].items():
+            if name != "seconds":
+                assert value == pytest.approx(alone["measures"][name], rel=0, abs=0, nan_ok=True), name
+    assert trained == ["sparcets"] * 5
+    run_cell(replace(cell, seed=1), context)
+    assert trained == ["sparcets"] * 6  # repetitions are not shared
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_cells_of_the_preset_paper_share_a_fit_if_they_have_the_same_target(trained: list[str], tmp_path: Path) -> None:
+    X, y = make_series(60, n_steps=9)
+    np.savez(tmp_path / "own.npz", X=X, y=y)
+    settings = ("train.epochs=1", "generator.hidden=4", "generator.layers=1")
+    cell = Cell(dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, method="gan")
+    cell = replace(cell, preset="paper", settings=settings, target="1")
+    context = RunContext(tmp_path / "runs", "cpu")
+    for variant in (cell, replace(cell, sparsity=0.5), replace(cell, target="2"), cell):
+        assert "error" not in run_cell(variant, context)
+    assert trained == ["gan", "gan"]
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_explainers_are_stored_in_the_folder_of_the_run(tmp_path: Path) -> None:
+    X, y = make_series(60, n_steps=9)
+    np.savez(tmp_path / "own.npz", X=X, y=y)
+    cell = Cell(dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, preset="tiny")
+    context = RunContext(tmp_path / "runs", "cpu")
+    assert "error" not in run_cell(replace(cell, settings=QUICK, queries=3), context)
+    (kept,) = (path for path in (context.folder / "explainers").iterdir() if path.is_dir())
+    assert sp.load(kept, find_classifier(cell, load_data(cell), context)).method == "sparcets"
+
+
+def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(
+    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
+) -> None:
+    paper = sp.SparceConfig.paper(target=1).override("generator.hidden=4", "train.epochs=1", "device=cpu")
+    first, _ = find_explainer(sp.Sparce(classifier, paper), data, classifier, tmp_path)
+    without = paper.override("weights.sparsity=0")
+    second, _ = find_explainer(sp.Sparce(classifier, without), data, classifier, tmp_path)
+    assert trained == ["sparce"]
+    # And truly so: trained for itself, it is the same.
+    assert answers(sp.Sparce(classifier, without).fit(data), data) == answers(second, data) == answers(first, data)
+    with_gradient = paper.override("trains_sparsity=true")
+    find_explainer(sp.Sparce(classifier, with_gradient), data, classifier, tmp_path)
+    find_explainer(sp.Sparce(classifier, with_gradient.override("weights.sparsity=0")), data, classifier, tmp_path)
+    assert trained == ["sparce"] * 4

@@ -1,0 +1,237 @@
+"""Cells and plans: keys, checks and combinations."""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparcets.core.errors import ConfigError, SparcetsError
+from sparcets.methods import EXPLAINERS
+from sparcets_paper.benchmark.plan import Cell, Plan, check_plan, file_digest, registry_of
+from sparcets_paper.benchmark.store import ResultStore
+from sparcets_paper.peers import PEERS
+
+KEY = "bcfe4ec22bb4395a"
+OTHER: dict[str, Any] = {
+    "dataset": "moving_box",
+    "options": {"seed": 1},
+    "source": "copy.npz",
+    "classifier": "fcn",
+    "classifier_config": {"epochs": 3},
+    "method": "ics",
+    "preset": "paper",
+    "settings": ("steps=3",),
+    "target": "ups",
+    "sparsity": 0.1,
+    "seed": 1,
+    "label": "another name",
+    "queries": 5,
+    "experiment": "table1",
+    "keep": 3,
+    "seconds_per_query": 1.5,
+    "curve": True,
+    "stability": True,
+    "figures": True,
+}
+
+
+def test_every_field_is_in_the_list() -> None:
+    assert set(OTHER) == {f.name for f in dataclasses.fields(Cell)}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_the_key_depends_on_what_determines_the_result(name: str) -> None:
+    one = Cell(dataset="catching", label="a name")
+    other = dataclasses.replace(one, **{name: OTHER[name]})
+    assert (one.key == other.key) == (name in ("label", "experiment", "keep", "figures"))
+
+
+def test_the_key_stays_the_same_from_version_to_version() -> None:
+    # Stored results are found by it.
+    assert Cell(dataset="catching", options={"b": 1, "a": 2}, target="Control").key == KEY
+    assert Cell(dataset="catching", options={"a": 2, "b": 1}, target="Control").key == KEY
+
+
+def test_the_key_of_a_cell_without_a_limit_is_what_it_was_before_there_was_one() -> None:
+    cell = Cell(dataset="catching", method="sparce", preset="paper", target="Control")
+    before = {
+        "dataset": "catching",
+        "options": {},
+        "source": None,
+        "classifier": "bilstm",
+        "classifier_config": {},
+        "method": "sparce",
+        "preset": "paper",
+        "settings": [],
+        "target": "Control",
+        "seed": 0,
+        "queries": None,
+        "seconds_per_query": None,
+        "curve": False,
+        "stability": False,
+    }
+    assert cell.key == hashlib.sha256(json.dumps(before, sort_keys=True).encode()).hexdigest()[:16]
+    assert cell.key == "e1883fd756aa7759"  # that of the stored reproduction
+    limited = hashlib.sha256(json.dumps({**before, "sparsity": 0.1}, sort_keys=True).encode()).hexdigest()[:16]
+    assert dataclasses.replace(cell, sparsity=0.1).key == limited
+    assert dataclasses.replace(cell, sparsity=0.2).key not in (cell.key, limited)
+
+
+@pytest.mark.parametrize("preset", ["default", "tiny", "paper"])
+def test_sparce_and_sparcets_have_different_keys(preset: str) -> None:
+    # Results of earlier versions, which called our own method "sparce" unless the preset was "paper", must be found
+    # for sparcets, and must not be taken for results of the paper's method with another preset.
+    ours, papers = (Cell(dataset="catching", method=method, preset=preset) for method in ("sparcets", "sparce"))
+    assert ours.key != papers.key
+
+
+RESULTS = Path(__file__).resolve().parents[3] / "results"
+
+
+@pytest.mark.parametrize("file", ["reproduction/results.jsonl", "peers.jsonl"])
+def test_stored_rows_are_found_by_the_keys_of_their_cells(file: str) -> None:
+    if not RESULTS.is_dir():
+        pytest.skip("the stored results are not part of the package")
+    names = {f.name for f in dataclasses.fields(Cell)}
+    rows = ResultStore(RESULTS / file).rows()
+    assert len(rows) > 5
+    for row in rows:
+        cell = Cell.from_dict({**{k: v for k, v in row.items() if k in names}, **row["request"]})
+        assert cell.key == row["key"]
+
+
+def test_a_cell_survives_json() -> None:
+    cell = Cell(**OTHER)
+    back = Cell.from_dict(json.loads(json.dumps(cell.to_dict())))
+    assert back == cell and back.key == cell.key and back.settings == ("steps=3",)
+
+
+def test_the_label_is_the_method_by_default() -> None:
+    assert Cell(dataset="catching", method="ics").label == "ics"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"preset": "best"}, "'preset' must be one of default, quick, paper, tiny, got 'best'"),
+        ({"queries": 0}, "'queries' must be >= 1 or None, got 0"),
+        ({"seconds_per_query": 0}, "'seconds_per_query' must be > 0"),
+        ({"keep": -1}, "'keep' must be >= 0"),
+        ({"settings": "steps=1"}, "'settings' must be a list of strings"),
+        ({"settings": ["seed=1"]}, "'settings' must not contain seed=1: the seed is a field of the cell (--seed)"),
+        ({"settings": ["steps=1", " device = cpu"]}, "must not contain  device = cpu: "),
+        ({"options": [1]}, "'options' must be a dictionary"),
+        ({"target": 1}, "'target' must be a string, got 1"),
+        ({"dataset": ""}, "'dataset' must be a name"),
+        ({"sparsity": 0}, "'sparsity' must be in (0, 1] or None, got 0"),
+        ({"sparsity": -0.1}, "got -0.1"),
+        ({"sparsity": 1.01}, "got 1.01"),
+        ({"sparsity": float("nan")}, "got nan"),
+        ({"queries": 0, "seed": None}, "'seed' must be an integer, got None; 'queries' must be"),
+        ({"metod": "ics"}, "no field 'metod'. Did you mean 'method'?"),
+    ],
+)
+def test_an_invalid_cell_raises(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Cell.from_dict({"dataset": "catching", **changes})
+    assert message in str(caught.value)
+
+
+def test_valid_sparsity_limits() -> None:
+    for share in (None, 0.001, 0.5, 1, 1.0):
+        assert Cell(dataset="catching", sparsity=share).sparsity == share
+    plan = Plan.grid(["a"], sparsity=0.2)
+    assert [cell.sparsity for cell in plan.cells] == [0.2]
+
+
+def test_a_cell_needs_data() -> None:
+    with pytest.raises(ConfigError, match="needs a 'dataset'"):
+        Cell.from_dict({"method": "ics"})
+
+
+def test_a_grid_holds_every_combination() -> None:
+    plan = Plan.grid(["a", "b"], ["fcn", "tcn"], ["ics", "gan"], range(3), ["x", None], queries=4)
+    cells = [(c.dataset, c.classifier, c.method, c.seed, c.target) for c in plan.cells]
+    assert len(set(cells)) == len(cells) == 48 == len({c.key for c in plan.cells})
+    assert {c.queries for c in plan.cells} == {4}
+
+
+def test_targets_may_differ_by_data_set() -> None:
+    plan = Plan.grid(["a", "b"], targets={"a": ["x", "y"], "b": ["z"]})
+    assert [(c.dataset, c.target) for c in plan.cells] == [("a", "x"), ("a", "y"), ("b", "z")]
+
+
+@pytest.mark.parametrize("data", [[], {}, {"cells": {}}, {"cells": [1]}])
+def test_a_plan_file_of_another_form_raises(data: Any) -> None:
+    with pytest.raises(ConfigError, match="a plan must be a dictionary with a list of cells"):
+        Plan.from_dict(data)
+
+
+def test_an_empty_plan_file_raises() -> None:
+    with pytest.raises(ConfigError, match="no cells"):
+        Plan.from_dict({"cells": []})
+
+
+def test_settings_may_be_for_one_method_alone() -> None:
+    settings = ["batch_size=8", "sparce:train.epochs=1", "cfts:comte:seconds_per_query=2"]
+    plan = Plan.grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)
+    assert {cell.method: cell.settings for cell in plan.cells} == {
+        "sparce": ("batch_size=8", "train.epochs=1"),
+        "nearest": ("batch_size=8",),
+        "cfts:comte": ("batch_size=8", "seconds_per_query=2"),
+    }
+    with pytest.raises(ConfigError, match=r"'sparse', which is not in this benchmark\. Did you mean 'sparce'\?"):
+        Plan.grid(["catching"], methods=["sparce"], settings=["sparse:train.epochs=1"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": "catchin"}, "Did you mean 'catching'?"),
+        ({"dataset": "no/such/file.npz"}, "no file no/such/file.npz"),
+        ({"source": "/no/such/file.npz"}, "no file /no/such/file.npz"),
+        ({"method": "sparse"}, "Did you mean 'sparce'?"),
+        ({"classifier": "lstm"}, "Did you mean 'bilstm'?"),
+        ({"classifier_config": {"epoch": 1}}, "did you mean 'epochs'?"),
+        ({"method": "sparce", "preset": "paper"}, "sparce: "),
+        ({"preset": "paper", "target": "a"}, "sparcets: ExplainerConfig has no preset 'paper'"),
+        ({"settings": ("train.epoch=1",)}, "did you mean 'epochs'?"),
+    ],
+)
+def test_unknown_names_and_settings_raise_before_any_run(changes: dict[str, Any], message: str) -> None:
+    fine = Cell(dataset="catching")
+    paper = dataclasses.replace(fine, dataset="NATOPS", method="sparce", preset="paper", target="1")
+    check_plan(Plan(cells=(fine, paper)))
+    with pytest.raises(SparcetsError) as caught:
+        check_plan(Plan(cells=(fine, dataclasses.replace(fine, **changes))))
+    assert message in str(caught.value)
+
+
+def test_a_setting_that_one_of_several_methods_does_not_have() -> None:
+    plan = Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
+    with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* sparcets:train\.epochs=5"):
+        check_plan(plan)
+    check_plan(Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
+
+
+def test_a_file_is_identified_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"abc")
+    by_name, by_source = Cell(dataset=str(tmp_path / "a.npz")), Cell(dataset="x", source=str(tmp_path / "a.npz"))
+    assert file_digest(by_name) == file_digest(by_source) == "ba7816bf8f01cfea"  # of SHA-256's own test vector
+    (tmp_path / "a.npz").write_bytes(b"abd")
+    assert file_digest(by_name) not in (None, "ba7816bf8f01cfea")
+    assert file_digest(Cell(dataset="catching")) is None is file_digest(Cell(dataset="gone.npz"))
+
+
+def test_names_with_a_colon_are_peers() -> None:
+    assert registry_of("sparce") is EXPLAINERS and registry_of("cfts:comte") is PEERS
+
+
+def test_errors_of_a_plan_file_name_it(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text('{"cells": [{"dataset": "catching", "seeds": 3}]}')
+    with pytest.raises(ConfigError, match=r"plan\.json: a cell has no field 'seeds'"):
+        Plan.load(file)

@@ -1,0 +1,263 @@
+"""Whole plans: killed and resumed, with cells that fail and workers that die."""
+
+import json
+import logging
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import SparcetsError
+from sparcets.io.locks import LOCK, locked
+from sparcets.models.network import TorchClassifier
+from sparcets.testing.data import make_series
+from sparcets_paper.benchmark import runner
+from sparcets_paper.benchmark.plan import Cell, Plan
+from sparcets_paper.benchmark.runner import collect, pending_cells, run_plan
+from sparcets_paper.benchmark.store import RESULTS, ResultStore
+
+TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 10, "lr": 0.01}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Cell:
+    X, y = make_series(45, n_steps=10)
+    path = tmp_path_factory.mktemp("data") / "own.npz"
+    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    common: dict[str, Any] = {"classifier_config": TINY, "preset": "tiny", "target": "brisk", "queries": 4}
+    return Cell(dataset="own", source=str(path), **common)
+
+
+@pytest.fixture(scope="module")
+def plan(base: Cell) -> Plan:
+    # A quick cell first; the long second one is running when the process is killed.
+    long = replace(base, method="sparcets", settings=("train.epochs=6",))
+    return Plan(
+        cells=(replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1))
+    )
+
+
+@pytest.fixture(scope="module")
+def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an undisturbed run, whose networks the other tests use."""
+    folder = tmp_path_factory.mktemp("straight")
+    rows = run_plan(plan, folder, device="cpu")
+    assert [row["key"] for row in rows] == [cell.key for cell in plan.cells]
+    assert not [row["error"] for row in rows if "error" in row]
+    return folder
+
+
+def with_networks_of(folder: Path, new: Path) -> Path:
+    shutil.copytree(folder / "classifiers", new / "classifiers")
+    return new
+
+
+def results(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a row that does not depend on the time."""
+    measures = {name: value for name, value in row["measures"].items() if name != "seconds"}
+    return {**{name: row[name] for name in ("key", "statuses", "accuracy", "judges", "history")}, "measures": measures}
+
+
+def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> None:
+    folder = with_networks_of(straight, tmp_path / "runs")
+    file = Path(plan.cells[0].source).parent / "plan.json"  # beside the data that it names
+    file.write_text(json.dumps(plan.to_dict()), encoding="utf-8")
+    command = ["benchmark", "run", "--plan", str(file), "--out", str(folder), "--device", "cpu"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparcets", *command, "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 240
+    while not ResultStore(folder / RESULTS).rows():
+        assert process.poll() is None and time.monotonic() < end, "no row came"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()  # until the workers, which hold the other end of stdout, have ended too
+    before = ResultStore(folder / RESULTS).rows()
+    assert 1 <= len(before) < len(plan.cells)
+    with (folder / RESULTS).open("a") as file:
+        file.write('{"key": "torn')  # as if it had been killed while writing
+
+    seen: list[str] = []
+    rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
+    lines = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
+    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
+    stored = ResultStore(folder / RESULTS).rows()
+    assert stored[: len(before)] == before  # down to the time they were started
+    assert set(seen) == {cell.key for cell in plan.cells} - {row["key"] for row in before}
+    assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
+
+
+def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path) -> None:
+    content = (straight / RESULTS).read_bytes()
+    assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan.cells)
+    assert (straight / RESULTS).read_bytes() == content
+
+
+def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan: Plan, straight: Path) -> None:
+    key = "0123456789abcdef"
+    names = (f".cell-{key}", f"classifiers/{key}", f"explainers/{key}")
+    left = [straight / f"{name}{LOCK}" for name in names]
+    theirs = [straight / name for name in (".cell-a.lock", "classifiers/poetry.lock", f"explainers/mine{LOCK}")]
+    for file in (*left, *theirs):
+        file.touch()
+    (full := straight / f".cell-{key[::-1]}{LOCK}").write_text("theirs")
+    with locked(straight / f".cell-d{LOCK}"):
+        run_plan(plan, straight)
+        assert [file for file in left if file.exists()] == []
+        assert (straight / f".cell-d{LOCK}").exists()
+    for file in (*theirs, full):
+        file.unlink()  # of which none is missing
+
+
+def test_a_cell_under_two_names_is_run_once(plan: Plan, straight: Path, tmp_path: Path) -> None:
+    folder = with_networks_of(straight, tmp_path)
+    first = plan.cells[0]
+    twice = Plan(cells=(replace(first, label="A", experiment="x"), replace(first, label="B", experiment="y")))
+    rows = run_plan(twice, folder, device="cpu")
+    assert [(row["label"], row["experiment"]) for row in rows] == [("A", "x"), ("B", "y")]
+    assert len((folder / RESULTS).read_text(encoding="utf-8").splitlines()) == 1
+
+
+METHODS = """
+import os
+from sparcets.methods.nearest import Nearest
+
+class Killer(Nearest):
+    def _fit(self, job):
+        os.kill(os.getpid(), 9)
+
+class Raiser(Nearest):
+    def _fit(self, job):
+        raise ZeroDivisionError("on purpose")
+"""
+
+
+def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
+    base: Cell, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An installed package with methods as entry points, which the worker processes find.
+    (tmp_path / "odd_methods.py").write_text(METHODS)
+    package = tmp_path / "odd_methods-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-methods\nVersion: 1.0\n")
+    points = "killer = odd_methods:Killer\nraiser = odd_methods:Raiser\n"
+    (package / "entry_points.txt").write_text(f"[sparcets.explainers]\n{points}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    folder = with_networks_of(straight, tmp_path / "runs")
+    names = ("killer", "nearest", "raiser", "ics")
+    plan = Plan(cells=tuple(replace(base, method=name) for name in names))
+    rows = {row["method"]: row for row in run_plan(plan, folder, workers=2, device="cpu")}
+    assert "ChildProcessError: the worker process was killed (SIGKILL)" in rows["killer"]["error"]
+    assert rows["raiser"]["error"] == "ZeroDivisionError: on purpose" and "_fit" in rows["raiser"]["trace"]
+    assert rows["killer"]["request"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
+    for row in collect(Plan(cells=(replace(base, method="nearest"), replace(base, method="ics"))), straight):
+        assert results(rows[row["method"]]) == results(row)  # not affected by the others
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_failed_cells_are_run_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
+    good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
+    wrong = replace(good, classifier_config={**TINY, "lr": -1})
+    plan = Plan(cells=(missing, wrong, good))
+    rows = run_plan(plan, tmp_path / "runs", device="cpu")
+    assert rows[0]["error"].startswith("DataNotFoundError") and "'lr' must be > 0" in rows[1]["error"]
+    assert "error" not in rows[2]  # though it shares its data with one that failed
+    retried = run_plan(plan, tmp_path / "runs", device="cpu")
+    assert [a["started"] == b["started"] for a, b in zip(retried, rows, strict=True)] == [False, False, True]
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    own, other = tmp_path / "own.npz", tmp_path / "other.npz"
+    for path in (own, other):
+        shutil.copy(str(base.source), path)
+    plan = Plan(cells=tuple(replace(base, method="nearest", source=str(path)) for path in (own, other)))
+    first = run_plan(plan, tmp_path / "runs", device="cpu")
+    with np.load(own) as stored:
+        parts = dict(stored)
+    np.savez(own, **{**parts, "X": parts["X"] * np.linspace(0.8, 1.2, 10)[:, None]})
+    assert [cell.source for cell in pending_cells(plan, tmp_path / "runs")] == [str(own)]
+    second = run_plan(plan, tmp_path / "runs", device="cpu")
+    # Another test may have lowered the level of the logger.
+    logged = [r for r in caplog.records if r.name == "sparcets_paper.benchmark.runner" and r.levelno >= logging.WARNING]
+    assert [record.getMessage() for record in logged] == [
+        f"{own} has changed since its results were stored; its cells are run again"
+    ]
+    assert [a["started"] == b["started"] for a, b in zip(first, second, strict=True)] == [False, True]
+    assert first[0]["measures"]["l2"] != second[0]["measures"]["l2"]  # of the new data, not of the cached ones
+    assert pending_cells(plan, tmp_path / "runs") == []
+    own.unlink()  # results of a deleted file stay
+    assert pending_cells(plan, tmp_path / "runs") == []
+
+
+def test_rows_without_a_digest_stay(base: Cell, tmp_path: Path) -> None:
+    cell = replace(base, method="nearest")
+    ResultStore(tmp_path / RESULTS).append({"key": cell.key, "data": {"name": "own"}})
+    assert pending_cells(Plan(cells=(cell,)), tmp_path) == []
+
+
+def test_an_unknown_device_raises_before_any_work(base: Cell, tmp_path: Path) -> None:
+    with pytest.raises(SparcetsError, match="no device 'tpu9'"):
+        run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_judges")
+def test_the_preparation_is_logged(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="sparcets_paper.benchmark")
+    cell, gone = replace(base, method="nearest"), replace(base, dataset="gone", source="/no/such/file.npz")
+    run_plan(Plan(cells=(cell, replace(cell, seed=1), gone)), tmp_path, device="cpu")
+    logged = [record.getMessage() for record in caplog.records if record.name == "sparcets_paper.benchmark.runner"]
+    assert logged[0] == "own: preparing classifier and judges" and logged[2] == "gone: preparing classifier and judges"
+    assert logged[1].startswith("own: classifier and judges are ready after ") and len(logged) == 3
+
+
+def test_networks_are_trained_before_the_cells_and_once(
+    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    judges = "sparcets_paper.benchmark.cell.find_judges"
+    monkeypatch.setattr(
+        judges, lambda *_, families=None, **__: events.append("judges" if families is None else "network") or {}
+    )
+    fit = TorchClassifier.fit
+
+    def train(self: Any, *arguments: Any, **named: Any) -> Any:
+        events.append(f"train {self.architecture}")
+        return fit(self, *arguments, **named)
+
+    monkeypatch.setattr(TorchClassifier, "fit", train)
+    pairs = [("nearest", "fcn"), ("nearest", "bilstm"), ("ics", "fcn")]
+    plan = Plan(cells=tuple(replace(base, method=m, classifier=c) for m, c in pairs))
+    run_plan(plan, tmp_path, device="cpu", on_row=lambda row: events.append(f"row {row['method']}"))
+    assert events[:4] == ["train fcn", "network", "train bilstm", "network"]
+    assert sorted(events[4:]) == ["judges"] * 3 + ["network"] * 3 + ["row ics", "row nearest", "row nearest"]
+
+
+def test_two_runs_at_once_compute_each_cell_once(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(cells=tuple(replace(base, method="nearest", seed=seed) for seed in range(4)))
+    computed: list[str] = []
+
+    def slow(cell: Cell, context: Any) -> dict[str, Any]:
+        computed.append(cell.key)
+        time.sleep(0.1)
+        return {**runner.cell_fields(cell), "measures": {}, "fit_s": 0.0, "explain_s": 0.0}
+
+    monkeypatch.setattr(runner, "run_cell", slow)
+    monkeypatch.setattr(runner, "prepare", lambda cell, context: None)
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(lambda _: run_plan(plan, tmp_path, device="cpu", progress=False), range(2))
+    assert sorted(computed) == sorted(cell.key for cell in plan.cells)
+    assert one == two and len(one) == 4 and not list(tmp_path.glob(".cell-*"))

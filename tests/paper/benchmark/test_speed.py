@@ -1,0 +1,156 @@
+"""The speed benchmark: all parts run, rows are stored and read, and its reference is a training step.
+
+No test depends on measured times.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sparcets.__main__ import main
+from sparcets.core.errors import ConfigError, FileFormatError
+from sparcets_paper.benchmark.plain_step import plain_step
+from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed, short
+from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes
+
+pytestmark = pytest.mark.long
+
+TINY = replace(SpeedSizes.quick(), n_series=40, classifier_steps=60, decades=(3, 6))
+
+
+def test_all_parts_run_and_are_stored(tmp_path: Path) -> None:
+    new: list[dict] = []
+    some = ("training", "explaining", "latency", "memory")
+    rows = run_speed(device="cpu", sizes=TINY, parts=some, out=tmp_path / "s.jsonl", on_row=new.append)
+    assert not [row for row in rows if "error" in row]
+    assert rows[0]["part"] == "machine" and rows[0]["device"] == "cpu" and rows[0]["cores"] >= 1
+    assert new == rows[1:] and read_rows(tmp_path / "s.jsonl") == json.loads(json.dumps(rows))
+    assert {row["part"] for row in rows[1:]} == set(some)
+    assert all(np.isfinite(row["value"]) for row in rows[1:])
+    trained = [row for row in rows if row["part"] == "training"]
+    assert [row["name"] for row in trained][:3] == ["the paper's step, plain", "sparcets", "sparce, paper"]
+    plain, ours = trained[:2]
+    assert ours["ratio"] == pytest.approx(ours["value"] * ours["batch"] / (plain["value"] * 32))
+    answered = [row for row in rows if row["part"] == "explaining" and "ratio" in row]
+    assert {row["name"] for row in answered} == {"sparcets", "nearest"}
+    assert {row["batch"] for row in answered} == set(TINY.explained)
+    first = next(row for row in rows if row["name"] == "ics")
+    assert answered[0]["ratio"] == pytest.approx(answered[0]["value"] / first["value"])
+
+
+def test_rate_of_data_on_the_device() -> None:
+    bench = Bench(device="cpu", sizes=TINY, seed=0)  # part of a run on a GPU only
+    assert device_rate(bench, bench.explainer(), 6) > 0
+
+
+class CountingBench(Bench):
+    """A bench whose clock counts the entries that its explainer, itself, has explained."""
+
+    entries = 0
+
+    def fit_classifier(self, X: Any, y: Any) -> None: ...
+
+    def fit_explainer(self, classifier: Any, X: Any, y: Any) -> Any:
+        return self
+
+    def explain(self, X: Any, **_: Any) -> Any:
+        CountingBench.entries += X.size
+        return SimpleNamespace(valid=np.ones(len(X)))
+
+    def queries(self, n: int) -> Any:
+        return np.zeros((n, 4, 4))
+
+    @contextmanager
+    def timer(self) -> Iterator[Any]:
+        start = self.entries
+        yield lambda: self.entries - start
+
+
+def test_time_that_grows_with_the_entries_has_exponent_1() -> None:
+    rows = list(PARTS["scaling"](CountingBench(device="cpu", sizes=TINY, seed=0)))
+    assert [row["name"] for row in rows] == ["queries", "features", "steps"]
+    assert [row["value"] for row in rows] == pytest.approx([1.0, 1.0, 1.0])
+    assert [list(row["seconds"]) for row in rows] == [[24, 48], [3, 6], [3, 6]]
+
+
+def test_one_part_is_replaced_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = iter(range(9))
+    for name in PARTS:
+        monkeypatch.setitem(PARTS, name, lambda bench: iter([{"name": "x", "value": next(made), "unit": "s"}]))
+    out = tmp_path / "s.jsonl"
+    run_speed(device="cpu", sizes=TINY, parts=("latency", "scaling"), out=out)
+    run_speed(device="cpu", sizes=TINY, parts=("scaling",), out=out)
+    assert sorted((row["part"], row.get("value")) for row in read_rows(out) if row["part"] != "machine") == [
+        ("latency", 0),
+        ("scaling", 2),
+    ]
+
+
+def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(bench: Bench) -> None:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setitem(PARTS, "latency", fail)
+    monkeypatch.setitem(PARTS, "scaling", lambda bench: iter([{"name": "steps", "value": 1.0, "unit": "exponent"}]))
+    rows = run_speed(device="cpu", sizes=TINY, parts=("latency", "scaling"), out=tmp_path / "s.jsonl")
+    assert rows[1]["error"] == "RuntimeError: CUDA error: out of memory" and rows[2]["value"] == 1.0
+    assert read_rows(tmp_path / "s.jsonl") == rows
+    assert cells(rows[1])[1].startswith("RuntimeError")
+    with pytest.raises(ConfigError, match=r"the speed benchmark has no part 'sped'\. Known: training"):
+        run_speed(device="cpu", parts=("sped",))
+
+
+def test_the_plain_step_learns() -> None:
+    """Its loss falls in training."""
+    bench = Bench(device="cpu", sizes=replace(TINY, n_series=60), seed=0)
+    torch.manual_seed(0)
+    step = plain_step(bench.X, bench.classifier(), 1, torch.device("cpu"), batch=16, hidden=16)
+    before = np.mean([step() for _ in range(5)])
+    for _ in range(150):
+        step()
+    assert np.mean([step() for _ in range(5)]) < before - 0.1
+
+
+def test_rows_of_earlier_versions(tmp_path: Path) -> None:
+    names = ["sparce", "sparce, paper", "sparce, data on the GPU", "ics"]
+    rows = [{"part": "machine", "name": "sparce"}, *({"part": "explaining", "name": name} for name in names)]
+    (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    expected = ["sparce", "sparcets", "sparce, paper", "sparcets, data on the GPU", "ics"]
+    assert [row["name"] for row in read_rows(tmp_path / "s.jsonl")] == expected
+
+
+def test_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"name": "one query, p50", "value": 7.123, "unit": "ms"}
+    monkeypatch.setitem(PARTS, "latency", lambda bench: iter([row]))
+    monkeypatch.chdir(tmp_path)
+    command = ["benchmark", "speed", "--quick", "--device", "cpu", "--part", "latency"]
+    assert main(command) == 0
+    assert "latency\tone query, p50\t\t7.12\tms" in capsys.readouterr().out
+    assert read_rows(tmp_path / "results" / "speed-cpu.jsonl")[1] == {"part": "latency", **row}
+    assert main([*command, "--json", "--out", "other.jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out)[1]["value"] == 7.123
+    assert main([*command[:-1], "sped"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (-0.5, "-0.50"), (99.94, "99.9"), (100, "100"), (1e6, "1,000,000")]
+)
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+@pytest.mark.parametrize("content", [b"{", b"3\n", b'{"part": "fit"}\n', b"\xff", b"[" * 100_000, b"9" * 5000])
+def test_a_damaged_file_of_rows(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"s\.jsonl holds no results of sparcets benchmark speed"):
+        read_rows(tmp_path / "s.jsonl")

@@ -1,0 +1,239 @@
+"""Results on disk: no finished row is lost when a process is killed, and rows of earlier versions are read."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparcets.core.errors import FileFormatError, StorageError
+from sparcets_paper.benchmark.cell import cell_fields
+from sparcets_paper.benchmark.plan import Cell
+from sparcets_paper.benchmark.store import ResultStore, by_families, format_row, to_plain, variant, with_same_judges
+
+ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ResultStore:
+    return ResultStore(tmp_path / "deep" / "results.jsonl")
+
+
+def test_rows_come_back(store: ResultStore) -> None:
+    assert store.rows() == [] and store.done() == set()
+    store.append(ROW)
+    store.append({"key": "b"})
+    assert store.rows() == [ROW, {"key": "b"}] and store.done() == {"a", "b"}
+
+
+def test_lines_are_json_without_nan(store: ResultStore) -> None:
+    odd = {"key": "a", "x": np.float32(0.5), "nan": float("nan"), "inf": [np.inf], "n": np.int64(3), "y": np.arange(2)}
+    store.append(odd)
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    line = json.loads(store.path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert len(line.pop("sha256")) == 64
+    assert line == {"key": "a", "x": 0.5, "nan": None, "inf": [None], "n": 3, "y": [0, 1]}
+
+
+def test_of_several_rows_of_a_cell_the_last_counts(store: ResultStore) -> None:
+    rows: list[dict[str, Any]] = [{"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}]
+    for row in rows:
+        store.append(row)
+    assert store.all_rows() == rows
+    assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}]
+    assert store.done() == {"a"}
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+rows_of_any_kind = st.lists(st.dictionaries(texts, texts, max_size=3), min_size=1, max_size=4)
+
+
+@given(contents=rows_of_any_kind, cut=st.integers(0, 10_000))
+@settings(max_examples=150, deadline=None)
+def test_a_file_cut_at_any_byte_loses_the_unfinished_row_alone(contents: list[dict[str, str]], cut: int) -> None:
+    rows: list[dict[str, Any]] = [{"key": str(i), "content": content} for i, content in enumerate(contents)]
+    with tempfile.TemporaryDirectory() as folder:
+        store = ResultStore(Path(folder, "results.jsonl"))
+        ends = []
+        for row in rows:
+            store.append(row)
+            ends.append(store.path.stat().st_size)
+        cut %= ends[-1] + 1
+        os.truncate(store.path, cut)
+        # A row is finished if all but its line break is there.
+        finished = [row for row, end in zip(rows, ends, strict=True) if end - 1 <= cut]
+        assert store.rows() == finished
+        store.append({"key": "new"})
+        assert store.rows() == [*finished, {"key": "new"}]
+        assert len(store.path.read_bytes().split(b"\n")) == len(finished) + 2  # nothing torn is left
+
+
+def test_a_long_torn_line_is_cut_off(store: ResultStore) -> None:
+    store.append(ROW)
+    with store.path.open("a") as file:
+        file.write('{"key": "b", "curve": [' + "0.25," * 50_000)
+    store.append({"key": "c"})
+    assert store.path.read_text(encoding="utf-8").count("\n") == 2
+    assert store.done() == {"a", "c"}
+
+
+@pytest.mark.parametrize("middle", ["{", "[1]", '{"value": 1}', ""])
+def test_a_damaged_line_in_the_middle_raises(store: ResultStore, middle: str) -> None:
+    store.append(ROW)
+    with store.path.open("a") as file:
+        file.write(f'{middle}\n{{"key": "b"}}\n')
+    with pytest.raises(FileFormatError, match=r"line 2 of .*results.jsonl is not a result"):
+        store.rows()
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.append(ROW)
+    before, write = store.path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[: len(data) // 2]))
+    with pytest.raises(StorageError, match="Results stored before are intact"):
+        store.append({"key": "b"})
+    monkeypatch.undo()
+    assert store.path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_to_raises(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="cannot write to"):
+        ResultStore(tmp_path / "file" / "results.jsonl").append(ROW)
+
+
+def test_several_processes_append_at_once(store: ResultStore) -> None:
+    code = (
+        "import sys; from sparcets_paper.benchmark.store import ResultStore\n"
+        "store = ResultStore(sys.argv[1]); sys.stdin.read()\n"
+        "for i in range(60): store.append({'key': f'{sys.argv[2]}-{i}', 'content': sys.argv[2] * 5000})"
+    )
+    command = [sys.executable, "-c", code, str(store.path)]
+    writers = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE) for n in range(4)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()  # now
+    assert [writer.wait() for writer in writers] == [0] * 4
+    rows = store.rows()
+    assert {row["key"] for row in rows} == {f"{n}-{i}" for n in range(4) for i in range(60)}
+    assert all(row["content"] == row["key"][0] * 5000 for row in rows)
+
+
+def test_summary_of_a_row() -> None:
+    row = {"dataset": "catching", "label": "sparcets", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
+    measures = {"valid": 1.0, "transfer": None, "sparsity": 0.25}
+    assert format_row({**row, "measures": measures}) == (
+        "catching sparcets → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
+    )
+    assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching sparcets, seed 3: DataError: no"
+
+
+def test_transfer_by_other_judges_is_not_comparable() -> None:
+    old = {"key": "a", "measures": {"valid": 1.0, "transfer": 0.9, "transfer_valid": 0.9, "transfer_fcn": 0.9}}
+    new = {"key": "b", "measures": {"valid": 1.0, "transfer": 0.5, "transfer_neural": 0.5, "transfer_statistics": 0.5}}
+    failed = {"key": "c", "error": "E: x"}
+    assert [by_families(row) for row in (old, new, failed)] == [False, True, False]
+    assert with_same_judges([old, failed]) == [old, failed]
+    assert with_same_judges([old, new, failed]) == [{"key": "a", "measures": {"valid": 1.0}}, new, failed]
+    assert "transfer" in old["measures"]  # the argument is not modified
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"options": {"n": 3, "m": 2}}, ("m=2", "n=3")),
+        ({"source": "copy.npz"}, ("source=copy.npz",)),
+        ({"classifier_config": {"epochs": 3}}, ("classifier.epochs=3",)),
+        ({"preset": "tiny", "settings": ("a=1", "b=2")}, ("preset=tiny", "a=1", "b=2")),
+        ({"queries": 5, "seconds_per_query": 1.5}, ("queries=5", "seconds_per_query=1.5")),
+        ({"curve": True, "stability": True}, ("curve=True", "stability=True")),
+        ({"method": "ics"}, ()),  # the label is the method
+        ({"method": "ics", "label": "A"}, ("method=ics",)),
+        ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, and fields that do not change the result
+    ],
+)
+def test_variant_lists_the_settings_that_are_not_defaults(changes: dict[str, Any], expected: tuple[str, ...]) -> None:
+    row = to_plain({**cell_fields(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
+    assert variant(row) == expected
+
+
+OLD: dict[str, Any] = {
+    "key": "a",
+    "method": "sparce",
+    "preset": "default",
+    "label": "Sparce",
+    "settings": ["guide=never"],
+    "asked": {"queries": 4},
+    "history": {"generator": 1.0, "trade_off_strength": 0.5, "trade_off_loudness": 2.0},
+}
+CURRENT = OLD | {
+    "method": "sparcets",
+    "label": "sparcets",
+    "request": {"queries": 4},
+    "history": {"generator": 1.0, "trade_off_sparsity_weight": 0.5, "trade_off_scale": 2.0},
+}
+del CURRENT["asked"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {}),
+        ({"label": "sparce"}, {}),
+        ({"label": "my own name"}, {"label": "my own name"}),
+        ({"label": "no guide"}, {"label": "no prototypes"}),
+        *(
+            (unchanged, {"history": OLD["history"], "label": "Sparce", **unchanged})
+            for unchanged in ({"method": "sparce", "preset": "paper"}, {"method": "gan"})
+        ),
+    ],
+)
+def test_rows_of_earlier_versions(store: ResultStore, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    store.append(OLD | changes)
+    before = store.path.read_bytes()
+    assert store.rows() == [CURRENT | expected]
+    assert store.path.read_bytes() == before
+
+
+def test_a_new_row_of_the_papers_method_stays(store: ResultStore) -> None:
+    row = {"key": "a", "method": "sparce", "preset": "default", "label": "sparce", "request": {}}
+    store.append(row)
+    assert store.rows() == [row]
+
+
+def test_a_failed_row_of_an_earlier_version_has_no_history(store: ResultStore) -> None:
+    store.append({name: value for name, value in OLD.items() if name != "history"} | {"error": "no"})
+    assert "history" not in store.rows()[0] and store.rows()[0]["method"] == "sparcets"
+
+
+def test_plain_values_stay() -> None:
+    assert to_plain({1: (None, True, "x", 2, 2.5)}) == {"1": [None, True, "x", 2, 2.5]}
+
+
+@pytest.mark.parametrize("content", [b"notes", b"[1, 2", b'{"a": 1}', b"notes\n", b'{ "a"'])
+def test_the_file_of_somebody_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    (file := tmp_path / "results.jsonl").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"line 1 of .* is not a result"):
+        ResultStore(file).rows()
+    with pytest.raises(FileFormatError, match=r"(line 1|the last line) of .* is not a result"):
+        ResultStore(file).append({"key": "a"})
+    assert file.read_bytes() == content
+
+
+def test_a_link_is_followed_and_a_pipe_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("there.jsonl")
+    ResultStore(tmp_path / "link").append({"key": "a"})
+    assert (tmp_path / "link").is_symlink() and ResultStore(tmp_path / "there.jsonl").done() == {"a"}
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileFormatError, match="neither a file nor a folder, but a pipe"):
+        ResultStore(tmp_path / "pipe").append({"key": "a"})

@@ -1,0 +1,414 @@
+"""The adapter, with a fake package cfts: layout of the series, time limits, crashes, seeds, suppressed output."""
+
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, SparcetsError
+from sparcets.methods.folder import load_as
+from sparcets.models.base import Classifier
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets_paper.peers import PEERS
+from sparcets_paper.peers.algorithms import ALGORITHMS
+from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, peer_class
+
+X, y = make_series(60, n_steps=12, n_features=4)
+X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
+Install = Callable[..., None]
+
+
+def scaled_means(values: Any) -> Any:
+    return mean_proba(np.asarray(values) / np.array([1, 10, 1, 5]))
+
+
+def black_box() -> Classifier:
+    return sp.wrap(scaled_means, n_classes=3)
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Replace an algorithm by a function; the real package, if installed, is not used."""
+
+    def put(function: Callable[..., Any], algorithm: str = "comte") -> None:
+        module_name, _, name = ALGORITHMS[algorithm].function.partition(":")
+        module = ModuleType(f"cfts.{module_name}")
+        setattr(module, name, function)
+        monkeypatch.setitem(sys.modules, "cfts", ModuleType("cfts"))
+        monkeypatch.setitem(sys.modules, f"cfts.{module_name}", module)
+
+    return put
+
+
+def fitted(algorithm: str = "comte", model: Any = None, **settings: Any) -> CftsPeer:
+    model = black_box() if model is None else model
+    return peer_class(algorithm)(model, PeerConfig(**settings)).fit(X, y)
+
+
+def nearest(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    """Return the nearest series of the target class, which most peers start with."""
+    of_target = [x for x, label in dataset if label == target_class]
+    return min(of_target, key=lambda x: float(((x - sample) ** 2).sum())), None
+
+
+QUERIES, TARGET = X[y != 2][:4], 2
+
+
+def test_answers_are_in_the_units_of_the_data(install: Install) -> None:
+    install(nearest)
+    peer = fitted()
+    e = peer.explain(QUERIES, TARGET)
+    assert e.valid.all() and set(e.status) == {"refined"} and e.method == "cfts:comte"
+    real = {x.round(3).tobytes() for x in X[y == 2]}
+    assert all(x.round(3).tobytes() in real for x in e.counterfactual)
+    assert (peer.ran_, peer.timed_out_, peer.crashed_) == (4, 0, 0)
+
+
+def test_algorithm_and_model_take_standardised_series_with_features_first(install: Install) -> None:
+    seen: dict[str, Any] = {}
+
+    def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        stacked = np.stack([x for x, _ in dataset])
+        seen.update(shape=sample.shape, mean=stacked.mean((0, 2)), std=stacked.std((0, 2)), type=sample.dtype)
+        seen.update(labels=[label for _, label in dataset], out=model(torch.tensor(sample[None])), target=target_class)
+        return sample, None
+
+    install(look)
+    fitted().explain(QUERIES[:1], TARGET)
+    assert seen["shape"] == (4, 12) and seen["type"] == np.float32 and seen["target"] == 2
+    np.testing.assert_allclose(seen["mean"], 0, atol=1e-5)
+    np.testing.assert_allclose(seen["std"], 1, atol=1e-5)
+    assert seen["labels"] == y.tolist()
+    np.testing.assert_allclose(seen["out"].exp(), scaled_means(QUERIES[:1]), atol=1e-5)
+
+
+def test_unchanged_entries_equal_the_query_and_constraints_hold(install: Install) -> None:
+    def lift(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        changed = sample.astype(np.float64)
+        changed[target_class, :6] += 9.0
+        changed[3, 2] += 9.0
+        return changed, None
+
+    install(lift)
+    e = fitted().explain(QUERIES, TARGET)
+    expected = np.zeros((12, 4), dtype=bool)
+    expected[:6, 2] = expected[2, 3] = True
+    assert (e.changed == expected).all() and e.valid.all()
+    same = e.counterfactual.view(np.uint32) == QUERIES.view(np.uint32)
+    assert same[:, ~expected].all()
+    kept = fitted().explain(QUERIES, TARGET, constraints=sp.Constraints(immutable=[3], frozen=[(0, 2)]))
+    assert not kept.changed[..., 3].any() and not kept.changed[:, :2].any() and kept.changed[:, 2:6, 2].all()
+    capped = fitted().explain(QUERIES, TARGET, sparsity=4 / 48, n=2)
+    assert (capped.changed.sum((1, 2))[::2] <= 4).all() and set(capped.status[1::2]) == {"not_found"}
+
+
+def test_more_features_than_steps(install: Install) -> None:
+    wide, labels = make_series(30, n_steps=5, n_features=8)
+    shapes = []
+
+    def lift(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        shapes.append((sample.shape, dataset[0][0].shape, tuple(model(torch.tensor(sample[None])).shape)))
+        changed = sample.copy()
+        changed[target_class] += 9.0
+        return changed, None
+
+    install(lift)
+    peer = peer_class("comte")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels)
+    e = peer.explain(wide[labels == 0][:2], target=1)
+    assert shapes == [((8, 8), (8, 8), (1, 3))] * 2
+    assert e.valid.all() and e.changed[..., 1].all() and e.changed.sum() == 2 * 5
+    install(lift, "tsevo")  # does not guess the time axis
+    shapes.clear()
+    peer_class("tsevo")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels).explain(wide[labels == 0][:1], target=1)
+    assert shapes == [((8, 5), (8, 5), (1, 3))]
+
+
+def test_a_crash_is_a_reason_and_the_others_continue(install: Install) -> None:
+    calls = []
+
+    def second_crashes(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyError("no such thing")
+        return nearest(sample, model, target_class, dataset)
+
+    install(second_crashes)
+    peer = fitted()
+    e = peer.explain(QUERIES, TARGET)
+    assert e.status.tolist() == ["refined", "not_found", "refined", "refined"]
+    assert e.reason[1] == "cfts:comte crashed: KeyError: 'no such thing'"
+    assert (e.counterfactual[1] == QUERIES[1]).all()
+    assert (peer.ran_, peer.timed_out_, peer.crashed_) == (3, 0, 1)
+
+
+def test_an_error_if_all_queries_crash(install: Install) -> None:
+    def crash(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        raise RuntimeError("too wide")
+
+    install(crash)
+    peer = fitted()
+    with pytest.raises(SparcetsError, match=r"cfts:comte crashed on all 4 queries.* RuntimeError: too wide"):
+        peer.explain(QUERIES, TARGET)
+    assert peer.crashed_ == 4
+
+
+@pytest.mark.parametrize(("returned", "reason"), [(None, "found nothing"), (np.zeros(7), "it returned shape")])
+def test_no_answer_and_one_of_the_wrong_shape(install: Install, returned: Any, reason: str) -> None:
+    calls = []
+
+    def once(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        calls.append(1)
+        return (returned, None) if len(calls) == 1 else nearest(sample, model, target_class, dataset)
+
+    install(once)
+    e = fitted().explain(QUERIES, TARGET)
+    assert e.status[0] == "not_found" and reason in e.reason[0] and e.valid[1:].all()
+
+
+def never_ends(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    try:
+        while True:
+            time.sleep(0.005)
+    except:  # noqa: E722 - a peer does this
+        pass
+    while True:
+        model(torch.zeros(1, 4, 12))
+
+
+def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> None:
+    install(never_ends)
+    peer = fitted(seconds_per_query=0.1)
+    before = signal.getsignal(signal.SIGALRM)
+    e = peer.explain(QUERIES[:2], TARGET)
+    assert e.reason.tolist() == ["cfts:comte did not finish within 0.1 s"] * 2
+    assert (peer.ran_, peer.timed_out_, peer.crashed_) == (0, 2, 0)
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_another_alarm_is_restored(install: Install) -> None:
+    def overdue(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        time.sleep(0.02)
+        return nearest(sample, model, target_class, dataset)
+
+    install(nearest)
+    peer = fitted()
+    rang: list[int] = []
+    handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)
+    try:
+        peer.explain(QUERIES, TARGET)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1e6 and signal.getsignal(signal.SIGALRM) is ring
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        install(overdue)
+        peer.explain(QUERIES, TARGET)
+        for _ in range(10_000):  # an alarm without a limit of its own: that of the tests is the same alarm
+            if rang:
+                break
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, delay, interval)
+    assert rang
+
+
+def test_the_time_limit_in_other_threads(install: Install) -> None:
+    def late(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        if target_class == 1:
+            while True:
+                model(torch.zeros(1, 4, 12))
+        time.sleep(0.3)
+        return nearest(sample, model, target_class, dataset)
+
+    install(late)
+    peer = fitted(seconds_per_query=0.2)
+    results = []
+    work = threading.Thread(target=lambda: results.append(peer.explain(X[y == 0][:2], [1, 2])), daemon=True)
+    work.start()
+    work.join()
+    assert results[0].status.tolist() == ["not_found"] * 2 and peer.timed_out_ == 2
+
+
+def test_output_is_suppressed_and_random_state_restored(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
+    def loud(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        print("hello")  # noqa: T201
+        print("hello", file=sys.stderr)  # noqa: T201
+        warnings.warn("beware", DeprecationWarning, stacklevel=1)
+        random.random(), np.random.rand(), torch.rand(1)  # noqa: NPY002
+        return nearest(sample, model, target_class, dataset)
+
+    install(loud)
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    fitted().explain(QUERIES, TARGET)
+    assert random.getstate() == before[0] and (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_seed_depends_on_the_query(install: Install) -> None:
+    def draw(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        sample[:, 0] += [random.random(), np.random.rand(), torch.rand(()).item(), 1.0]  # noqa: NPY002
+        return sample, None
+
+    install(draw)
+    e = fitted().explain(QUERIES, TARGET)
+    np.testing.assert_array_equal(fitted(batch_size=1).explain(QUERIES[::-1], TARGET).delta[::-1], e.delta)
+    other = fitted(seed=1).explain(QUERIES, TARGET)
+    assert (other.delta[:, 0, :3] != e.delta[:, 0, :3]).all()
+    assert len(np.unique(e.delta[:, 0, 0])) == 4
+
+
+def test_a_seed_is_passed_to_algorithms_that_take_one(install: Install) -> None:
+    seeds = []
+
+    def seeded(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, seed: Any = None) -> Any:
+        seeds.append(seed)
+        return sample, None
+
+    install(seeded, "confetti")
+    fitted("confetti").explain(QUERIES, TARGET)
+    assert len(set(seeds)) == 4 and None not in seeds
+
+
+def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> None:
+    module = MeanModule()
+    grown = []
+
+    def descend(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        model.train()
+        x = torch.tensor(sample[None], requires_grad=True)
+        for _ in range(50):
+            loss = -model(x)[0, target_class]
+            loss.backward()
+            with torch.no_grad():
+                x -= 5.0 * x.grad / (x.grad.norm() + 1e-6)
+                x.grad = None
+        grown.append(1)
+        return x.detach().numpy()[0], None
+
+    install(descend, "glacier")
+    module.eval()
+    model = sp.wrap(module, n_classes=3)
+    with torch.no_grad():  # gradients are enabled for the peer
+        e = fitted("glacier", model).explain(QUERIES, TARGET)
+    assert e.valid.all() and len(grown) == 4
+    assert module.sharpness.grad is None and module.sharpness.requires_grad and not module.training
+    with pytest.raises(CapabilityError, match="cfts:glacier needs gradients"):
+        fitted("glacier")
+
+
+def test_algorithms_that_take_arrays_and_probabilities(install: Install) -> None:
+    seen: dict[str, Any] = {}
+
+    def look(sample: Any, model: Any, X_train: Any, y_train: Any, target_class: Any = None) -> Any:
+        seen.update(X=X_train.shape, y=y_train.copy(), sums=model(torch.tensor(X_train)).sum(1))
+        X_train[:] = 0
+        y_train[:] = 0  # must not affect the next query
+        return sample, None
+
+    install(look, "ab_cf")
+    fitted("ab_cf").explain(QUERIES[:2], TARGET)
+    assert seen["X"] == (60, 4, 12)
+    np.testing.assert_array_equal(seen["y"], y)
+    np.testing.assert_allclose(seen["sums"], 1, atol=1e-5)
+
+
+def test_shifted_log_probabilities(install: Install) -> None:
+    outputs = []
+
+    def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        outputs.append(model(torch.tensor(sample[None])).detach())
+        return sample, None
+
+    model = sp.wrap(MeanModule(), n_classes=3)
+    install(look, "sparce")
+    fitted("sparce", model).explain(QUERIES[:1], TARGET)
+    install(look, "glacier")
+    fitted("glacier", model).explain(QUERIES[:1], TARGET)
+    lifted, plain = outputs
+    assert (plain <= 0).all() and (lifted > 0).all()
+    torch.testing.assert_close(lifted.softmax(1), plain.exp(), atol=1e-4, rtol=0)
+
+
+def test_references_are_drawn_evenly(install: Install) -> None:
+    counts: dict[int, int] = {}
+
+    def count(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        counts.update({k: sum(label == k for _, label in dataset) for k in range(3)})
+        assert [int(x[:3, 4:8].mean(1).argmax()) for x, _ in dataset] == [label for _, label in dataset]
+        return sample, None
+
+    install(count)
+    uneven = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3], np.flatnonzero(y == 2)]
+    peer = peer_class("comte")(black_box(), PeerConfig(references=13)).fit(X[uneven], y[uneven])
+    peer.explain(QUERIES[:1], TARGET)
+    assert counts == {0: 5, 1: 3, 2: 5}
+
+
+def test_options(install: Install) -> None:
+    def with_options(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, lift: float = 0.0) -> Any:
+        sample[target_class] += lift
+        return sample, None
+
+    install(with_options)
+    assert fitted(options={"lift": 9.0}).explain(QUERIES, TARGET).valid.all()
+    with pytest.raises(ConfigError, match=r"cfts:comte has no option 'lifd'. Did you mean 'lift'\? Known: lift\."):
+        fitted(options={"lifd": 9.0})
+    with pytest.raises(ConfigError, match="no option 'dataset'"):
+        fitted(options={"dataset": []})
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cfts", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparcets\[peers\]'"):
+        fitted()
+
+
+def test_in1d_is_defined_during_the_call(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(np, "in1d", raising=False)
+
+    def use(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+        assert vars(np)["in1d"](np.array([[1, 0], [2, 1]]), 1).tolist() == [True, False, False, True]
+        return nearest(sample, model, target_class, dataset)
+
+    install(use)
+    assert fitted().explain(QUERIES, TARGET).valid.all()
+    assert not hasattr(np, "in1d")
+
+
+def test_saved_and_read_back(install: Install, tmp_path: Any) -> None:
+    install(nearest)
+    peer = fitted(references=30)
+    peer.save(tmp_path)
+    again = load_as(type(peer), tmp_path, black_box())
+    np.testing.assert_array_equal(
+        again.explain(QUERIES, TARGET).counterfactual, peer.explain(QUERIES, TARGET).counterfactual
+    )
+
+
+def test_the_registry_works_without_the_package() -> None:
+    assert "cfts:comte" in PEERS and len(PEERS) == len(ALGORITHMS) == len(PEERS.about)
+    for name in PEERS:
+        kind = PEERS.load(name)
+        assert issubclass(kind, CftsPeer) and kind.__name__ == name and kind(black_box()).method == name
+        assert kind.config_class.from_dict(kind.config_class.tiny().to_dict()) == kind.config_class.tiny()
+    with pytest.raises(SparcetsError, match="Did you mean 'cfts:comte'"):
+        PEERS.load("cfts:comt")
+    with pytest.raises(SparcetsError, match="no algorithm of cfts 'comt'"):
+        peer_class("comt")
+
+
+@pytest.mark.parametrize("wrong", [{"seconds_per_query": 0.0}, {"references": 0}, {"options": 3}, {"batch_size": 0}])
+def test_invalid_settings(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        PeerConfig(**wrong)

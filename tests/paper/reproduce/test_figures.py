@@ -1,0 +1,137 @@
+"""Figures from saved explanations: drawn as PNG and SVG, or left out with a reason."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import DataNotFoundError
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import SeriesInfo
+from sparcets.data.load import load_dataset
+from sparcets.evaluation.embedding import embed
+from sparcets_paper.reproduce.figures import (
+    CAPTIONS,
+    StoredRuns,
+    draw_figures,
+    roc_curves,
+    saliency_panels,
+    shared_answers,
+)
+from sparcets_paper.reproduce.measured import Runs
+from sparcets_paper.reproduce.plans import BARE
+
+LABELS = ("ICS", "GAN", "CounteRGAN", "SPARCE")
+BOX = {"n_per_combination": 10}
+
+
+def answers(data: Any, target: int, seed: int, *, n: int = 8) -> Explanation:
+    """Answers to the first test queries that raise a random third of the entries; every second one is valid."""
+    rows = np.flatnonzero(data.y_test != target)[:n]
+    query = data.X_test[rows]
+    change = np.random.default_rng(seed).random(query.shape) < 0.3
+    after = np.full((n, data.n_classes), 0.1)
+    after[::2, target] = 0.9
+    after[1::2, 1 - target if target < 2 else 0] = 0.9
+    return Explanation(
+        query=query,
+        counterfactual=(query + change).astype(np.float32),
+        target=np.full(n, target),
+        status=np.array(["generated"] * n),
+        reason=np.array([""] * n),
+        query_index=np.arange(n),
+        proba_before=1 - after,
+        proba_after=after,
+        info=SeriesInfo.from_series(data.X_train, data.class_names, source=data),
+        mutable=np.ones(data.n_features, dtype=bool),
+    )
+
+
+@pytest.fixture(scope="module")
+def sets() -> dict[str, Any]:
+    return {"catching": load_dataset("catching"), "moving_box": load_dataset("moving_box", **BOX)}
+
+
+@pytest.fixture
+def stored(make_row, sets, tmp_path: Path) -> list[dict[str, Any]]:
+    """Rows of both sets with their kept explanations in ``tmp_path``."""
+    rows = []
+    grid = np.linspace(0, 1, 5)
+    for i, label in enumerate((*LABELS, BARE)):
+        rows.append(make_row("catching", label, key=f"c{i}"))
+        for target in ("1", "0"):
+            curves = [{"fpr": grid.tolist(), "tpr": (grid ** (0.5 + s)).tolist()} for s in (0, 1)]
+            rows += [
+                make_row("moving_box", label, target=target, seed=s, curve=curves[s], key=f"b{i}-{target}-{s}")
+                | {"options": BOX}
+                for s in (0, 1)
+            ]
+        answers(sets["catching"], 2, i).save(tmp_path / "explanations" / f"c{i}.npz")
+        answers(sets["moving_box"], 1, i).save(tmp_path / "explanations" / f"b{i}-1-0.npz")
+    return rows
+
+
+def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparcets.evaluation.embedding.embed", partial(embed, at_most=6))  # fewer points, to save time
+    folder, datasets = tmp_path / "figures", ["catching", "moving_box"]
+    folder.mkdir()
+    for suffix in (".png", ".svg"):
+        (folder / f"figure2{suffix}").write_text("old")
+    paths, left_out = draw_figures(tmp_path, stored, datasets)
+    assert left_out == {}
+    stems = [stem for stem in CAPTIONS if stem != "figure3_motionsense"]
+    assert [p.name for p in paths] == [f"{stem}{suffix}" for stem in stems for suffix in (".png", ".svg")]
+    drawn = {path.name: path.read_bytes() for path in paths}
+    assert all(len(content) > 5000 for content in drawn.values())
+    (folder / "figure2.png").write_text("kept")
+    (folder / "figure5.png").unlink()
+    assert draw_figures(tmp_path, stored, datasets, redraw=False) == (paths, {})
+    assert (folder / "figure2.png").read_text() == "kept"
+    assert all((folder / name).read_bytes() == drawn[name] for name in ("figure5.png", "figure5.svg"))  # same bytes
+
+
+def test_a_figure_without_answers_is_left_out_with_a_reason(stored, tmp_path: Path) -> None:
+    for file in (tmp_path / "explanations").glob("c2.npz"):  # CounteRGAN on catching
+        file.unlink()
+    paths, left_out = draw_figures(tmp_path, stored, ["catching"])
+    assert sorted(left_out) == ["figure1", "figure3_catching", "figure6"]
+    assert "no answers of CounteRGAN on catching are saved" in left_out["figure1"]
+    assert {p.stem for p in paths} == {"figure2"}
+
+
+def test_the_curves_are_means_over_repetitions(stored) -> None:
+    curves = roc_curves(Runs(stored))
+    assert list(curves) == ["1", "0"] and list(curves["0"]) == [*LABELS, BARE]
+    fpr, mean, std = curves["1"]["SPARCE"]
+    x = np.linspace(0, 1, 5)
+    np.testing.assert_allclose(mean, (x**0.5 + x**1.5) / 2)
+    np.testing.assert_allclose(std, np.abs(x**0.5 - x**1.5) / np.sqrt(2))
+    np.testing.assert_allclose(fpr, x)
+
+
+def test_saliency_panels_have_the_mask_of_the_query(stored, sets, tmp_path: Path) -> None:
+    found = saliency_panels(StoredRuns(tmp_path, stored), slice(0, 3), LABELS)
+    data = sets["moving_box"]
+    rows = np.flatnonzero(data.y_test != 1)[[0, 2, 4]]  # the valid ones come first
+    for panels, row in zip(found, rows, strict=True):
+        assert [title for title, _ in panels] == ["query", "salient", *LABELS]
+        assert np.array_equal(panels[1][1], data.salient_test[row])
+        assert (panels[5][1] >= 0).all() and 0 < (panels[5][1] > 0).mean() < 0.5
+
+
+def test_shared_queries_are_those_all_answered(sets) -> None:
+    e = answers(sets["catching"], 2, 0)
+    # Of the queries 3 to 6, 4 and 6 are valid and come first; their indices in the two explanations differ.
+    rows = shared_answers({"a": e, "b": e[3:7]}, 3)
+    assert rows == [{"a": 4, "b": 1}, {"a": 6, "b": 3}, {"a": 3, "b": 0}]
+    with pytest.raises(DataNotFoundError, match="9 queries answered by a, b are needed, 4 are saved"):
+        shared_answers({"a": e, "b": e[3:7]}, 9)
+
+
+def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path: Path) -> None:
+    e = answers(sets["catching"], 2, 0)
+    e.status[:3] = "unchanged"
+    e.save(tmp_path / "explanations" / "c3.npz")
+    assert StoredRuns(tmp_path, stored).answers("catching", "SPARCE").query_index.tolist() == [3, 4, 5, 6, 7]

@@ -1,0 +1,60 @@
+"""Hand-made answers over ten steps, for figures whose axes, labels and data are tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import SeriesInfo
+
+SCALE = 4.0  # every feature's standard deviation
+
+
+def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
+    """Return one answer over ten steps that changes the entries (step, feature) by these amounts."""
+    info = SeriesInfo.from_series(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
+    query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
+    counterfactual = query.copy()
+    for entry, change in changes.items():
+        counterfactual[0][entry] += change
+    values: dict[str, Any] = {
+        "query": query,
+        "counterfactual": counterfactual,
+        "target": np.array([1]),
+        "status": np.array(["generated"]),
+        "reason": np.array([""]),
+        "query_index": np.array([0]),
+        "proba_before": np.array([[0.9, 0.1]]),
+        "proba_after": np.array([[0.2, 0.8]]),
+        "info": replace(info, **other.pop("info", {})),
+        "mutable": np.ones(n_features, dtype=bool),
+        "method": "nearest",
+    }
+    return Explanation(**{**values, **other})
+
+
+def evidence(*support: float, distance: float = 0.5, **looks: float) -> Evidence:
+    """Return what other models say about one answer, which else looks real; with a curve of four points."""
+    names = ("distance", "outside", "jumps", "stretch")
+    values = dict.fromkeys(names, 0.0) | {"distance": distance, "stretch": np.nan} | looks
+    curve = {"share": [[0.3, 0.1, 0.2, np.nan]], "support": [[0.9, 0.5, 0.3, np.nan]], "valid": [[1, 0, 1, np.nan]]}
+    return Evidence(
+        families=("intervals", "forest")[: len(support)],
+        support=np.array([support]),
+        plausibility={name: np.array([value]) for name, value in values.items()},
+        curve={name: np.array(points) for name, points in curve.items()},
+    )
+
+
+BELIEVED, TRICK = evidence(1.0, 0.9), evidence(0.2, 0.1)
+
+
+@pytest.fixture
+def answer() -> Callable[..., Explanation]:
+    return make

@@ -1,0 +1,146 @@
+"""Heat maps: position and colour scale of each value, and what is white."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import colors, rcParams
+from matplotlib.figure import Figure
+
+from sparcets.core.errors import ShapeError
+from sparcets.show import style
+from sparcets_paper.plots.heatmap import plot_heatmaps, plot_saliency
+
+T, F = 7, 4
+QUERY = np.arange(float(T * F)).reshape(T, F)
+MASK = np.zeros((T, F), dtype=bool)
+MASK[1:3, 2] = True
+
+
+def delta(entries: dict[tuple[int, int], float]) -> np.ndarray:
+    change = np.zeros((T, F))
+    for entry, value in entries.items():
+        change[entry] = value
+    return change
+
+
+def drawn(axes: Any) -> np.ndarray:
+    return np.ma.filled(axes.images[0].get_array().astype(float), np.nan)
+
+
+def draw(figure: Figure) -> None:
+    figure.savefig(io.BytesIO(), dpi=30)
+
+
+ROW = [
+    ("query", QUERY),
+    ("salient", MASK),
+    ("GAN", delta({(0, 0): 0.5, (1, 2): -4.0})),
+    ("SPARCE", delta({(2, 2): 2.0})),
+]
+
+
+def test_time_runs_down_and_features_to_the_right() -> None:
+    first = plot_heatmaps([("query", QUERY), ("SPARCE", QUERY + 1)]).axes[0]
+    (image,) = first.images
+    assert image.get_array().shape == (T, F) and image.get_array()[5, 1] == QUERY[5, 1]
+    assert image.get_extent() == [-0.5, F - 0.5, T - 0.5, -0.5], "row t lies at y = t, column f at x = f"
+    assert image.origin == "upper" and first.yaxis_inverted() and not first.xaxis_inverted()
+    assert (first.get_xlabel(), first.get_ylabel()) == ("feature", "time step")
+
+
+def test_all_maps_share_one_colour_scale_with_its_unit() -> None:
+    figure = plot_heatmaps([("query", QUERY), ("target", QUERY - 10), ("SPARCE", QUERY + 5)], unit="m")
+    *panels, bar = figure.axes
+    assert len(panels) == 6
+    assert {p.images[0].get_clim() for p in panels[:3]} == {(-10.0, 32.0)} and bar.get_ylabel() == "value (m)"
+
+
+def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> None:
+    changed = QUERY + delta({(3, 1): 2.0, (0, 3): 1.5})
+    figure = plot_heatmaps([("query", QUERY), ("SPARCE", changed)], feature_names=("a", "b_$x$", "c", "d"))
+    draw(figure)
+    *maps, left, right, _ = figure.axes
+    assert [line.get_ydata().tolist() for line in left.lines] == [QUERY[:, 1].tolist()]
+    assert [line.get_ydata().tolist() for line in right.lines] == [QUERY[:, 1].tolist(), changed[:, 1].tolist()]
+    assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a marker above its column"
+    assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "value\n(standard\ndeviations)"
+    assert colors.same_color(right.lines[1].get_color(), style.METHODS["sparce"].colour)
+
+
+def test_seconds_where_the_sampling_rate_is_known() -> None:
+    figure = plot_heatmaps([("query", QUERY), ("GAN", QUERY)], curve_feature=2, sampling_rate=2.0)
+    assert figure.axes[0].images[0].get_extent()[2:] == [3.25, -0.25] and figure.axes[0].get_ylabel() == "time (s)"
+    curve = figure.axes[2]
+    assert curve.lines[0].get_xdata().tolist() == [t / 2 for t in range(T)] and curve.get_xlabel() == "time (s)"
+
+
+def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
+    figure = plot_saliency([ROW])
+    draw(figure)
+    _, salient, gan, sparce, *_ = figure.axes
+    assert drawn(gan)[1, 2] == 4.0 and drawn(gan)[0, 0] == 0.5 and np.isnan(drawn(gan)).sum() == T * F - 2
+    assert drawn(sparce)[2, 2] == 2.0 and np.isnan(drawn(sparce)).sum() == T * F - 1
+    shown = sparce.images[0].to_rgba(sparce.images[0].get_array())
+    assert shown[0, 0, 3] == 0.0, "transparent, so white"
+    smallest = np.array(gan.images[0].cmap(0.0))[:3]
+    assert smallest.min() < 0.5, "and the smallest change is far from white"
+    assert drawn(salient).tolist() == MASK.astype(float).tolist()
+
+
+def test_each_row_has_one_scale_for_all_its_residuals() -> None:
+    other = [*ROW[:2], ("GAN", 3 * ROW[2][1]), ("SPARCE", ROW[3][1])]
+    axes = plot_saliency([ROW, other]).axes
+    assert [a.images[0].get_clim() for a in axes[:8]] == [
+        *[(0.0, 27.0), (0.0, 1.0), (0.0, 4.0), (0.0, 4.0)],
+        *[(0.0, 27.0), (0.0, 1.0), (0.0, 12.0), (0.0, 12.0)],
+    ]
+    assert [a.get_title(loc="left") for a in axes[8:]] == ["value", "|δ|", "value", "|δ|"]
+    assert all(a.images[0].get_extent() == [-0.5, F - 0.5, T - 0.5, -0.5] for a in axes[:8])
+
+
+def test_titles_are_above_the_first_row_and_labels_at_the_border() -> None:
+    figure = plot_saliency([[*ROW, ("SPARCE, λ₄ = λ₅ = 0", QUERY)]] * 2)
+    draw(figure)
+    titles = [a.get_title(loc="left") for a in figure.axes[:10]]
+    assert titles == ["query", "salient", "GAN", "SPARCE", "SPARCE, λ₄ =\nλ₅ = 0", *[""] * 5]
+    assert [a.get_xlabel() for a in figure.axes[:10]] == [""] * 5 + ["feature"] * 5
+    assert [a.get_ylabel() for a in figure.axes[:10]] == ["time step", "", "", "", ""] * 2
+    assert figure.get_supxlabel().startswith("value and |δ| in standard deviations; white: no change")
+
+
+def test_an_answer_that_changes_nothing_and_a_flat_query_are_drawn_too() -> None:
+    flat = np.zeros((T, F))
+    figure = plot_saliency([[("query", flat), ("salient", MASK), ("SPARCE", flat)]])
+    draw(figure)
+    assert figure.axes[2].images[0].get_clim() == (0.0, 1.0)
+    draw(plot_heatmaps([("query", flat)]))
+
+
+def test_figures_leave_the_global_style_as_it_was() -> None:
+    before = dict(rcParams)
+    figure = plot_saliency([ROW])
+    assert dict(rcParams) == before and figure.dpi == 150
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "same number of panels, 3 or more, got no row"),
+        ([ROW[:2]], r"3 or more, got \[2\]"),
+        ([ROW, ROW[:3]], r"got \[3, 4\]"),
+        ([[*ROW[:3], ("SPARCE", np.zeros((T, F + 1)))]], r"one shape, got \(7, 4\), \(7, 5\)"),
+        ([[("query", np.zeros(3))] * 3], r"must be \(time, features\) of one shape, got \(3,\)"),
+    ],
+)
+def test_panels_of_different_shapes_raise(rows: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        plot_saliency(rows)
+
+
+def test_a_curve_of_an_unknown_feature_raises() -> None:
+    with pytest.raises(ShapeError, match="index below 4, the number of features, got 4"):
+        plot_heatmaps([("query", QUERY)], curve_feature=4)

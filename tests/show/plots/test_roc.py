@@ -1,0 +1,62 @@
+"""ROC curves: mean, band, area and the diagonal."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib import colors
+
+from sparcets.core.errors import ShapeError
+from sparcets.show import style
+from sparcets_paper.plots.benchmark import plot_roc
+
+GRID = np.array([0.0, 0.5, 1.0])
+MEAN = np.array([0.0, 0.9, 1.0])
+STD = np.array([0.05, 0.2, 0.0])
+
+
+def test_one_panel_per_target_with_its_methods() -> None:
+    figure = plot_roc({"0": {"GAN": (GRID, GRID, STD)}, "1 $": {"GAN": (GRID, GRID, STD), "SPARCE": (GRID, MEAN, STD)}})
+    figure.savefig(io.BytesIO(), dpi=30)
+    left, right = figure.axes
+    assert [a.get_title(loc="left") for a in (left, right)] == ["target 0", r"target 1 \$"]
+    assert len(left.lines) == 2 and len(right.lines) == 3, "the methods, and chance"
+    assert left.get_xlabel() == right.get_xlabel() == "false positive rate"
+    assert left.get_ylabel().startswith("true positive rate") and left.get_aspect() == 1.0
+    assert right.lines[1].get_xdata().tolist() == GRID.tolist() and right.lines[1].get_ydata().tolist() == MEAN.tolist()
+    chance = right.lines[2]
+    assert list(chance.get_xdata()) == list(chance.get_ydata()) == [0, 1]
+
+
+def test_the_band_is_one_standard_deviation_within_the_unit_square() -> None:
+    (axes,) = plot_roc({"1": {"SPARCE": (GRID, MEAN, STD)}}).axes
+    (band,) = axes.collections
+    corners = band.get_paths()[0].vertices
+    bounds = {x: {round(float(y), 6) for y in corners[corners[:, 0] == x, 1]} for x in GRID}
+    assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "0 - 0.05 and 0.9 + 0.2 are clipped"
+
+
+def test_the_legend_gives_the_area_under_the_mean_curve() -> None:
+    (axes,) = plot_roc({"1": {"SPARCE": (GRID, MEAN, STD)}}).axes
+    # (0 + 0.9) / 2 * 0.5 + (0.9 + 1) / 2 * 0.5 = 0.225 + 0.475
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["SPARCE: 0.70", "chance: 0.50"]
+    assert axes.get_legend().get_title().get_text() == "area under the curve"
+
+
+def test_a_method_has_the_same_style_in_all_panels_and_no_other_has() -> None:
+    names = ["ICS", "GAN", "CounteRGAN", "SPARCE", "SPARCE, λ₄ = λ₅ = 0"]
+    curves = dict.fromkeys(names, (GRID, MEAN, STD))
+    left, right = plot_roc({"0": dict(reversed(curves.items())), "1": curves}).axes
+    styles = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in right.lines}
+    assert {line.get_label(): (line.get_color(), line.get_linestyle()) for line in left.lines} == styles
+    assert len({colors.to_hex(colour) for colour, _ in styles.values()}) == 6
+    assert styles["SPARCE: 0.70"][0] == style.METHODS["sparce"].colour
+
+
+def test_curves_without_a_common_grid_raise() -> None:
+    with pytest.raises(ShapeError, match=r"curve of GAN must be three arrays .* got shapes \(3,\), \(2,\), \(3,\)"):
+        plot_roc({"1": {"GAN": (GRID, MEAN[:2], STD)}})
+    with pytest.raises(ShapeError, match="no curve to draw"):
+        plot_roc({})

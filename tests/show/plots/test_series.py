@@ -1,0 +1,196 @@
+"""Figures of answers: axes, labels and data; no images are compared."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import colors, rcParams
+from matplotlib.figure import Figure
+
+from sparcets.core.errors import MissingExtraError, ShapeError
+from sparcets.core.explanation import Explanation, join
+from sparcets.show import style
+from sparcets.show.plots import plot_answer, plot_answers
+
+Make = Callable[..., Explanation]
+
+
+def draw(figure: Figure) -> None:
+    figure.savefig(io.BytesIO(), dpi=30)
+
+
+def spans(axes: Any) -> list[tuple[float, float]]:
+    return [tuple(box(patch).intervalx) for patch in axes.patches]
+
+
+def box(patch: Any) -> Any:
+    """Return the box of a span, which is a polygon before matplotlib 3.9, and a rectangle since."""
+    return patch.get_path().get_extents(patch.get_patch_transform())
+
+
+def verdict_in(figure: Figure) -> str:
+    """Return the line above the title."""
+    return str(figure.texts[-1].get_text()) if figure.get_supxlabel() == "" else str(figure.texts[-2].get_text())
+
+
+def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> None:
+    e = answer({(3, 0): 1.0, (4, 0): 2.0, (8, 0): -1.0, (0, 2): 5.0})
+    *curves, _, _ = plot_answer(e).axes
+    assert [c.get_ylabel() for c in curves] == ["f0\n(no unit)", "f2\n(no unit)"], "in the order of the features"
+    after, before = curves[0].lines  # the recording is drawn over the counterfactual
+    assert (before.get_label(), after.get_label()) == ("recorded", "attempt (? doubtful)")
+    assert before.get_xdata().tolist() == list(range(10))
+    assert before.get_ydata().tolist() == e.query[0, :, 0].tolist()
+    assert after.get_ydata().tolist() == e.counterfactual[0, :, 0].tolist()
+    assert spans(curves[0]) == [(2.5, 4.5), (7.5, 8.5)], "half a step around what changed"
+    assert [t.get_text() for t in curves[0].get_legend().get_texts()] == ["recorded", "attempt (? doubtful)", "changed"]
+    assert curves[1].get_legend() is None and curves[1].get_xlabel() == "time (steps)" and curves[0].get_xlabel() == ""
+
+
+def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_white(answer: Make) -> None:
+    *_, grid, _ = plot_answer(answer({(3, 0): 2.0, (0, 2): -8.0})).axes
+    (image,) = grid.images
+    drawn = np.ma.filled(image.get_array(), np.nan)  # (features, time)
+    assert drawn.shape == (3, 10) and drawn[0, 3] == 0.5 and drawn[2, 0] == -2.0
+    assert np.isnan(drawn).sum() == 28
+    assert image.get_clim() == (-2.0, 2.0), "symmetric about 0"
+    assert [t.get_text() for t in grid.get_yticklabels()] == ["f0", "f1", "f2"]
+    assert image.get_extent() == [-0.5, 9.5, 2.5, -0.5]
+
+
+def test_units_seconds_and_title(answer: Make) -> None:
+    e = answer({(4, 1): 1.0}, info={"units": ("", "m/s²", ""), "sampling_rate": 2.0})
+    figure = plot_answer(e)
+    curve, grid, _ = figure.axes
+    assert curve.get_ylabel() == "f1\n(m/s²)" and curve.get_xlabel() == grid.get_xlabel() == "time (s)"
+    assert curve.lines[0].get_xdata().tolist() == [t / 2 for t in range(10)]
+    assert spans(curve) == [(1.75, 2.25)] and grid.images[0].get_extent()[:2] == [-0.25, 4.75]
+    assert figure.get_suptitle().strip() == "sick → well   p(well) 0.10 → 0.80   3.3 % changed   (nearest)"
+    saved_earlier = answer({(4, 1): 1.0}, method="sparce", config={"recipe": "true"})
+    assert plot_answer(saved_earlier).get_suptitle().endswith("(sparcets)")
+
+
+def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:
+    e = answer({(0, f): float(1 + (f * 3) % 7) for f in range(7)}, n_features=7)  # 1 4 7 3 6 2 5
+    *curves, _, _ = plot_answer(e).axes
+    assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
+
+
+def test_padding_is_not_drawn(answer: Make) -> None:
+    curve, grid, _ = plot_answer(answer({(2, 0): 1.0}, lengths=np.array([6]))).axes
+    assert len(curve.lines[0].get_xdata()) == 6 and grid.images[0].get_array().shape == (3, 6)
+
+
+def test_features_that_may_not_change_are_grey(answer: Make) -> None:
+    *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, mutable=np.array([True, False, True]))).axes
+    grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]
+    assert grey == [False, True, False]
+    (row,) = grid.patches
+    assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(box(row).intervaly) == (0.5, 1.5)
+
+
+def test_of_many_features_some_are_labelled(answer: Make) -> None:
+    *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, n_features=60)).axes
+    assert [t.get_text() for t in grid.get_yticklabels()] == [f"f{i}" for i in range(0, 60, 2)]
+
+
+def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
+    figure = plot_answer(answer({}, status=np.array(["unchanged"]), proba_before=np.array([[0.2, 0.8]])))
+    draw(figure)
+    *curves, grid, _ = figure.axes
+    assert len(curves) == 3 and not any(c.patches for c in curves) and grid.images[0].get_clim() == (-1.0, 1.0)
+    assert figure.get_suptitle().strip().startswith("well, already the target   p(well) 0.80 → 0.80   0 % changed")
+
+
+@pytest.mark.parametrize("changes", [{}, {(1, 1): 3.0}])
+def test_an_answer_that_was_not_found_is_drawn_too(answer: Make, changes: dict[tuple[int, int], float]) -> None:
+    missed = np.array([[0.7, 0.3]])
+    figure = plot_answer(answer(changes, status=np.array(["not_found"]), proba_after=missed))
+    draw(figure)
+    assert verdict_in(figure).startswith("○ Not reached: ") and "p(well) 0.10 → 0.30" in figure.get_suptitle()
+    copy = answer(changes, status=np.array(["not_found"]))  # a missing answer may be filled with a valid one
+    assert verdict_in(plot_answer(copy)).startswith("○ Not reached: this repeats another answer")
+
+
+def test_names_are_not_read_as_formulas(answer: Make) -> None:
+    names = ("cost $a_{$", "weight_$", "f$\\frac$")
+    figure = plot_answer(answer({(0, 0): 1.0, (0, 1): 1.0, (0, 2): 1.0}, info={"feature_names": names}))
+    draw(figure)
+
+
+def test_figures_leave_the_global_state_as_it_was(answer: Make) -> None:
+    import matplotlib.pyplot as plt
+
+    before = dict(rcParams)
+    draw(answer({(0, 0): 1.0}).plot(0))
+    assert dict(rcParams) == before and plt.get_fignums() == []
+
+
+def test_without_matplotlib_the_error_says_what_to_install(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        MissingExtraError, match=r"plots need matplotlib. Install it with: pip install 'sparcets\[plots\]'"
+    ):
+        plot_answer(answer({}))
+
+
+def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
+    *_, grid, bar = plot_answer(answer({(3, 0): 1e-5, (4, 0): -1e-5, (0, 2): 8.0})).axes
+    (image,) = grid.images
+    colours = image.cmap(image.norm(image.get_array()))  # (features, time, 4)
+    assert colours[1, 5].tolist() == [1, 1, 1, 1], "exactly no change is white"
+    for entry in ((0, 3), (0, 4)):
+        assert min(colours[entry][:3]) < 0.8
+    assert colours[0, 3, 0] > colours[0, 3, 2] and colours[0, 4, 2] > colours[0, 4, 0], "red rises, blue falls"
+    assert bar.get_ylabel() == "change (standard deviations)"
+
+
+def test_several_answers_in_a_figure_of_one_raise(answer: Make) -> None:
+    one = answer({(0, 0): 1.0})
+    with pytest.raises(ShapeError, match="one answer, got 2"):
+        plot_answer(one[[0, 0]])
+
+
+def several(answer: Make, *status: str) -> Explanation:
+    """Return answers to one query: the first changes f0 in steps 2 and 3, the others f2 in step 7."""
+    parts = [
+        answer({(2, 0): 4.0, (3, 0): 4.0} if i == 0 else {(7, 2): 8.0 + i}, status=np.array([s]))
+        for i, s in enumerate(status)
+    ]
+    return join(parts)
+
+
+def test_several_answers_over_one_query(answer: Make) -> None:
+    figure = plot_answers(several(answer, "generated", "refined"))
+    draw(figure)
+    first, second = figure.axes
+    assert [a.get_ylabel() for a in figure.axes] == ["f0\n(no unit)", "f2\n(no unit)"]
+    one, two, recorded = first.lines
+    assert recorded.get_label() == "recorded" and recorded.get_ydata().tolist() == [3.0 * t for t in range(10)]
+    assert one.get_label() == "? attempt 1: doubtful, p 0.80, 6.7 % changed, generated"
+    drawn = np.asarray(one.get_ydata())
+    assert np.flatnonzero(~np.isnan(drawn)).tolist() == [1, 2, 3, 4], "where it changes, and a step to either side"
+    assert drawn[2:4].tolist() == [10.0, 13.0] and np.isnan(np.asarray(two.get_ydata())).all()
+    assert one.get_color() != two.get_color() and one.get_linestyle() != two.get_linestyle()
+    assert spans(first) == [(1.5, 3.5)] and spans(second) == [(6.5, 7.5)]
+    assert figure.get_suptitle() == "sick → well: 2 answers to one query"
+    assert second.get_xlabel() == "time (steps)"
+
+
+def test_answers_that_were_not_found_are_left_out(answer: Make) -> None:
+    figure = plot_answers(several(answer, "generated", "not_found"))
+    assert [len(a.lines) for a in figure.axes] == [2]
+    none = plot_answers(several(answer, "not_found", "not_found"))
+    draw(none)
+    assert none.get_suptitle().endswith("0 answers to one query")
+
+
+def test_answers_to_two_queries_raise(answer: Make) -> None:
+    both = join([answer({(0, 0): 1.0}), answer({(0, 0): 1.0}, query_index=np.array([1]))])
+    with pytest.raises(ShapeError, match="those to 2"):
+        plot_answers(both)

@@ -1,0 +1,114 @@
+"""Verdicts in figures: only a believed answer is drawn as one, and every figure begins with the verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import colors
+from matplotlib.figure import Figure
+
+from sparcets.core.evidence import VERDICTS, Evidence
+from sparcets.core.explanation import Explanation, join
+from sparcets.motion.stick_figure import body_figure, plot_body
+from sparcets.show import style
+from sparcets.show.interactive import belief_figure, curves_figure, show
+from sparcets.show.plots import curve_points, has_curve, plot_answer, plot_answers
+from sparcets.show.print import curves_svg
+from tests.show.plots.conftest import BELIEVED, TRICK, evidence
+
+Make = Callable[..., Explanation]
+NONE = Evidence.none(1)
+MISSED = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
+CASES: list[tuple[str, dict[str, Any], str, str]] = [
+    ("believed", {"evidence": BELIEVED}, style.AFTER, "solid"),
+    ("doubtful", {"evidence": evidence(1.0, 0.9, jumps=1)}, VERDICTS["doubtful"].colour, "dash"),
+    ("doubtful", {"evidence": NONE}, VERDICTS["doubtful"].colour, "dash"),
+    ("trick", {"evidence": TRICK}, VERDICTS["trick"].colour, "dot"),
+    ("not reached", {"evidence": TRICK, **MISSED}, VERDICTS["not reached"].colour, "longdash"),
+]
+LIMB = tuple(f"{point}_{axis}" for point in ("LeftElbow", "LeftWrist") for axis in "xy")
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+@pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
+def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(
+    answer: Make, word: str, given: dict[str, Any], colour: str, dash: str
+) -> None:
+    e = answer({(3, 0): 1.0, (4, 2): 2.0}, **given)
+    assert e.verdict.tolist() == [word]
+    figure, name = plot_answer(e), VERDICTS[word].label
+    after = figure.axes[0].lines[0]
+    assert colors.same_color(after.get_color(), colour) and name in after.get_label()
+    assert after.is_dashed() == (word != "believed"), "never by colour alone"
+    assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
+    trace = curves_figure(e)["data"][0]
+    assert (trace["line"]["color"], trace["line"]["dash"], trace["name"]) == (colour, dash, after.get_label())
+    picture = curves_svg(e)
+    assert f'stroke="{colour}"' in picture and f">{after.get_label()}</text>" in picture
+    assert ("stroke-dasharray" in picture) == (word != "believed")
+
+
+def test_a_long_verdict_stays_within_the_figure(answer: Make) -> None:
+    names = tuple(f"RightWristOfTheMiddleMarker_{axis}" for axis in "xyz")
+    doubts = evidence(1.0, 0.9, jumps=2, outside=3, distance=1.0)
+    figure = plot_answer(answer({(3, 0): 1.0, (4, 2): 200.0}, evidence=doubts, info={"feature_names": names}))
+    figure.draw_without_rendering()
+    for text in figure.texts:
+        assert text.get_window_extent().x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
+def test_stick_figures_too(answer: Make, word: str, given: dict[str, Any], colour: str, dash: str) -> None:
+    e = answer({(3, 0): 1.0}, n_features=4, info={"feature_names": LIMB, "units": ("m",) * 4}, **given)
+    figure = plot_body(e, moments=2)
+    assert VERDICTS[word].label in figure.axes[2].get_ylabel() and "no advice" in figure.get_supxlabel()
+    assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
+    assert any(colors.same_color(line.get_color(), colour) for line in figure.axes[3].lines)
+    moving = body_figure(e)
+    assert moving is not None and VERDICTS[word].label in moving["layout"]["annotations"][1]["text"]
+
+
+def test_of_several_answers_each_has_the_colour_of_its_verdict(answer: Make) -> None:
+    e = join([answer({(2, 0): 4.0}, evidence=BELIEVED), answer({(2, 0): 5.0}, evidence=TRICK)])
+    believed, trick, _ = plot_answers(e).axes[0].lines
+    assert believed.get_label().startswith("✓ answer 1: believed, p 0.80")
+    assert trick.get_label().startswith("✗ attempt 2: trick, p 0.80")
+    assert believed.get_color() == style.AFTER and trick.get_linestyle() != believed.get_linestyle()
+    red, green, blue = colors.to_rgb(trick.get_color())
+    assert red > 1.5 * max(green, blue)
+
+
+def test_points_of_the_curve_by_what_is_known_at_each(answer: Make) -> None:
+    points = curve_points(answer({(3, 0): 1.0}, evidence=BELIEVED))
+    assert points.share.tolist() == [10.0, 20.0, 30.0] and points.support.tolist() == [50.0, 30.0, 90.0]
+    assert points.word.tolist() == ["not reached", "doubtful", "believed"]
+    assert points.best.tolist() == [0.0, 30.0, 90.0], "of what the model accepts, and never falling"
+
+
+def test_the_curve_is_drawn_where_it_was_measured(answer: Make) -> None:
+    e = answer({(3, 0): 1.0}, evidence=BELIEVED)
+    panel = next(axes for axes in plot_answer(e).axes if axes.get_xlabel().startswith("changed values"))
+    drawn = {line.get_label(): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in panel.lines}
+    assert [values.tolist() for values in drawn["model and all others agree"]] == [[30.0], [90.0]]
+    assert panel.get_title(loc="left") == "the model flips at 20 % (dotted),\nall others follow at 30 % (dashed)"
+    assert [line.get_xdata()[0] for line in panel.lines[-2:]] == [20.0, 30.0]
+    figure = belief_figure(e)
+    assert show(figure).data and figure["layout"]["title"]["text"] == panel.get_title(loc="left").replace("\n", " ")
+    by_name = {trace["name"]: trace["x"] for trace in figure["data"] if "name" in trace}
+    assert by_name["the target is not reached"] == [10.0]
+    without = answer({(3, 0): 1.0})
+    assert has_curve(e) and not has_curve(without) and len(plot_answer(without).axes) == 3
+
+
+def test_gaps_interrupt_the_lines_on_paper(answer: Make) -> None:
+    gap = answer({(8, 0): 1.0})
+    for series in (gap.query, gap.counterfactual):
+        series[0, 4, 0] = np.nan
+    assert curves_svg(gap).count("<polyline") == 4 and "nan" not in curves_svg(gap)
+    assert "&lt;b&gt;" in curves_svg(answer({(8, 0): 1.0}, info={"feature_names": ("<b>", "b", "c")}))

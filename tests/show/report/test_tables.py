@@ -1,0 +1,79 @@
+"""Tables in Markdown, CSV and LaTeX."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparcets.core.errors import ShapeError
+from sparcets.show.tables import Table
+
+TABLE = Table(
+    "Runs at 50 %",
+    ("run_id", "sparsity, share"),
+    (("a|b", "**0.21 ± 0.03** / 0.40 ± 0.06"), ("λ4 & λ5", "–"), ('say "no"', "`#1` {x}")),
+    note="Lower is better.",
+)
+
+
+def test_markdown_by_hand() -> None:
+    assert TABLE.to_markdown().splitlines() == [
+        "### Runs at 50 %",
+        "",
+        "| run_id | sparsity, share |",
+        "|---|---|",
+        r"| a\|b | **0.21 ± 0.03** / 0.40 ± 0.06 |",
+        "| λ4 & λ5 | – |",
+        '| say "no" | `#1` {x} |',
+        "",
+        "Lower is better.",
+    ]
+
+
+def test_latex_by_hand() -> None:
+    lines = TABLE.to_latex().splitlines()
+    assert r"\caption{Runs at 50 \%. Lower is better.}" in lines
+    assert r"\begin{tabular}{ll}" in lines
+    start = lines.index(r"\toprule")
+    assert lines[start + 1] == r"run\_id & sparsity, share \\"
+    assert lines[start + 3] == r"a|b & \textbf{0.21 $\pm$ 0.03} / 0.40 $\pm$ 0.06 \\"
+    assert lines[start + 4] == r"$\lambda$4 \& $\lambda$5 & -- \\"
+    assert lines[start + 5] == r'say "no" & \texttt{\#1} \{x\} \\'
+
+
+def test_latex_escapes_a_backslash_once() -> None:
+    assert r"a\textbackslash{}b\textasciicircum{}2 \$5" in Table("t", ("c",), (("a\\b^2 $5",),)).to_latex()
+
+
+def test_csv_can_be_read_back() -> None:
+    rows = list(csv.reader(io.StringIO(TABLE.to_csv())))
+    assert rows == [
+        ["run_id", "sparsity, share"],
+        ["a|b", "0.21 ± 0.03 / 0.40 ± 0.06"],
+        ["λ4 & λ5", "–"],
+        ['say "no"', "#1 {x}"],
+    ]
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="*`", exclude_categories=("Cc", "Cs")), max_size=8)
+
+
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=5))
+def test_csv_keeps_any_text(rows: list[tuple[str, str]]) -> None:
+    read = list(csv.reader(io.StringIO(Table("t", ("a", "b"), tuple(rows)).to_csv())))
+    assert read[1:] == [list(row) for row in rows]
+
+
+def test_save_writes_the_three(tmp_path: Path) -> None:
+    paths = TABLE.save(tmp_path / "tables", "runs")
+    assert [p.name for p in paths] == ["runs.md", "runs.csv", "runs.tex"]
+    assert paths[0].read_text(encoding="utf-8") == TABLE.to_markdown() + "\n"
+    assert sorted(p.name for p in (tmp_path / "tables").iterdir()) == ["runs.csv", "runs.md", "runs.tex"]
+
+
+def test_a_row_of_another_width_raises() -> None:
+    with pytest.raises(ShapeError, match="2 columns, but a row of 1 cells"):
+        Table("t", ("a", "b"), (("only",),))

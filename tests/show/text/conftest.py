@@ -1,0 +1,51 @@
+"""Hand-made answers: two features, ten steps, standard deviations 1 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import SeriesInfo
+
+INFO = replace(
+    SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
+    feature_names=("roll", "pressure"),
+    low=None,  # ranges are not known, so that any change is fine
+    high=None,
+    max_step=None,
+)
+
+
+def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: Any) -> Explanation:
+    """Return one answer that changes the entries (step, feature) by these amounts."""
+    info = replace(INFO, units=other.pop("units", None), sampling_rate=other.pop("rate", None))
+    if names := other.pop("names", None):
+        scale = replace(info.scaler, center=np.zeros(len(names)), scale=np.ones(len(names)))
+        info = replace(info, feature_names=names, scaler=scale)
+    query = np.full((1, n_steps, info.n_features), 0.5)
+    counterfactual = query.copy()
+    for entry, change in changes.items():
+        counterfactual[0][entry] += change
+    values: dict[str, Any] = {
+        "query": query,
+        "counterfactual": counterfactual,
+        "target": np.array([1]),
+        "status": np.array(["generated"]),
+        "reason": np.array([""]),
+        "query_index": np.array([0]),
+        "proba_before": np.array([[0.9, 0.1]]),
+        "proba_after": np.array([[0.125, 0.875]]),
+        "info": info,
+        "mutable": np.ones(info.n_features, dtype=bool),
+    }
+    return Explanation(**{**values, **other})
+
+
+@pytest.fixture
+def answer() -> Callable[..., Explanation]:
+    return make

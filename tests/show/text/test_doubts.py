@@ -1,0 +1,82 @@
+"""Warnings about weak answers; a good answer has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation
+from sparcets.show.text import narrate
+from sparcets.show.verdict import find_doubts
+
+Make = Callable[..., Explanation]
+SMALL = {(3, 0): 1.0}
+
+
+def test_a_good_answer_has_none(answer: Make) -> None:
+    good = {"transfer_a": 1.0, "transfer_b": 1.0, "transfer_c": 0.0, "knn_ratio": 1.4, "oracle": 1.0}
+    assert find_doubts(answer(SMALL), {}) == find_doubts(answer(SMALL), good) == []
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [([0, 0, 0], "none of 3 independent judges agrees"), ([1, 0, 0], "only 1 of 3"), ([1, 1, 0, 0], "only 2 of 4")],
+)
+def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
+    measures = {f"transfer_{i}": float(vote) for i, vote in enumerate(votes)} | {"transfer_unseen": 1.0}
+    (doubt,) = find_doubts(answer(SMALL), measures)
+    assert doubt.startswith(words) and "fool the model" in doubt
+    assert f"Careful: {doubt}" in narrate(answer(SMALL), measures=measures)
+    assert narrate(answer(SMALL), short=True, measures=measures).endswith(f"Careful: {doubt}")
+
+
+@pytest.mark.parametrize(("flips_at", "fragile"), [(0.03, True), (0.1, False)])
+def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragile: bool) -> None:
+    curve = {name: np.array([v]) for name, v in (("share", [flips_at, 0.2]), ("support", [0, 1]), ("valid", [1, 1]))}
+    known = Evidence(families=("a",), support=np.ones((1, 1)), curve=curve)
+    expected = (
+        "the model is fragile here: it flips when 3 % of the values that may change do, but other models of every kind "
+        "follow only at 20 %."
+    )
+    assert find_doubts(answer(SMALL, evidence=known), {}) == [expected] * fragile
+
+
+def test_far_from_real_data(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL), {"knn_ratio": 1.81})
+    assert "1.8 times as far from the training series of well as real series are" in doubt
+
+
+def test_values_that_are_rare_in_the_training_series(answer: Make) -> None:
+    (doubt,) = find_doubts(answer({(3, 1): 20.0}), {})
+    assert doubt.startswith("pressure is moved to 4.1 standard deviations"), "(0.5 + 20 - 4) / 4 = 4.125"
+    far = answer({(3, 1): 20.0})
+    far.query[0, 0, 1] = far.counterfactual[0, 0, 1] = 30.0  # the query itself has such values
+    assert find_doubts(far, {}) == []
+
+
+def test_the_model_is_uncertain(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL, proba_after=np.array([[0.45, 0.55]])), {})
+    assert "leads by 0.10 only" in doubt
+    assert find_doubts(answer(SMALL, proba_after=np.array([[0.35, 0.65]])), {}) == []
+
+
+def test_from_a_neighbour(answer: Make) -> None:
+    """A whole real series is one; parts of it put into the query were never recorded together."""
+    (doubt,) = find_doubts(answer(SMALL, status=np.array(["neighbour"])), {})
+    assert doubt.startswith("it combines a real well series with this one, and as a whole may never have been recorded")
+    everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
+    whole, _ = find_doubts(answer(everywhere, status=np.array(["neighbour"])), {})
+    assert whole.startswith("every value is taken from a real well series")
+
+
+def test_most_of_it_changes(answer: Make) -> None:
+    (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
+    assert doubt == "more than half of the values that may change do (60 %)."
+
+
+def test_the_oracle_disagrees(answer: Make) -> None:
+    (doubt,) = find_doubts(answer(SMALL), {"oracle": 0.0})
+    assert "does not put the result into well" in doubt

@@ -1,0 +1,253 @@
+"""Descriptions of hand-made answers: what changes, when, by how much and in which units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcets.core.errors import DataError
+from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation, join
+from sparcets.show.text import narrate
+
+Make = Callable[..., Explanation]
+
+
+def test_the_long_form(answer: Make) -> None:
+    text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
+    assert text.splitlines() == [
+        "? Doubtful: no other models were asked about it.",
+        "The model says sick. For it to say well:",
+        "  - raise roll by 1.5 rad from 0.75 to 1.25 s",
+        "Unchanged: pressure. Nothing changes before 0.75 s or after 1.25 s.",
+        "10 % of the values that may change do. The model's probability of well goes from 0.10 to 0.88.",
+    ]
+
+
+def test_the_short_form(answer: Make) -> None:
+    text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
+    assert text == (
+        "? Doubtful: well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4. "
+        "Doubted: no other models were asked about it."
+    )
+
+
+def test_a_single_step_and_a_lower_value(answer: Make) -> None:
+    assert "  - lower pressure by 0.25 in step 9\n" in narrate(answer({(9, 1): -0.25}))
+
+
+def test_a_peak_above_the_mean_is_in_the_long_form_only(answer: Make) -> None:
+    peaked = answer({(2, 0): 1.0, (3, 0): 1.0, (4, 0): 4.0}, units=("rad", ""))
+    assert "raise roll by 2 rad (at most 4 rad) in steps 2 to 4" in narrate(peaked)
+    assert "raise roll by 2 rad in steps 2 to 4" in narrate(peaked, short=True)
+
+
+def test_the_largest_change_in_standard_deviations_comes_first(answer: Make) -> None:
+    text = narrate(answer({(0, 0): 2.0, (5, 1): 7.0, (7, 0): -3.0}))
+    assert text.index("lower roll by 3 ") < text.index("raise roll by 2 ") < text.index("raise pressure by 7 ")
+
+
+def test_a_long_small_change_outweighs_a_short_large_one(answer: Make) -> None:
+    text = narrate(answer({**{(t, 0): 1.0 for t in range(5)}, (8, 0): 3.0}))
+    assert text.index("roll is 1 higher in steps 0 to 4") < text.index("by 3 in step 8")
+
+
+def test_a_change_of_less_than_a_hundredth_is_not_described_by_itself(answer: Make) -> None:
+    e = answer({**{(t, 0): 3.0 for t in range(5)}, (8, 0): 0.1})
+    assert "And 1 other change (0.66 % of all change), in roll." in narrate(e)
+    assert "; and 1 other change." in narrate(e, short=True)
+
+
+def test_rises_and_falls_do_not_cancel(answer: Make) -> None:
+    text = narrate(answer({(2, 0): 3.0, (3, 0): -3.0}, units=("m", "")))
+    assert "change roll both ways (−3 to +3 m) in steps 2 to 3" in text
+
+
+def test_features_of_a_group_in_one_line(answer: Make) -> None:
+    moves = {**{(t, 0): 1.0 for t in range(3, 6)}, **{(t, 1): -2.0 for t in range(3, 6)}}
+    names = ("hand_x", "hand_y", "load")
+    assert "  - hand: lower y by 2 and raise x by 1 in steps 3 to 5\n" in narrate(answer(moves, names=names))
+    both = {**{(t, 0): 1.0 for t in range(3, 6)}, **{(t, 1): 2.0 for t in range(3, 6)}}
+    assert "  - hand: raise y by 2 and x by 1 in steps 3 to 5\n" in narrate(answer(both, names=names))
+    lift = {"explain": {"groups": {"lift": ["hand_y", "load"]}}}
+    text = narrate(answer({(3, 1): 1.0, (3, 2): 2.0}, names=names, constraints=lift))
+    assert "  - lift: raise load by 2 and hand_y by 1 in step 3\n" in text
+
+
+def test_most_of_the_change_is_described_and_the_rest_is_listed(answer: Make) -> None:
+    seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
+    text = narrate(answer(seven, n_steps=20))
+    assert text.count("  - raise roll") == 6 and "And 1 other change (11 % of all change), in roll." in text
+    assert "step 0" not in text, "the smallest"
+    falling = narrate(answer({(3 * t, 0): 2.0**-t for t in range(7)}, n_steps=20))
+    assert falling.count("  - raise roll") == 5, "no more than usual where the rest is small"
+    many = narrate(answer({(6 * t, 0): 1.0 for t in range(20)}, n_steps=120))
+    assert many.count("  - raise roll") == 8 and "And 12 other changes" in many
+    assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
+    short = narrate(answer(seven, n_steps=20), short=True)
+    assert short.count("raise") == 2 and "; and 5 other changes. Doubted" in short
+
+
+def test_unchanged_and_immutable_features(answer: Make) -> None:
+    names = ("hand_x", "hand_y", "load", "ball_x", "ball_y")
+    text = narrate(answer({(3, 2): 1.0}, names=names, mutable=np.array([True, True, True, False, False])))
+    assert "Unchanged: hand. Not allowed to change: ball." in text, "by the name of the group"
+    half = narrate(answer({(3, 0): 1.0}, names=names))
+    assert "Unchanged: hand_y, load and ball." in half, "a group that changed in part is listed by its features"
+    everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
+    assert "Unchanged" not in narrate(answer(everywhere)) and "Nothing changes" not in narrate(answer(everywhere))
+
+
+def test_the_share_is_of_mutable_entries_without_padding(answer: Make) -> None:
+    assert "50 % of" in narrate(answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False])))
+    padded = narrate(answer({(0, 0): 1.0}, lengths=np.array([2])))
+    assert "25 % of" in padded and "after step 0" in padded, "padding does not count"
+    assert "0.2 % of" in narrate(answer({(0, 0): 1.0}, n_steps=250))
+
+
+def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
+    measures = {"transfer": 0.67, "transfer_fcn": 1.0, "transfer_tcn": 0.0, "transfer_gru": 1.0, "oracle": 1.0}
+    text = narrate(answer({(3, 0): 1.0}), measures=measures)
+    assert "2 of 3 independent judges say well too (fcn yes, tcn no, gru yes)." in text
+    assert "The process that generated the data agrees." in text and "Careful" not in text
+    assert "judge" not in narrate(answer({(3, 0): 1.0}))
+    assert "None of 2 independent judges say" in narrate(
+        answer({(3, 0): 1.0}), measures={"transfer_a": 0.0, "transfer_b": 0.0, "transfer_c": np.nan}
+    )
+
+
+@pytest.mark.parametrize(
+    ("support", "sentence"),
+    [
+        ([1.0, 0.8, 0.6], "Other models agree: convolutions, interval quantiles, shapelets."),
+        ([1.0, 0.5, 0.6], "Other models agree: convolutions, shapelets; not: interval quantiles."),
+        ([0.0, 0.0, 0.5], "Other models do not agree (convolutions, interval quantiles and shapelets)."),
+        ([np.nan] * 3, None),
+        (None, None),
+    ],
+)
+def test_other_models_where_they_are_known(answer: Make, support: Any, sentence: str | None) -> None:
+    known = Evidence.none(1)
+    if support is not None:
+        known = Evidence(families=("convolutions", "interval quantiles", "shapelets"), support=np.array([support]))
+    text = narrate(answer({(3, 0): 1.0}, evidence=known))
+    assert sentence in text if sentence else "Other models" not in text
+
+
+def test_an_unchanged_answer(answer: Make) -> None:
+    already = answer({}, status=np.array(["unchanged"]))
+    for short in (False, True):
+        assert narrate(already, short=short).endswith(
+            "The model already says well (probability 0.88); nothing has to change."
+        )
+        assert narrate(already, short=short).startswith("= Unchanged: ")
+
+
+@pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
+def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
+    missed = {
+        "status": np.array(["not_found"]),
+        "reason": np.array([reason]),
+        "proba_after": np.array([[0.7, 0.3]]),
+    }
+    text = narrate(answer({(0, 0): 1.0}, **missed))
+    first, second = text.splitlines()
+    assert first.startswith("○ Not reached: the model does not predict the target") and "best attempt" in first
+    assert second == "The model says sick, not well: the constraints undo every change."
+    assert narrate(answer({(0, 0): 1.0}, **missed), short=True) == f"○ Not reached: {second}"
+    assert "nothing is changed" in narrate(answer({}, **missed))
+
+
+def test_not_found_is_said_once(answer: Make) -> None:
+    reason = "no change was found that the classifier calls 'well'; p(well) reached 0.30"
+    lost = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.7, 0.3]])}
+    text = narrate(answer({(0, 0): 1.0}, **lost))
+    assert f"The model says sick, not well: {reason}." in text and text.lower().count("no change was found") == 1
+
+
+def test_not_found_without_a_reason_has_the_best_probability(answer: Make) -> None:
+    text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
+    assert "No change was found" in text and "the best attempt reached a probability of 0.30." in text
+
+
+@pytest.mark.parametrize("reason", ["the classifier predicts 'well' with p(well) = 0.996; 0.999 was asked for", ""])
+@pytest.mark.parametrize("short", [False, True])
+def test_what_flips_but_is_not_sure_enough(answer: Make, reason: str, short: bool) -> None:
+    lost = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.004, 0.996]])}
+    text = narrate(answer({(0, 0): 1.0}, confidence=0.999, **lost), short=short)
+    assert (
+        "does not predict" not in text and "o change was found" not in text and "0.996" in text and "1.00" not in text
+    )
+    assert "0.999 was asked for" in text or (short and not reason)
+    other = narrate(answer({(0, 0): 1.0}, confidence=0.999, **{**lost, "proba_after": np.array([[0.7, 0.3]])}))
+    assert "the model does not predict the target" in other
+
+
+def test_a_query_that_the_model_is_not_sure_of(answer: Make) -> None:
+    """The model says the target already, with less than the confidence asked for."""
+    before = np.array([[0.2, 0.8]])
+    sure = answer({(0, 0): 1.0}, confidence=0.9, proba_before=before, proba_after=np.array([[0.05, 0.95]]))
+    assert "The model says well with a probability of 0.80. For a probability of 0.9:" in narrate(sure)
+    assert "well with a probability of 0.9 (probability 0.80 → 0.95)" in narrate(sure, short=True)
+    lost = {"status": np.array(["not_found"]), "proba_before": before, "proba_after": np.array([[0.6, 0.4]])}
+    for reason in ("", "the constraints undo every change"):
+        text = narrate(answer({(0, 0): 1.0}, confidence=0.9, reason=np.array([reason]), **lost))
+        assert "well instead of well" not in text and "not well" not in text
+
+
+def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
+    """Of three requested answers, the third may be missing and filled with a copy of the first, which is valid."""
+    text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array(["only 2 different answers"])))
+    assert "No change was found" not in text and "not well: only 2 different answers." in text  # others were found
+    assert text.startswith("○ Not reached: this repeats another answer")
+
+
+def test_the_text_is_deterministic(answer: Make) -> None:
+    moves = {(t, f): float((3 * t + f) % 5 - 2) for t in range(10) for f in range(2)}
+    assert len({narrate(answer(moves)) for _ in range(3)}) == 1
+
+
+def test_text_of_an_explanation_is_that_of_the_answer(answer: Make) -> None:
+    one, two = answer({(0, 0): 1.0}), answer({(0, 1): -1.0})
+    both = join([one, two])
+    assert [both.text(), both.text(1), both.text(-1)] == [narrate(one), narrate(two), narrate(two)]
+    assert both.text(1, short=True) == narrate(two, short=True)
+
+
+def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> None:
+    import pandas as pd
+
+    from sparcets.evaluation.scores import Scores
+
+    both = join([answer({(0, 0): 1.0}), answer({(0, 1): -1.0})])
+    frame = pd.DataFrame({"status": ["generated"] * 2, "valid": [1.0, 1.0], "transfer_fcn": [1.0, 0.0]})
+    scores = Scores(per_query=frame, summary={}, judges={})
+    assert "The one independent judge says well too (fcn)." in both.text(0, scores=scores)
+    assert "The one independent judge (fcn) does not say well." in both.text(1, scores=scores)
+    with pytest.raises(DataError, match="2 answers, and not those of this explanation, which has 1"):
+        both[1].text(0, scores=scores)
+
+
+def test_only_heights_of_a_body_are_raised(answer: Make) -> None:
+    """A hand that is moved forwards is not lifted; in space, no axis is known to be the height."""
+    moves = {(t, f): 1.0 - 3 * (f == 3) for t in range(3, 6) for f in (2, 3)}
+    flat = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")
+    assert "  - wrist is 2 lower and 1 further towards +x in steps 3 to 5" in narrate(answer(moves, names=flat))
+    deep = ("elbow_x", "elbow_y", "elbow_z", "wrist_x", "wrist_y", "wrist_z")
+    down = {(t, 4): -1.0 - (t % 2) for t in range(3, 6)}
+    assert "  - wrist is 1.7 further towards −y in steps 3 to 5" in narrate(answer(down, names=deep))
+    both_ways = {(t, 4): (-1.0) ** t for t in range(3, 7)}
+    assert "wrist is now up to 1 further towards −y, now up to 1 further towards +y in" in narrate(
+        answer(both_ways, names=deep)
+    )
+    assert "lower gravity_y by" in narrate(answer(down, names=tuple(name.replace("wrist", "gravity") for name in deep)))
+
+
+def test_times_that_were_not_allowed_to_change(answer: Make) -> None:
+    rules = {"fit": {"frozen": [[0, 2]]}, "explain": {"frozen": [[7, None], [0, 2]], "groups": {}}}
+    text = narrate(answer({(4, 0): 1.0, (5, 0): 1.0}, constraints=rules))
+    assert "Nothing may change in steps 0 to 1 and in steps 7 to 9." in text
+    assert "Nothing may change" not in narrate(answer({(4, 0): 1.0}))

@@ -1,0 +1,206 @@
+"""Odd values, of the wrong type or size, anywhere: each is taken, or refused by an error that can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparcets as sp
+from sparcets.core.errors import SparcetsError, quoted
+from sparcets.methods import EXPLAINERS
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MeanModule, mean_proba
+
+ODD: dict[str, Any] = {
+    "True": True,
+    "minus one": -1,
+    "zero": 0,
+    "beyond int64": 2**70,
+    "beyond floats": 10**400,
+    "a half": 0.5,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "complex": 1 + 2j,
+    "fraction": Fraction(1, 3),
+    "decimal": Decimal("0.5"),
+    "text": "zzz",
+    "empty text": "",
+    "lone surrogate": "\udcff",
+    "bytes": b"x",
+    "empty list": [],
+    "list": ["up"],
+    "nested": [[["up"], {}], None],
+    "ragged": [[1, 2], [3]],
+    "tuple": (1,),
+    "dict": {"a": 1},
+    "set": {1},
+    "int64": np.int64(7),
+    "float32": np.float32(0.25),
+    "str_": np.str_("zz"),
+    "bool_": np.bool_(True),
+    "long double": np.longdouble("1.5"),
+    "date": np.datetime64("2020-01-01"),
+    "array": np.zeros((2, 2)),
+    "empty array": np.zeros(0),
+    "array of objects": np.array([None, "a"], dtype=object),
+    "array of text": np.array(["up", "down"]),
+    "tensor": torch.ones(2),
+    "a class": int,
+    "a function": len,
+    "an object": object(),
+    "a generator": (i for i in ()),
+}
+NUMPY = re.compile(r"np\.(str_|bytes_|bool|u?int\d|float\d|complex\d|longdouble|datetime)")  # as NumPy 2 writes scalars
+every_value = pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+
+
+def tried(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
+    """Return the message of a call that is refused; an empty text if it works."""
+    try:
+        call(*args, **kwargs)
+    except SparcetsError as error:
+        message = str(error)
+        assert not NUMPY.search(message), message
+        assert message and "\n" not in message and len(message) < 3000, message
+        return message
+    return ""
+
+
+@cache
+def fitted() -> Any:
+    return sp.Nearest(sp.wrap(mean_proba, n_classes=3)).fit(*make_series(30))
+
+
+@cache
+def fitted_to_numbers() -> Any:
+    X, _ = make_series(30)
+    return sp.Nearest(sp.wrap(lambda x: x.mean((1, 2)), task="regression")).fit(X, X.mean((1, 2)))
+
+
+QUERIES = make_series(2, seed=1)[0]
+
+
+@every_value
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(sp.Constraints)])
+def test_constraints(field: str, odd: Any) -> None:
+    forms = [odd, [odd], (odd, odd), [[odd]], [(0, odd)], {"f0": odd}, {0: [odd]}, {0: (odd, odd)}, {0: (None, odd)}]
+    with contextlib.suppress(TypeError):  # not all can be hashed
+        forms += [{odd: 1}, {odd: "up"}, {odd: [0]}]
+    for value in forms:
+        tried(lambda given: fitted().explain(QUERIES, target=1, constraints=sp.Constraints(**{field: given})), value)
+
+
+@every_value
+@pytest.mark.parametrize(
+    "name", ["target", "constraints", "sparsity", "n", "confidence", "lengths", "side", "ids", "subjects", "curve"]
+)
+def test_explain(name: str, odd: Any) -> None:
+    for value in (odd, [odd, odd]):
+        tried(fitted().explain, QUERIES, **{"target": 1, name: value})
+
+
+@every_value
+def test_series_and_targets(odd: Any) -> None:
+    for series in (odd, [odd], np.array([[[odd]]], dtype=object)):
+        tried(fitted().explain, series, target=1)
+    tried(lambda: fitted().explain(QUERIES, target=sp.Not(odd)))
+    for_numbers = fitted_to_numbers().explain
+    tried(for_numbers, QUERIES, target=odd)
+    for kind in (sp.AtLeast, sp.AtMost, sp.Change):
+        tried(lambda kind: for_numbers(QUERIES, target=kind(odd)), kind)
+        tried(lambda kind: for_numbers(QUERIES, target=kind(1, output=odd)), kind)
+    tried(lambda: for_numbers(QUERIES, target=sp.Between(odd, 2)))
+    tried(lambda: for_numbers(QUERIES, target=sp.Between(0, odd)))
+
+
+@every_value
+def test_data(odd: Any) -> None:
+    X, y = make_series(12)
+    tried(sp.Dataset.from_arrays, odd, y)
+    tried(sp.Dataset.from_arrays, X, odd)
+    tried(sp.Dataset.from_arrays, X, [odd] * 12)
+    tried(sp.Dataset.from_arrays, X, [odd] * 12, task="regression")
+    options = ["test_size", "seed", "split", "feature_names", "class_names", "mutable", "units", "sampling_rate"]
+    options += ["subjects", "lengths", "salient", "name", "ids", "task", "output_names", "output_units", "side"]
+    for name in options:
+        for value in (odd, [odd] * 12, [odd] * 4):
+            tried(sp.Dataset.from_arrays, X, y, **{name: value})
+    small = {"kinds": ["Moving_SmallMiddle"], "processes": ["Gaussian"], "n_per_combination": 20}
+    for name in ("kinds", "processes", "test_size", "seed"):
+        tried(sp.load_dataset, "moving_box", **{**small, name: odd})
+    tried(sp.load_dataset, odd)
+
+
+@every_value
+def test_models(odd: Any) -> None:
+    X, y = make_series(12)
+    tried(sp.TorchClassifier, odd)
+    tried(sp.TorchClassifier, "fcn", odd)
+    classifier = sp.TorchClassifier("fcn", sp.ClassifierConfig(epochs=1))
+    tried(classifier.fit, odd, y)
+    tried(classifier.fit, X, odd)
+    tried(classifier.fit, X, y, lengths=odd)
+    if not callable(odd):  # any function is a model
+        tried(sp.wrap, odd)
+    for name in ("n_classes", "class_names", "output", "layout", "task", "batch", "missing", "lengths"):
+        for model in (MeanModule(), mean_proba):
+            tried(lambda model, name: sp.wrap(model, **{name: odd}).predict(X), model, name)
+    for method in EXPLAINERS:
+        tried(EXPLAINERS.load(method)(fitted().classifier, odd).fit, X, y)
+    tried(EXPLAINERS.load, odd)
+
+
+@every_value
+@pytest.mark.parametrize("kind", [sp.ExplainerConfig, sp.SparceConfig, sp.ClassifierConfig, sp.LossWeights])
+def test_settings(kind: Any, odd: Any) -> None:
+    for field in dataclasses.fields(kind):
+        tried(kind, **{field.name: odd})
+        tried(kind.from_dict, {field.name: odd})
+    assert tried(kind, odd).startswith(f"1 problem in {kind.__name__}: settings are given by name")
+    tried(kind.from_dict, odd)
+    tried(kind().override, odd)
+
+
+@every_value
+def test_evaluate(odd: Any) -> None:
+    X, y = make_series(30)
+    dataset = sp.Dataset.from_arrays(X, y)
+    explainer = sp.Nearest(fitted().classifier).fit(dataset)
+    answers = explainer.explain(dataset.X_test[:2], target=1)
+    call = {"dataset": dataset, "classifier": explainer.classifier, "judges": {}}
+    tried(sp.evaluate, odd, **call)
+    for name in ("dataset", "classifier", "rows", "judges", "seed"):
+        tried(sp.evaluate, answers, **{**call, name: odd})
+    tried(lambda: answers[odd])
+    tried(answers.text, odd)
+    tried(sp.like_real, odd)
+    tried(sp.compare, odd, odd)
+
+
+@every_value
+def test_files(odd: Any) -> None:
+    tried(sp.load_explanation, odd)
+    tried(sp.load_classifier, odd)
+    tried(sp.load, odd, classifier=fitted().classifier)
+
+
+def test_values_in_messages() -> None:
+    assert quoted(np.str_("s4")) == "'s4'" and quoted(np.float64(3)) == "3.0" and quoted(np.int64(3)) == "3"
+    assert quoted([np.int64(1), (np.float32(0.5),)]) == "[1, (0.5,)]"
+    assert quoted({np.str_("a"): {np.int8(1)}}) == "{'a': {1}}"
+    assert quoted(np.array(2.5)) == "2.5" and quoted(np.longdouble("1.5")) == "1.5" and quoted(torch.tensor(3)) == "3"
+    assert quoted(sp.Not(np.str_("a"))) == "Not(label='a')" and quoted(sp.Not) == repr(sp.Not)
+    assert quoted(np.zeros((2, 1))) == "array([[0.], [0.]])"
+    assert quoted(10**5000) == "a value of type int", "it has more digits than Python writes"
+    assert quoted([]) == "[]" and quoted(()) == "()" and quoted(set()) == "set()"
+    assert len(quoted("x" * 10_000)) == 201

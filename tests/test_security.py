@@ -1,0 +1,515 @@
+"""SECURITY.md says what may run code, and what is done with the paths in files: both are compared with the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparcets as sp
+from sparcets.__main__ import main
+from sparcets.core.errors import FileFormatError, SparcetsError
+from sparcets.io.folders import inside
+from sparcets.testing.data import make_series
+
+ROOT = Path(sp.__file__).parent
+PAPER = ROOT.parent / "sparcets_paper"
+PAGE = (ROOT.parent / "SECURITY.md").read_text(encoding="utf-8")
+
+# What can run code that is not in this package: functions by name, and modules by their import.
+BUILTINS = {"exec", "eval", "compile", "__import__"}
+FUNCTIONS = {"import_module", "exec_module", "spec_from_file_location", "module_from_spec", "entry_points", "run_path"}
+MODULES = {"subprocess", "multiprocessing", "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "runpy"}
+MODULES |= {"ctypes", "webbrowser", "code", "pty"}
+OF_OS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "spawnl", "posix_spawn", "startfile"}
+
+
+def runs_code(tree: ast.AST) -> set[str]:
+    """Return which of these a module uses."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names} & MODULES
+        elif isinstance(node, ast.ImportFrom):
+            found |= {(node.module or "").split(".")[0]} & MODULES
+            found |= {alias.name for alias in node.names} & FUNCTIONS
+        elif isinstance(node, ast.Name):
+            found |= {node.id} & FUNCTIONS
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            found |= {node.attr} & (FUNCTIONS | {"cloudpickle"})
+            found |= {f"os.{node.attr}"} if owner == "os" and node.attr in OF_OS else set()
+            found |= {f"{owner}.load"} if node.attr == "load" and owner in ("torch", "jit", "pickle") else set()
+        elif isinstance(node, ast.Call):
+            found |= {node.func.id} & BUILTINS if isinstance(node.func, ast.Name) else set()
+            allowed = [k.value for k in node.keywords if k.arg == "allow_pickle"]
+            found |= {"allow_pickle"} if any(getattr(v, "value", True) is not False for v in allowed) else set()
+    return found
+
+
+def table(title: str) -> list[list[str]]:
+    """Return the rows of the table in a section of SECURITY.md."""
+    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def code_in(cell: str) -> set[str]:
+    return set(cell.split("`")[1::2])
+
+
+def test_the_list_of_what_may_run_code_is_that_of_the_source() -> None:
+    said = {next(iter(code_in(file))): code_in(by) for file, by, _, _ in table("What may run code")}
+    modules = {
+        path: runs_code(ast.parse(path.read_text(encoding="utf-8")))
+        for path in (*ROOT.rglob("*.py"), *PAPER.rglob("*.py"))
+    }
+    assert said == {path.relative_to(ROOT.parent).as_posix(): used for path, used in modules.items() if used}
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("exec('x')", {"exec"}),
+        ("__import__('os')", {"__import__"}),
+        ("import importlib.util as u; u.spec_from_file_location('a', 'b')", {"spec_from_file_location"}),
+        ("from importlib import import_module", {"import_module"}),
+        ("import subprocess as s", {"subprocess"}),
+        ("from pickle import loads", {"pickle"}),
+        ("import ray; ray.cloudpickle.loads(b'')", {"cloudpickle"}),
+        ("torch.load(f)", {"torch.load"}),
+        ("np.load(f, allow_pickle=flag)", {"allow_pickle"}),
+        ("np.load(f, allow_pickle=False); re.compile('x'); model.eval()", set()),
+        ("os.system('ls')", {"os.system"}),
+    ],
+)
+def test_what_runs_code_is_noticed(code: str, found: set[str]) -> None:
+    assert runs_code(ast.parse(code)) == found
+
+
+# Paths: one test per row of the table.
+
+TESTED: dict[str, Callable[..., None]] = {}
+
+
+def row(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Mark the test of the rows of the table that begin so."""
+
+    def mark(test: Callable[..., None]) -> Callable[..., None]:
+        TESTED.update(dict.fromkeys(names, test))
+        return test
+
+    return mark
+
+
+def test_every_row_of_the_table_of_paths_has_a_test() -> None:
+    rows = [cells[0] for cells in table("Paths in files")]
+    assert len(rows) > 10
+    assert sorted(rows) == sorted(TESTED)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield a folder with data, a fit on them, and a secret beside it."""
+    X, y = make_series(45, n_steps=6)
+    for name, series in (("own.npz", X), ("secret.npz", X + 3)):
+        np.savez(tmp_path / name, X=series, y=np.array(["calm", "brisk", "wild"])[y])
+    monkeypatch.chdir(tmp_path)
+    fit = ["fit", "-d", "own.npz", "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--set-classifier", "epochs=1"]
+    assert main([*fit, "--device", "cpu", "--out", "received"]) == 0
+    before = snapshot(tmp_path)
+    yield tmp_path
+    assert snapshot(tmp_path) == before
+    sys.modules.pop("evil", None)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Return the files beside the received ones."""
+    apart = ("received", "answer", "work")
+    found = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    return {str(name): path.read_bytes() for name, path in found.items() if not name.parts[0].startswith(apart)}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    capsys.readouterr()
+    assert main(list(command)) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.splitlines()) == 1, err
+    return err
+
+
+def edited(file: Path, **changes: Any) -> None:
+    """Change a JSON file, with a digest that fits."""
+    from sparcets.io.files import read_json, write_json
+
+    write_json(file, {**read_json(file, ""), **changes})
+
+
+@row("`run.json` of a fit")
+def test_other_data_than_those_of_the_fit_are_named_by_the_caller(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explain = ("explain", "received", "--rows", "0:2")
+    assert main([*explain, "--out", "answer.npz"]) == 0
+    edited(place / "received" / "run.json", dataset=str(place / "secret.npz"))
+    said = refused(capsys, *explain)
+    assert "is not the file that the fit was made on" in said and f"--dataset {place / 'secret.npz'}" in said
+    assert "is not the file" in refused(capsys, "evaluate", "answer.npz", "--model", "received")
+    assert "Fit again" in refused(capsys, "studio", "--explainer", "received", "--workspace", "work")
+    for name in ("path", "name"):
+        edited(place / "received" / "run.json", dataset="own.npz", dataset_options={name: str(place / "secret.npz")})
+        assert "no path in a folder is followed" in refused(capsys, *explain)
+    assert main([*explain, "--dataset", "own.npz"]) == 0  # as the caller says
+
+
+@row("`model.json` of a fit")
+def test_no_model_outside_of_the_folder_is_loaded(place: Path) -> None:
+    from sparcets.models.own_model import load_own_model
+
+    pytest.importorskip("onnxruntime")
+    folder = place / "received"
+    write_onnx(place / "work.onnx", "work.bin")
+    shutil.copytree(folder / "classifier", folder / "model")
+    header = {"format": 1, "output": None, "layout": None, "class_names": None, "digest": "", "check": {}}
+    from sparcets.io.files import write_json
+
+    (folder / "model" / "link.onnx").symlink_to(place / "work.onnx")
+    for source in (str(place / "work.onnx"), "../../work.onnx", "link.onnx"):
+        write_json(folder / "model" / "model.json", {**header, "source": source})
+        with pytest.raises(FileFormatError, match=r"is no path within its folder|leads out of its folder"):
+            load_own_model(folder / "model")
+    # Python files: tests/cli/test_own_model.py
+
+
+@row("`classifier.json`, `explainer.json`, `finished.json`")
+def test_arrays_lie_beside_their_header(place: Path) -> None:
+    folder = place / "received" / "classifier"
+    (file,) = folder.glob("weights-*.safetensors")
+    shutil.move(file, place / "work.safetensors")
+    file.symlink_to(place / "work.safetensors")
+    with pytest.raises(FileFormatError, match=r"weights-.* leads out of its folder, to .*work.safetensors"):
+        sp.load_classifier(folder)
+    file.unlink()
+    edited(folder / "classifier.json", arrays="../../../x")
+    with pytest.raises(FileFormatError):
+        sp.load_classifier(folder)
+    shutil.move(folder, place / "work")
+    folder.symlink_to(place / "work")
+    from sparcets.methods.fit_folder import load_fit
+
+    with pytest.raises(FileFormatError, match="classifier leads out of its folder"):
+        load_fit(place / "received", device="cpu")
+
+
+def write_onnx(path: Path, location: str, *, in_a_node: bool = False, write: bool = True) -> None:
+    """Write a model whose weights are said to be elsewhere; these too, if they are beside it."""
+    onnx = pytest.importorskip("onnx")
+    weight = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32)[:, :3], "weight")
+    data = weight.raw_data
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", "0"), ("length", str(len(data)))):
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, value
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Constant", [], ["weight"], value=weight)] if in_a_node else []
+    nodes += [
+        helper.make_node("ReduceMean", ["series"], ["mean"], axes=[1], keepdims=0),
+        helper.make_node("MatMul", ["mean", "weight"], ["logits"]),
+    ]
+    series = helper.make_tensor_value_info("series", kind, ["batch", None, 4])
+    logits = helper.make_tensor_value_info("logits", kind, ["batch", 3])
+    graph = helper.make_graph(nodes, "model", [series], [logits], [] if in_a_node else [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    if write and not Path(location).is_absolute() and ".." not in location:
+        (path.parent / location).parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / location).write_bytes(data)
+
+
+@row("an ONNX file")
+@pytest.mark.parametrize("in_a_node", [False, True])
+def test_weights_of_an_onnx_file_lie_in_its_folder(
+    place: Path, capsys: pytest.CaptureFixture[str], in_a_node: bool
+) -> None:
+    pytest.importorskip("onnxruntime")
+    (place / "received" / "models").mkdir()
+    file = place / "received" / "models" / "m.onnx"
+    secret = place / "secret.npz"
+    (place / "received" / "models" / "link.bin").symlink_to(secret)
+    fit = ("fit", "-d", "own.npz", "-m", "nearest", "--model", str(file), "--output", "logits", "--out", "work/a/b")
+    for location in (str(secret), "../../secret.npz", "a/../../../secret.npz"):
+        write_onnx(file, location, in_a_node=in_a_node)
+        assert "which is no path within its folder" in refused(capsys, *fit)
+        with pytest.raises(FileFormatError, match="is no path within its folder"):
+            sp.wrap(file, output="logits")
+    (place / "received" / "models" / "m.onnx").unlink()
+    write_onnx(file, "w/weights.bin", in_a_node=in_a_node)
+    if not in_a_node:  # where onnxruntime does not read them
+        sp.wrap(file, output="logits")
+    (place / "received" / "models" / "w" / "weights.bin").unlink()
+    (place / "received" / "models" / "w" / "weights.bin").symlink_to(secret)
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        sp.wrap(file, output="logits")
+    write_onnx(file, "*/_ORT_MEM_ADDR_/*", in_a_node=in_a_node)
+    with pytest.raises(FileFormatError, match="names an address in memory"):
+        sp.wrap(file, output="logits")
+
+
+@row("`checkpoint.safetensors`")
+def test_checkpoints_are_read_and_removed_in_their_folder(place: Path) -> None:
+    from sparcets.training.checkpoint import FILE, Checkpoint, delete_checkpoint, has_identity
+    from sparcets.training.loop import History
+
+    folder, outside = place / "received" / "checkpoint", place / "work" / "theirs"
+    for made in (folder, outside):
+        made.mkdir(parents=True)
+    (outside / FILE).write_bytes(b"x")
+    (folder / FILE).symlink_to(outside / FILE)
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        has_identity(folder, "x")
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        delete_checkpoint(folder, "x")
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        Checkpoint(folder, {}, {}, History(), identity="x", reference_proba=None)  # type: ignore[arg-type]
+    assert (outside / FILE).read_bytes() == b"x"
+
+
+@row("`run.npz`, scores, reports")
+def test_explanations_hold_no_paths_and_no_objects(place: Path) -> None:
+    assert main(["explain", "received", "--rows", "0:2", "--out", "answer.npz"]) == 0
+    with np.load("answer.npz", allow_pickle=False) as stored:
+        arrays = dict(stored)
+    assert not any(str(place) in str(array) for array in arrays.values())
+    np.savez("answer.npz", **{**arrays, "reason": np.array([Canary(place / "ran")] * 2, dtype=object)})
+    with pytest.raises(FileFormatError):
+        sp.load_explanation("answer.npz")
+    assert not (place / "ran").exists()
+
+
+class Canary:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.file,)
+
+
+def explainer_and_series() -> tuple[Any, Any]:
+    from sparcets.testing.mocks import mean_proba
+
+    X, y = make_series(30, n_steps=5)
+    return sp.Nearest(sp.wrap(mean_proba)).fit(X, y), X
+
+
+@row("`explanation.json`, `shard-*.npz`")
+def test_shards_lie_in_their_folder(place: Path) -> None:
+    ex, X = explainer_and_series()
+    ex.explain(X[:6], 1, out=place / "received" / "shards", progress=False)
+    (shard,) = (place / "received" / "shards").glob("shard-*.npz")
+    shutil.move(shard, place / "work.npz")
+    shard.symlink_to(place / "work.npz")
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        sp.load_explanation(place / "received" / "shards")
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        ex.explain(X[:6], 1, out=place / "received" / "shards", progress=False)
+    (place / "received" / "shards" / ".lock").symlink_to(place / "created")
+    with pytest.raises(SparcetsError):
+        ex.explain(X[:6], 1, out=place / "received" / "shards", progress=False)
+    assert not (place / "created").exists()
+
+
+@row("`_sparcets.json` and Parquet answers", "Parquet or Arrow queries")
+def test_parquet_files_lie_in_their_folder(place: Path) -> None:
+    pytest.importorskip("pyarrow")
+    ex, X = explainer_and_series()
+    frame = pd.DataFrame({"id": range(4), **{name: list(X[:4, :, i]) for i, name in enumerate(ex.feature_names)}})
+    queries, out, outside = place / "received" / "q", place / "received" / "out", place / "work"
+    for folder in (queries / "ward=1", out, outside):
+        folder.mkdir(parents=True)
+    frame.to_parquet(queries / "ward=1" / "a.parquet")
+    (out / "ward=1").symlink_to(outside)
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        sp.explain_parquet(ex, queries, out, target=1, progress=False)
+    assert list(outside.iterdir()) == []
+    (out / "ward=1").unlink()
+    frame.to_parquet(outside / "secret.parquet")
+    (queries / "b.parquet").symlink_to(outside / "secret.parquet")
+    with pytest.raises(FileFormatError, match=r"b.parquet leads out of its folder"):
+        sp.explain_parquet(ex, queries, out, target=1, progress=False)
+
+
+@row("data: `.csv`, `.npz`, `.parquet`, `.ts`")
+def test_data_hold_no_objects(place: Path) -> None:
+    np.savez("received/x.npz", X=np.zeros((4, 2, 1)), y=np.array([Canary(place / "ran")] * 4, dtype=object))
+    with pytest.raises(FileFormatError, match="no objects"):
+        sp.load_dataset("received/x.npz")
+    assert not (place / "ran").exists()
+
+
+@row("a plan of a benchmark")
+def test_a_plan_names_data_in_its_folder(place: Path) -> None:
+    from sparcets_paper.benchmark.plan import Plan
+
+    plan = place / "received" / "plan.json"
+    (place / "received" / "link.npz").symlink_to(place / "secret.npz")
+    shutil.copy("own.npz", "received/own.npz")
+    outside = str(place / "secret.npz")
+    for cell in (
+        {"dataset": outside},
+        {"dataset": "x", "source": "received/link.npz"},
+        {"dataset": "../x/../secret.npz"},
+    ):
+        if not os.path.exists(cell.get("source", cell["dataset"])):  # noqa: PTH110
+            cell["dataset"] = "received/../secret.npz"
+        plan.write_text(json.dumps({"cells": [{**cell, "method": "nearest"}]}))
+        with pytest.raises(FileFormatError, match="lies outside of its folder"):
+            Plan.load(plan)
+    plan.write_text(json.dumps({"cells": [{"dataset": "motionsense", "options": {"path": outside}, "method": "ics"}]}))
+    with pytest.raises(FileFormatError, match="lies outside of its folder"):
+        Plan.load(plan)
+    plan.write_text(json.dumps({"cells": [{"dataset": "received/own.npz", "method": "nearest"}]}))
+    assert len(Plan.load(plan).cells) == 1
+
+
+@row("`results.jsonl` of benchmarks")
+def test_rows_name_answers_in_their_folder_and_no_data(place: Path) -> None:
+    from sparcets_paper.benchmark.store import ResultStore
+    from sparcets_paper.reproduce.figures import StoredRuns
+
+    folder = place / "received" / "runs"
+    folder.mkdir()
+    (folder / "results.jsonl").symlink_to(place / "own.npz")
+    with pytest.raises(FileFormatError, match="leads out of its folder"):
+        ResultStore(folder / "results.jsonl")
+    finished = {"dataset": "catching", "label": "SPARCE", "target": "Control", "seed": 0, "measures": {}, "request": {}}
+    runs = StoredRuns(folder, [{**finished, "key": "../../../answer"}])
+    with pytest.raises(FileFormatError, match="is no path within its folder"):
+        runs.answers("catching", "SPARCE")
+    for names in ({"source": str(place / "secret.npz")}, {"options": {"path": str(place / "secret.npz")}}):
+        runs = StoredRuns(folder, [{**finished, "key": "a", **names}])
+        with pytest.raises(SparcetsError, match="names a path of its own, which is not followed"):
+            runs.dataset("catching")
+
+
+@row("`reproduction.json`")
+def test_sources_of_a_reproduction_are_named_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sparcets.io.files import write_json
+
+    folder = place / "received" / "paper"
+    facts: dict[str, Any] = {
+        "datasets": {},
+        "left_out": {},
+        "figures_left_out": {},
+        "parts": ["table1"],
+        "seconds": 1.0,
+    }
+    run = {**facts, "scale": "small", "seed": 0, "repetitions": 1, "sources": {"catching": str(place / "secret.npz")}}
+    write_json(folder / "reproduction.json", run)
+    said = refused(capsys, "reproduce", "table1", "--scale", "small", "--out", str(folder))
+    assert f"Name it again: --source catching={place / 'secret.npz'}" in said
+
+
+@row("`about.json` of a studio's workspace", "`trainings.json` of a studio's workspace")
+def test_records_of_a_workspace_lead_nowhere_else(place: Path) -> None:
+    pytest.importorskip("fastapi")
+    from sparcets.studio.data import dataset_record, load
+    from sparcets.studio.workspace import Workspace, write_record
+
+    workspace = Workspace(place / "received" / "workspace")
+    item = workspace.folder / "datasets" / "mine"
+    item.mkdir()
+    record = dataset_record(sp.load_dataset("own.npz"), "mine", source="own.npz", uploaded=True, seed=0)
+    for source, uploaded in (("../../../../secret.npz", True), (str(place / "secret.npz"), True)):
+        write_record(item, record.model_copy(update={"source": source, "uploaded": uploaded}))
+        with pytest.raises(FileFormatError, match="is no path within its folder"):
+            load(workspace, workspace.dataset("mine"))
+    write_record(item, record.model_copy(update={"source": str(place / "secret.npz"), "uploaded": False}))
+    with pytest.raises(SparcetsError, match="no data set"):
+        load(workspace, workspace.dataset("mine"))
+    write_record(item, record.model_copy(update={"id": "other"}))
+    with pytest.raises(FileFormatError, match="is that of 'other', not of this folder"):
+        workspace.dataset("mine")
+    shutil.rmtree(workspace.folder / "explainers")
+    (place / "work").mkdir(mode=0o755)
+    (workspace.folder / "explainers").symlink_to(place / "work")
+    with pytest.raises(FileFormatError, match="explainers leads out of its folder"):
+        Workspace(workspace.folder)
+    assert stat.S_IMODE((place / "work").stat().st_mode) == 0o755  # not made private
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "a/../../b", "..", "a\0b", "C:\\x", "\\\\host\\x", "..\\x", 7, None]
+)
+def test_names_that_are_no_paths_within_a_folder(tmp_path: Path, name: object) -> None:
+    with pytest.raises(FileFormatError, match=r"names .* which is no path within its folder"):
+        inside(tmp_path, name)
+
+
+def test_entries_that_are_no_files(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    for name, target in (("cwd", "/proc/self/cwd"), ("fd", "/dev/fd"), ("up", ".."), ("circle", "circle")):
+        (folder / name).symlink_to(target)
+        with pytest.raises(FileFormatError, match=r"leads out of its folder|that can be read"):
+            inside(folder, name)
+    with pytest.raises(FileFormatError, match="pipe or a device"):
+        inside(folder, "pipe")
+    (folder / "file").touch()
+    (folder / "within").symlink_to("file")
+    (tmp_path / "by a link").symlink_to(folder)
+    for name in ("file", "within", "not there", "ünï/cödé"):
+        assert inside(tmp_path / "by a link", name) == tmp_path / "by a link" / name
+
+
+# Who can read what is written.
+
+
+def modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+
+
+def test_a_fit_is_private_unless_it_is_shared(place: Path) -> None:
+    assert modes(place / "received") == {0o700, 0o600}
+    old = os.umask(0o022)
+    try:
+        fit = ["fit", "-d", "own.npz", "-m", "nearest", "-c", "received/classifier", "--device", "cpu", "--out"]
+        assert main([*fit, "work/shared", "--shared"]) == 0
+        assert modes(place / "work" / "shared") == {0o755, 0o644}
+        assert main([*fit, "work/shared", "--force"]) == 0  # as it was
+        assert modes(place / "work" / "shared") == {0o755, 0o644}
+        (place / "work" / "mine").mkdir()
+        assert main([*fit, "work/mine"]) == 0
+        assert modes(place / "work" / "mine") == {0o755, 0o700, 0o600}  # the folder that was there keeps its own
+        ex, _ = explainer_and_series()
+        ex.save(place / "work" / "a")
+        ex.save(place / "work" / "b", shared=True)
+        ex.save(place / "work" / "b")
+    finally:
+        os.umask(old)
+    assert (modes(place / "work" / "a"), modes(place / "work" / "b")) == ({0o700, 0o600}, {0o755, 0o644})
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks into the current folder")
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparcets.io.local import LocalEngine
+
+    (tmp_path / "multiprocessing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    with LocalEngine() as engine:
+        assert sorted(result for _, result in engine.map_unordered(abs, [-1, -2], workers=2)) == [1, 2]
+    assert not (tmp_path / "ran").exists() and dict(os.environ) == before
