@@ -5,6 +5,9 @@ READY := .venv/.ready
 # One process more than cores, at most 4: some tests wait for a browser or another process.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 3 ] && echo 4 || echo $$((n + 1)))
 
+# A worker that crashes ends the run: with --dist loadfile its replacement may wait for ever.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --max-worker-restart=0
+
 .PHONY: setup demo quick test test-all campaign check docs site release try-release minimum paper clean
 
 setup: $(READY)  ## create .venv and install everything
@@ -21,13 +24,13 @@ demo: $(READY)  ## explain a few trials of simulated ball catching, end to end
 quick: $(READY)  ## what to run before every commit: lint, and the tests of core, data, motion and show; a minute on two cores
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not long" tests/core tests/data tests/motion tests/show tests/test_architecture.py tests/test_imports.py tests/test_security.py
+	$(PYTEST) -q -m "not long" tests/core tests/data tests/motion tests/show tests/test_architecture.py tests/test_imports.py tests/test_security.py
 
 test: $(READY)  ## run the tests, but for those that take longest
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not long"
+	$(PYTEST) -m "not long"
 
 test-all: $(READY)  ## run all tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+	$(PYTEST)
 
 campaign: $(READY)  ## run the whole campaigns of random trials; half an hour on two cores
 	$(BIN)/python -m tests.campaigns
