@@ -1,15 +1,129 @@
-"""Series of unequal length: padded with zeros into one array (batch, time, features), cut, and resampled."""
+"""Series of one or several lengths, in which values may be missing: one array with all that is known of its entries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, length_mask, missing_entries
 from sparcets.core.errors import ConfigError, DataError, NonFiniteError, ShapeError, quoted
 from sparcets.core.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from sparcets.core.info import Scaler
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Checked series in one array: padded to the longest of them, and NaN where a value is missing.
+
+    Attributes
+    ----------
+    values
+        Array (batch, time, features); zero beyond the length of each series, NaN where nothing was measured.
+    lengths
+        Length of each series (batch,); None where all are as long as the array. Only models, which take series
+        of one length by a shorter way, need to see the difference: everything else asks :attr:`inside`,
+        :attr:`measured` or :meth:`by_length`.
+
+    Examples
+    --------
+    >>> some = Series(np.array([[[1.0], [0.0]], [[2.0], [3.0]]]), np.array([1, 2]))
+    >>> len(some), some[1:].values.ravel().tolist(), some.measured[..., 0].tolist()
+    (2, [2.0, 3.0], [[True, False], [True, True]])
+    >>> [(rows.tolist(), part.values.shape) for rows, part in some.by_length()]
+    [([0], (1, 1, 1)), ([1], (1, 2, 1))]
+    """
+
+    values: FloatArray
+    lengths: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | IntArray | BoolArray) -> Series:
+        """Select series by slice, mask or indices."""
+        return Series(self.values[rows], None if self.lengths is None else self.lengths[rows])
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps of the array, at least the length of the longest series."""
+        return int(self.values.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.values.shape[2])
+
+    @property
+    def steps(self) -> IntArray:
+        """Length of each series (batch,)."""
+        return np.full(len(self), self.n_steps, dtype=np.int64) if self.lengths is None else self.lengths
+
+    @cached_property
+    def gaps(self) -> BoolArray | None:
+        """Which entries are missing (batch, time, features); None if none is."""
+        return missing_entries(self.values)
+
+    @property
+    def inside(self) -> BoolArray:
+        """Which steps lie within each series (batch, time)."""
+        return length_mask(self.lengths, len(self), self.n_steps)
+
+    @property
+    def measured(self) -> BoolArray:
+        """Which entries are neither padding nor missing (batch, time, features)."""
+        inside = np.broadcast_to(self.inside[..., None], self.values.shape)
+        return inside if self.gaps is None else inside & ~self.gaps
+
+    def with_values(self, values: FloatArray) -> Series:
+        """Return other series of the same lengths."""
+        return Series(values, self.lengths)
+
+    def cut(self, n_steps: int) -> Series:
+        """Return the first steps of all series, none of which may be shorter."""
+        return Series(np.ascontiguousarray(self.values[:, :n_steps]))
+
+    def by_length(self) -> Iterator[tuple[IntArray, Series]]:
+        """Yield the series of each length that occurs, in rising order, without padding, and their rows."""
+        if self.lengths is None:
+            yield np.arange(len(self)), self
+            return
+        for n_steps, rows in rows_by_length(self.lengths):
+            yield rows, self[rows].cut(n_steps)
+
+    def batches(self, size: int) -> Iterator[Series]:
+        """Yield the series in parts of at most ``size``."""
+        return (self[start : start + size] for start in range(0, len(self), size))
+
+    def padded(self, n_steps: int) -> Series:
+        """Return the series in an array of ``n_steps`` steps, with zeros after each."""
+        return Series(blank(self.values, self.lengths, n_steps), self.steps)
+
+    def resampled(self, n_steps: int | IntArray) -> FloatArray:
+        """Return the values of each series at other numbers of steps; see :func:`resample`."""
+        return resample(self.values, self.lengths, n_steps)
+
+    def standardised(self, scaler: Scaler) -> Series:
+        """Return the series in standardised units, still zero in padding."""
+        return Series(blank(scaler.transform(self.values), self.lengths), self.lengths)
+
+    def filled(self, rule: str = "forward", *, otherwise: float = np.nan) -> Series:
+        """Return the series without gaps; see :func:`fill_gaps`."""
+        return self.with_values(fill_gaps(self.values, rule, self.lengths, otherwise=otherwise))
+
+    @classmethod
+    def join(cls, parts: Sequence[Series]) -> Series:
+        """Concatenate, padded to the longest."""
+        n_steps = max(part.n_steps for part in parts)
+        if all(part.lengths is None and part.n_steps == n_steps for part in parts):
+            return cls(np.concatenate([part.values for part in parts]))
+        whole = [part.padded(n_steps) for part in parts]
+        return cls(np.concatenate([part.values for part in whole]), np.concatenate([part.steps for part in whole]))
 
 
 def pad(series: Sequence[FloatArray], n_steps: int) -> FloatArray:
