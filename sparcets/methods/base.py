@@ -23,6 +23,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.method_config import MethodConfig
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.registry import did_you_mean
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, side_apart
 from sparcets.core.target import Not, NumberTarget
 from sparcets.data.dataset import Dataset
@@ -264,11 +265,10 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, **known)
         info = replace(self._rescaled(info), model=compared)
         job = FitJob(
-            X=X,
+            series=Series(X, lengths),
             y=labels.y,
             numbers=labels.numbers,
             subjects=None if source is None or source.subjects_train is None else np.asarray(source.subjects_train),
-            lengths=lengths,
             info=info,
             target=None if self.config.target is None else only_target(self.config.target, info),
             constraints=standing.bind(info),
@@ -361,7 +361,7 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
             return explain_stream(self, stream, options, out=out, progress=progress)
         if names is not None:
             names.check_number(len(X))
-        block = QueryBlock(number=0, first=0, X=X, target=self._check_target(target, len(X)), lengths=lengths)
+        block = QueryBlock(number=0, first=0, series=Series(X, lengths), target=self._check_target(target, len(X)))
         with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
             whole = view._answer_block(block, options, bar)
         whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
@@ -437,15 +437,15 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         info = self._fitted()
         for batch in block.batches(self._batch_size()):
             began = time.perf_counter()
-            before = self.classifier.proba_unchecked(batch.X, batch.lengths)
+            before = self.classifier.proba_unchecked(batch.series.values, batch.series.lengths)
             if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
                 self.classifier.check_compatible(info, f"this {type(self).__name__}")
             target = batch.target
             if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
                 target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
-            query_index = np.arange(batch.first, batch.first + len(batch.X))
-            answers = self._explain_batch(options.request(batch.X, target, batch.lengths, info), query_index, before)
-            bar.advance(len(batch.X))
+            query_index = np.arange(batch.first, batch.first + len(batch))
+            answers = self._explain_batch(options.request(batch.series, target, info), query_index, before)
+            bar.advance(len(batch))
             yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
 
     def _batch_size(self) -> int:  # queries explained at a time

@@ -114,14 +114,14 @@ def answer_any_other(explainer: BaseExplainer[Any], block: QueryBlock, options: 
     assert options.excluded is not None
     of_classes, parts = replace(options, excluded=None), []
     for batch in block.batches(explainer.config.batch_size):
-        before = explainer.classifier.proba_unchecked(batch.X, batch.lengths)
+        before = explainer.classifier.proba_unchecked(batch.series.values, batch.series.lengths)
         with progress_bar("", None, show=False) as unseen:  # every class of a query would count
 
             def answer(part: QueryBlock, unseen: Bar = unseen) -> Explanation:
                 return explainer._answer_block(part, of_classes, unseen)
 
             parts.append(_best_of_classes(batch, options.excluded, before, answer))
-        bar.advance(len(batch.X))
+        bar.advance(len(batch))
     return join(parts)
 
 
@@ -145,12 +145,11 @@ def _best_of_classes(
     others = np.where(np.arange(before.shape[1]) == excluded, -np.inf, before)
     ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(MOST_CLASSES, before.shape[1] - 1)]
     ranked[predicted != excluded] = predicted[predicted != excluded, None]  # they are in another class as they are
-    rows, parts, n = np.arange(len(block.X)), [], 1
+    rows, parts, n = np.arange(len(block)), [], 1
     for rank in range(ranked.shape[1]):
         rows = rows if rank == 0 else np.flatnonzero(predicted == excluded)
         if len(rows):
-            lengths = None if block.lengths is None else block.lengths[rows]
-            part = answer(replace(block, X=block.X[rows], target=ranked[rows, rank], lengths=lengths))
+            part = answer(block.select(rows, ranked[rows, rank]))
             n = len(part) // len(rows)
             parts.append(replace(part, query_index=np.repeat(block.first + rows, n)))
     tried = join(parts)
@@ -178,7 +177,7 @@ def answer_numbers(explainer: BaseExplainer[Any], block: QueryBlock, options: Ca
     outcome = info.outcome
     assert outcome is not None
     assert block.target is not None
-    before = regressor.predict_unchecked(block.X, block.lengths)
+    before = regressor.predict_unchecked(block.series.values, block.series.lengths)
     if before.shape[1] != outcome.n_outputs:  # known of some wrapped models after a prediction only
         regressor.check_compatible(info, f"this {type(explainer).__name__}")
     bounds = np.empty((*before.shape, 2))
@@ -189,8 +188,7 @@ def answer_numbers(explainer: BaseExplainer[Any], block: QueryBlock, options: Ca
     parts = []
     for rows in _groups(block.target, bounds):
         view = two_classes(explainer, Goal(bounds[rows[0]], (str(words[rows[0]]), OTHERWISE)))
-        lengths = None if block.lengths is None else block.lengths[rows]
-        part = replace(block, X=block.X[rows], target=np.full(len(rows), WITHIN, dtype=np.int64), lengths=lengths)
+        part = block.select(rows, np.full(len(rows), WITHIN, dtype=np.int64))
         answers = view._answer_block(part, replace(options, goals=()), bar)
         parts.append(replace(answers, query_index=np.repeat(block.first + rows, n)))
     whole = join(parts)

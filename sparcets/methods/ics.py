@@ -96,7 +96,7 @@ class _Search:
         own = request.X.dtype  # the classifier receives float64 where the data are
         self.center = torch.tensor(scaler.center.astype(own), device=query.device)
         self.scale = torch.tensor(scaler.scale.astype(own), device=query.device)
-        gaps = request.gaps is not None
+        gaps = request.series.gaps is not None
         self.projection = Projection(request.constraints, scaler, gaps=gaps).to(query.device)
         self.measured = fill_gaps(query, otherwise=0.0) if gaps else query
         # Smallest and largest number of queries that descend together.

@@ -112,7 +112,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             queries, real = (request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], others))
             lengths = None if request.lengths is None else request.lengths[rows]
             ends = None if self._lengths is None else self._lengths[candidates]
-            has_gaps = request.gaps is not None or self._has_gaps
+            has_gaps = request.series.gaps is not None or self._has_gaps
             measure = _distances_with_gaps if has_gaps else _distances
             distance = measure(queries, real, lengths, ends)
             # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of

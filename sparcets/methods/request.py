@@ -19,8 +19,6 @@ from sparcets.core.arrays import (
     differs,
     is_integer,
     is_number,
-    measured_entries,
-    missing_entries,
 )
 from sparcets.core.constraints import Constraints
 from sparcets.core.enforcement import BoundConstraints, keep_largest
@@ -36,7 +34,7 @@ from sparcets.core.errors import (
 from sparcets.core.evidence import Evidence, is_reached
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, one_side
 from sparcets.core.target import NumberTarget, check_confidence
 from sparcets.core.validation import check_ids, check_target
@@ -48,13 +46,33 @@ MOST_ANSWERS = 1_000_000  # to one query
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitJob:
+class _Batch:
+    """What a method is given: series in the data's own units, and what is asked about them."""
+
+    series: Series
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    @property
+    def X(self) -> FloatArray:  # noqa: N802
+        """Values of the series (batch, time, features)."""
+        return self.series.values
+
+    @property
+    def lengths(self) -> IntArray | None:
+        """True lengths of padded series, or None."""
+        return self.series.lengths
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitJob(_Batch):
     """The checked arguments of one ``fit``.
 
     Attributes
     ----------
-    X, y, lengths
-        Training series (batch, time, features) in the data's own units, labels, and true lengths or None.
+    series, y
+        Training series in the data's own units, and their labels (batch,).
     info
         Names, units and scale of the data.
     numbers
@@ -71,9 +89,7 @@ class FitJob:
         Whether to draw a progress bar; None draws it on a terminal and in a notebook.
     """
 
-    X: FloatArray
     y: IntArray
-    lengths: IntArray | None
     info: SeriesInfo
     target: int | None
     constraints: BoundConstraints
@@ -85,17 +101,15 @@ class FitJob:
 
     def first(self, n: int) -> tuple[FloatArray, IntArray | None]:
         """Return the first ``n`` training series, and their lengths or None."""
-        return self.X[:n], self.steps(np.arange(min(n, len(self.X))))
+        return self.X[:n], self.series[:n].lengths
 
     def standardised(self, rows: IntArray | None = None) -> FloatArray:
         """Return all or some training series, standardised, with zeros as padding."""
-        X, lengths = (self.X, self.lengths) if rows is None else (self.X[rows], self.steps(rows))
-        x = self.info.scaler.transform(X)
-        return x if lengths is None else blank(x, lengths)
+        return (self.series if rows is None else self.series[rows]).standardised(self.info.scaler).values
 
     def steps(self, rows: IntArray) -> IntArray | None:
         """Return the lengths of some training series, or None."""
-        return None if self.lengths is None else self.lengths[rows]
+        return self.series[rows].lengths
 
     def subjects_of(self, rows: IntArray) -> np.ndarray[Any, Any] | None:
         """Return the subjects of some training series, or None."""
@@ -188,18 +202,16 @@ class CallOptions:
             confidence=None if confidence is None else check_confidence(confidence),
         )
 
-    def request(self, X: FloatArray, target: IntArray, lengths: IntArray | None, info: SeriesInfo) -> Request:
-        """Return the request of a batch of queries (batch, time, features) with these options."""
+    def request(self, series: Series, target: IntArray, info: SeriesInfo) -> Request:
+        """Return the request of a batch of queries with these options."""
         request = Request(
-            X=X,
+            series=series,
             target=target,
-            lengths=lengths,
             constraints=self.constraints,
             at_most=None,
             n=self.n,
             info=info,
             confidence=self.confidence,
-            gaps=missing_entries(X),
         )
         if self.sparsity is None:
             return request
@@ -216,37 +228,37 @@ class QueryBlock:
     ----------
     number, first
         Index of the block among all blocks, and of its first query among all queries.
-    X, target, lengths
-        Checked series (batch, time, features), target classes (batch,), None for the runner-up, and lengths or None.
+    series, target
+        Checked series, and target classes (batch,), None for the runner-up.
     """
 
     number: int
     first: int
-    X: FloatArray
+    series: Series
     target: IntArray | None
-    lengths: IntArray | None
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def select(self, rows: slice | IntArray, target: IntArray | None = None) -> QueryBlock:
+        """Return the block of some of the queries, with another target each if it is given."""
+        own = None if self.target is None else self.target[rows]
+        return replace(self, series=self.series[rows], target=own if target is None else target)
 
     def batches(self, size: int) -> Iterator[QueryBlock]:
         """Yield the block in parts of at most ``size`` queries."""
-        for start in range(0, len(self.X), size):
-            rows = slice(start, start + size)
-            target = None if self.target is None else self.target[rows]
-            lengths = None if self.lengths is None else self.lengths[rows]
-            yield replace(self, first=self.first + start, X=self.X[rows], target=target, lengths=lengths)
+        for start in range(0, len(self), size):
+            yield replace(self.select(slice(start, start + size)), first=self.first + start)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Request:
+class Request(_Batch):
     """A batch of queries that are not in their target class yet, with all that limits the answers.
 
     Attributes
     ----------
-    X
-        Queries (batch, time, features) in the data's own units.
-    target
-        Target class of each.
-    lengths
-        True lengths of padded queries, or None.
+    series, target
+        Queries in the data's own units, and the target class of each.
     constraints
         What may change, and how.
     at_most
@@ -257,26 +269,18 @@ class Request:
         Names, units and scale of the data.
     confidence
         The least probability of the target that counts as reached, or None.
-    gaps
-        Entries (batch, time, features) that are missing, NaN in ``X``; None if there are none.
     """
 
-    X: FloatArray
     target: IntArray
-    lengths: IntArray | None
     constraints: BoundConstraints
     at_most: IntArray | None
     n: int
     info: SeriesInfo
     confidence: float | None = None
-    gaps: BoolArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.X)
 
     def n_free(self) -> IntArray:
         """Return the number of entries of each query that may change, of which ``sparsity`` is a share."""
-        free = measured_entries(self.X, self.lengths, self.constraints.allowed, self.gaps)
+        free = self.series.measured & self.constraints.allowed
         return np.asarray(free.sum((1, 2)), dtype=np.int64)
 
     def is_reached(self, proba: FloatArray, rows: IntArray | None = None) -> BoolArray:
@@ -287,19 +291,15 @@ class Request:
         """Return the request for some of the queries."""
         return replace(
             self,
-            X=self.X[rows],
+            series=self.series[rows],
             target=self.target[rows],
-            lengths=None if self.lengths is None else self.lengths[rows],
             at_most=None if self.at_most is None else self.at_most[rows],
-            gaps=None if self.gaps is None else self.gaps[rows],
         )
 
     def cut(self, rows: IntArray, n_steps: int) -> Request:
         """Return the request for some of the queries, all of one length, without their padding."""
         of_rows = self.select(rows)
-        series = np.ascontiguousarray(of_rows.X[:, :n_steps])
-        gaps = None if of_rows.gaps is None else of_rows.gaps[:, :n_steps]
-        return replace(of_rows, X=series, lengths=None, constraints=self.constraints.cut(n_steps), gaps=gaps)
+        return replace(of_rows, series=of_rows.series.cut(n_steps), constraints=self.constraints.cut(n_steps))
 
     def limits_of(self, i: int) -> str:
         """Return the limits of the answer to query ``i`` in words: the cap, and the kinds of constraints."""
@@ -354,13 +354,12 @@ class Request:
         rows
             Indices of the queries that the proposals belong to.
         """
-        rows = np.arange(len(self.X)) if rows is None else rows
-        query = self.X[rows]
-        lengths = None if self.lengths is None else self.lengths[rows]
-        gaps = None if self.gaps is None else self.gaps[rows]
+        series = self.series if rows is None else self.series[rows]
+        query, lengths, gaps = series.values, series.lengths, series.gaps
         if self.at_most is None:
             return self.constraints.enforce(query, proposal, lengths, gaps=gaps)
-        at_most, before = self.at_most[rows], replace(self.constraints, project=None)  # that one comes last
+        at_most = self.at_most if rows is None else self.at_most[rows]
+        before = replace(self.constraints, project=None)  # that one comes last
         allowed = before.enforce(query, proposal, lengths, gaps=gaps)
         cut = keep_largest(query, allowed, at_most=at_most, scale=self.info.scaler.scale)
         cut = self.constraints.enforce(query, cut, lengths, gaps=gaps, complete=False)

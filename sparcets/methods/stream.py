@@ -20,7 +20,7 @@ from sparcets.core.errors import DataError, ShapeError, StorageError, TargetErro
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import Bar, progress_bar
-from sparcets.core.series import rows_by_length
+from sparcets.core.series import Series, rows_by_length
 from sparcets.core.side_inputs import check_no_side, side_apart
 from sparcets.core.validation import as_array, check_lengths, check_padded
 from sparcets.io.files import as_path, is_file
@@ -103,7 +103,7 @@ class QueryStream:
                 if len(self.side) < stop:
                     raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
                 X = self.known_side.attach(X, self.side[first:stop], lengths)
-            yield QueryBlock(number=number, first=first, X=X, target=self._target(first, stop), lengths=lengths)
+            yield QueryBlock(number=number, first=first, series=Series(X, lengths), target=self._target(first, stop))
             first = stop
         if not first:
             raise ShapeError("X gave no series at all. Was the iterator used up before?")
@@ -230,18 +230,18 @@ def _write_shards(
         target: IntArray | StrArray | None = block.target
         if target is not None and info.outcome is not None:  # in words, as answers have it
             target = target_words(options.goals, info.outcome)[target]
-        series, side = block.X, None
+        X, side = block.series.values, None
         if info.side is not None:
-            series, parts = info.side.split(block.X)
+            X, parts = info.side.split(X)
             side = info.side.typed(parts)
-        finished = writer.finished_shard(block.number, series, target, block.lengths, side)
+        finished = writer.finished_shard(block.number, X, target, block.series.lengths, side)
         if finished is None:
             writer.begin()
             writer.write(block.number, _answer(explainer, stream, block, options, bar))
         else:
             if stream.names is not None and not stream.names.agree(finished):
                 writer.refuse("to queries of other ids or subjects")
-            bar.advance(len(block.X))
+            bar.advance(len(block))
         n_shards += 1
     return writer.finish(n_shards)
 

@@ -9,6 +9,7 @@ import torch
 import sparcets as sp
 from sparcets.core.errors import FileFormatError, TrainingError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.adversarial import fit_with_restart, training_identity
 from sparcets.methods.request import FitJob
 from sparcets.testing.data import make_series
@@ -160,9 +161,8 @@ def test_a_checkpoint_of_another_training_is_refused(method, interrupted, tmp_pa
 def job(**changes):
     info, constraints = SeriesInfo.from_series(X, ("0", "1", "2")), sp.Constraints()
     given = FitJob(
-        X=X,
+        series=Series(X),
         y=Y,
-        lengths=None,
         info=info,
         target=None,
         constraints=constraints.bind(info),
@@ -183,13 +183,13 @@ def test_the_identity_of_a_training_is_all_that_determines_it():
         identity(domain_losses={"mine": LossTerm(1.0, constant)}),
         identity(domain_losses={"mine": LossTerm(2.0, constant)}),
         identity(attempt=1),
-        identity(X=X + 1),
+        identity(series=Series(X + 1)),
         identity(y=Y[::-1]),
         identity(constraints=sp.Constraints(immutable=[0]).bind(job().info)),
         identity(constraints_given={"other": 1}),
     ]
     assert len({identity(), *others}) == len(others) + 1
-    assert identity() == identity(X=X.copy(), progress=True)
+    assert identity() == identity(series=Series(X.copy()), progress=True)
 
 
 def test_a_failure_is_tried_again_once_and_other_errors_are_not():

@@ -5,6 +5,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.request import CallOptions, Request
 
 TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.5, 5.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
@@ -16,7 +17,7 @@ def request(X, *, constraints=None, at_most=None, lengths=None):
     at_most = None if at_most is None else np.array(at_most)
     lengths = None if lengths is None else np.array(lengths)
     target = np.ones(len(X), dtype=np.int64)
-    return Request(X=X, target=target, lengths=lengths, constraints=bound, at_most=at_most, n=1, info=INFO)
+    return Request(series=Series(X, lengths), target=target, constraints=bound, at_most=at_most, n=1, info=INFO)
 
 
 ZEROS = np.zeros((2, 3, 2))
@@ -53,7 +54,7 @@ def test_a_cap_is_a_share_of_what_may_change():
     groups = sp.Constraints(frozen={0: [(2, 3)]}, groups={"both": [0, 1]})  # with the window of the fit, step 1 is left
     for constraints, at_most in ((None, 2), (sp.Constraints(frozen=[(1, 2)]), 1), (groups, 1)):
         options = standing.for_call(constraints, INFO, **half)
-        assert options.request(ZEROS[:1], np.ones(1, dtype=np.int64), None, INFO).at_most.tolist() == [at_most]
+        assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64), INFO).at_most.tolist() == [at_most]
 
 
 def test_without_limits_a_proposal_is_admitted_as_it_is():

@@ -8,6 +8,7 @@ import torch
 
 from sparcets.core.errors import DataError
 from sparcets.core.method_config import NearestConfig
+from sparcets.core.series import Series
 from sparcets.methods.nearest import Nearest
 from sparcets.models.views import Goal
 from sparcets.testing import CHECKS, Subject, check_explainer
@@ -228,7 +229,7 @@ class ChangesPadding(Nearest):
 
 class IgnoresLengths(Nearest):
     def _explain(self, request):
-        return super()._explain(replace(request, lengths=None))
+        return super()._explain(replace(request, series=Series(request.X)))
 
 
 class ForgetsNames(Nearest):

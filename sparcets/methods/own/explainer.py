@@ -20,7 +20,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.method_config import ExplainerConfig
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import rows_by_length
+from sparcets.core.series import Series, rows_by_length
 from sparcets.methods.adversarial import FEW_VALID, GanTraining, build_checkpoint, fit_with_restart, training_identity
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import ask_again
@@ -356,8 +356,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
         model, info = self._fitted_model(), self._fitted()
-        if block.lengths is not None or not can_use_gpu_path(options, model, self.classifier):
-            with threads_for(block.X[:CPU_BATCH].size):  # so many series are computed together
+        if block.series.lengths is not None or not can_use_gpu_path(options, model, self.classifier):
+            with threads_for(block.series.values[:CPU_BATCH].size):  # so many series are computed together
                 yield from super()._explain_block(block, options, bar)
             return
         began = time.perf_counter()
@@ -367,7 +367,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         left = np.flatnonzero((explanation.status != "unchanged") & ~(explanation.valid & believed))
         bar.advance(len(explanation) - len(left))
         if len(left):  # those that one pass does not answer
-            rest = replace(block, X=block.X[left], target=explanation.target[left])
+            rest = block.select(left, explanation.target[left])
             explanation = fill_in(explanation, left, join(list(super()._explain_block(rest, options, bar))))
         settings, seconds = self._settings, time.perf_counter() - began
         yield replace(explanation, method=self.method, config=settings, seed=self.config.seed, seconds=seconds)
@@ -407,7 +407,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return model.believe(made, answers.target, lengths)
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
-        request = options.request(answers.query, answers.target, answers.lengths, self._fitted())
+        request = options.request(Series(answers.query, answers.lengths), answers.target, self._fitted())
         model, point = self._fitted_model(), best_point(self.trade_off_)
         measure = measure_curve if model.long is None else measure_long_curve
         return measure(request, answers.counterfactual, model, self.classifier, point)

@@ -52,7 +52,7 @@ def explain_in_one_pass(
     info
         Names, units and scale of the data.
     """
-    X = np.require(block.X, requirements=["C", "W"])  # torch takes no read-only memory
+    X = np.require(block.series.values, requirements=["C", "W"])  # torch takes no read-only memory
     query, counterfactual, target, before, after = _predict(X, block.target, options.constraints, model, point)
     unchanged, valid = before.argmax(1) == target, after.argmax(1) == target
     return Explanation(

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, length_mask, missing_entries
+from sparcets.core.arrays import FloatArray, IntArray, length_mask
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.info import Scaler, SeriesInfo
-from sparcets.core.series import fill_gaps, rows_by_length
+from sparcets.core.series import Series, fill_gaps, rows_by_length
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.request import FitJob, Request
@@ -141,7 +141,7 @@ class Grid:
             span=np.nanmax(steps, 0).astype(np.float64) - np.nanmin(steps, 0),
             binary=np.zeros_like(job.info.binary),
         )
-        return replace(job, X=X, lengths=points, info=info, constraints=self.limits(job.constraints))
+        return replace(job, series=Series(X, points), info=info, constraints=self.limits(job.constraints))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +187,7 @@ class LongSeries:
         averages = self.grid.average(request.X)
         return replace(
             request,
-            X=averages,
-            gaps=missing_entries(averages),
+            series=Series(averages, request.lengths),
             info=self.info(request.info),
             constraints=self.grid.limits(request.constraints),
             at_most=at_most,

@@ -221,7 +221,7 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
 def held_out_request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
     """Return the request of some training series, under the standing constraints."""
     options = CallOptions(constraints=job.constraints, constraints_given={})
-    return options.request(job.X[rows], target, job.steps(rows), job.info)
+    return options.request(job.series[rows], target, job.info)
 
 
 def default_point(points: Sequence[OperatingPoint], *, uses_generator: bool) -> OperatingPoint:

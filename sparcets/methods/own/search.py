@@ -270,7 +270,7 @@ class Search:
         self.request, self.model, self.point = request, model, point
         self.found = FoundAnswers(request, classifier, model.ensemble)
         self.target = torch.as_tensor(request.target, device=model.device)
-        gaps = request.gaps is not None
+        gaps = request.series.gaps is not None
         self.projection = Projection(request.constraints, request.info.scaler, gaps=gaps).to(model.device)
         self.x = model.ensemble.standardise(request.X)  # (batch, time, features); NaN where entries are missing
         self.measured = fill_gaps(self.x, otherwise=0.0) if gaps else self.x  # where changes are measured from

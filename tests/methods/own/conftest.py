@@ -6,6 +6,7 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.selector import Selector
@@ -95,9 +96,8 @@ def fit_job():
     def build(X, y, class_names=("a", "b", "c")):
         info = SeriesInfo.from_series(X, class_names)
         return FitJob(
-            X=X,
+            series=Series(X),
             y=y,
-            lengths=None,
             info=info,
             target=None,
             constraints=sp.Constraints().bind(info),

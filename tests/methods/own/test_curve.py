@@ -10,6 +10,7 @@ import torch
 import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own import search as search_module
 from sparcets.methods.own.curve import CAPS, NO_POINT, SHARES, measure_curve, measure_search
 from sparcets.methods.own.prototypes import Prototypes
@@ -48,9 +49,8 @@ def searched(monkeypatch):
 
 def request(queries, **constraints):
     return Request(
-        X=queries,
+        series=Series(queries),
         target=np.ones(len(queries), dtype=np.int64),
-        lengths=None,
         constraints=sp.Constraints(**constraints).bind(INFO),
         at_most=None,
         n=1,

@@ -8,6 +8,7 @@ import torch
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own.candidates import BELIEVED, MAX_PRICE, VALID, FoundAnswers, rank_answers
 from sparcets.methods.own.selector import Belief, Selector
 from sparcets.methods.request import Request
@@ -43,9 +44,8 @@ class HighStep:
 def candidates(build_ensemble):
     def build(*, n=1, at_most=None, judges=(CLASSIFIER,), families=(), **constraints):
         request = Request(
-            X=QUERIES,
+            series=Series(QUERIES),
             target=np.ones(3, dtype=np.int64),
-            lengths=None,
             constraints=sp.Constraints(**constraints).bind(INFO),
             at_most=None if at_most is None else np.full(3, at_most),
             n=n,

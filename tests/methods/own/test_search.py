@@ -9,6 +9,7 @@ import torch
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own import search as module
 from sparcets.methods.own.candidates import MAX_PRICE, FoundAnswers
 from sparcets.methods.own.operating_point import OperatingPoint, log_weight_grid
@@ -81,9 +82,8 @@ def fruitless(monkeypatch):
 
 def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
     built = Request(
-        X=queries,
+        series=Series(queries),
         target=np.ones(len(queries), dtype=np.int64),
-        lengths=None,
         constraints=sp.Constraints(**constraints).bind(INFO),
         at_most=None,
         n=n,
