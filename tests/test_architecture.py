@@ -30,7 +30,7 @@ LAYERS = [
     ["sparcets.models"],
     ["sparcets.io"],  # engines
     ["sparcets.methods"],
-    ["sparcets.evaluation", "sparcets.motion.geometry"],
+    ["sparcets.evaluation"],
     ["sparcets.web"],
     ["sparcets.studio", "sparcets.server"],
     ["sparcets.cli", "sparcets.testing"],

@@ -286,6 +286,15 @@ def fill_gaps(
     return np.where(gaps, value, X).astype(X.dtype, copy=False)
 
 
+def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both series (answers, time, features) with the same values where the query is missing."""
+    gaps = missing_entries(query)
+    if gaps is None:
+        return query, counterfactual
+    filled = fill_gaps(query, otherwise=0.0)
+    return filled, np.where(gaps, filled, counterfactual)
+
+
 def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
     """Return of which features each series has no value (batch, features); padding is no value.
 

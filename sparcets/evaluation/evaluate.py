@@ -35,7 +35,7 @@ from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
 from sparcets.evaluation.truth import Judge, oracle, transfer
 from sparcets.models.base import Classifier, Regressor
-from sparcets.motion.geometry import joint_deviation, joint_distance, limb_deviation, limb_distance
+from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.motion.skeleton import find_skeleton
 
 if TYPE_CHECKING:

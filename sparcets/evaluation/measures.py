@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, measured_entries, missing_entries
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, measured_entries
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import fill_gaps
+from sparcets.core.series import without_gaps
 
 _DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
 
@@ -83,15 +83,6 @@ def dtw(e: Explanation) -> FloatArray:
         )
         result[rows] = np.sqrt(_least_path(query, other, last[rows]))
     return result
-
-
-def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both series (answers, time, features) with the same values where the query is missing."""
-    gaps = missing_entries(query)
-    if gaps is None:
-        return query, counterfactual
-    filled = fill_gaps(query, otherwise=0.0)
-    return filled, np.where(gaps, filled, counterfactual)
 
 
 def _size(e: Explanation) -> FloatArray:

@@ -15,7 +15,7 @@ from sparcets.core.explanation import Explanation
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.embedding import Points, embed, neighbours
 from sparcets.evaluation.measures import standardised_delta
-from sparcets.motion.geometry import limb_lengths
+from sparcets.motion.limbs import limb_lengths
 from sparcets.motion.skeleton import Skeleton, find_skeleton
 
 ENDS = 3  # steps at the beginning, and as many at the end

@@ -332,7 +332,7 @@ def _figure5(stored: StoredRuns) -> Figure:
 
 
 def _figure6(stored: StoredRuns) -> Figure:
-    from sparcets.motion.geometry import limb_lengths
+    from sparcets.motion.limbs import limb_lengths
     from sparcets.motion.skeleton import CATCHING_ARMS, find_skeleton
     from sparcets_paper.plots.embedding import plot_distances
 

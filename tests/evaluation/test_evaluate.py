@@ -20,7 +20,7 @@ from sparcets.evaluation.measures import coverage
 from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import SHAPE, better, measure_names
-from sparcets.motion.geometry import joint_distance, limb_distance
+from sparcets.motion.limbs import joint_distance, limb_distance
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba

@@ -11,7 +11,7 @@ from sparcets.evaluation import measures as proximity
 from sparcets.evaluation import measures as smoothness
 from sparcets.evaluation import measures as sparsity
 from sparcets.evaluation import saliency
-from sparcets.motion import geometry
+from sparcets.motion import limbs
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.motion.stick_figure import body_figure, find_body
 from sparcets.testing.data import make_series
@@ -106,7 +106,7 @@ def test_limbs_of_missing_points_do_not_count():
     assert skeleton is not None
     ds = sp.Dataset.from_arrays(G, Y, feature_names=names)
     e = sp.Nearest(CLASSIFIER).fit(ds).explain(ds.X_test[ds.y_test != 1], target=1)
-    assert np.isfinite(geometry.limb_deviation(e, skeleton)).all()
+    assert np.isfinite(limbs.limb_deviation(e, skeleton)).all()
     body = find_body(e[0])
     assert body is not None and np.isfinite(body.frame()).all()
     json.dumps(body_figure(e[0]), allow_nan=False)

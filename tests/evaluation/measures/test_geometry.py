@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sparcets.motion.catching import load_catching
-from sparcets.motion.geometry import (
+from sparcets.motion.limbs import (
     joint_angles,
     joint_deviation,
     joint_distance,
