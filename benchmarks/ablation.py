@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from sparcets.core.method_config import ExplainerConfig
+from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.own.explainer import Explainer
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.selector import Selector

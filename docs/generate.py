@@ -5,7 +5,7 @@ from scale_page import scale_tables
 from stored_rows import DOCS, RESULTS, commits, of_commits, percent, stored
 
 from sparcets.cli.main import app
-from sparcets.core.method_config import ExplainerConfig
+from sparcets.core.settings import ExplainerConfig
 from sparcets.show.tables import Table
 from sparcets_paper.benchmark.speed import COLUMNS, cells, read_rows
 from sparcets_paper.benchmark.store import ResultStore, by_families

@@ -20,27 +20,27 @@ _WHERE = {
     "BaseExplainer": "sparcets.methods.base",
     "Between": "sparcets.core.target",
     "Change": "sparcets.core.target",
-    "ClassifierConfig": "sparcets.core.network_config",
+    "ClassifierConfig": "sparcets.core.settings",
     "Constraints": "sparcets.core.constraints",
     "CounterGan": "sparcets.methods.countergan",
-    "CounterGanConfig": "sparcets.core.method_config",
+    "CounterGanConfig": "sparcets.core.settings",
     "Dataset": "sparcets.data.dataset",
     "Explainer": "sparcets.methods.own.explainer",
-    "ExplainerConfig": "sparcets.core.method_config",
+    "ExplainerConfig": "sparcets.core.settings",
     "Explanation": "sparcets.core.explanation",
     "Gan": "sparcets.methods.gan",
-    "GanConfig": "sparcets.core.method_config",
+    "GanConfig": "sparcets.core.settings",
     "Ics": "sparcets.methods.ics",
-    "IcsConfig": "sparcets.core.method_config",
+    "IcsConfig": "sparcets.core.settings",
     "LossTerm": "sparcets.training.losses",
-    "LossWeights": "sparcets.core.method_config",
+    "LossWeights": "sparcets.core.settings",
     "Nearest": "sparcets.methods.nearest",
-    "NearestConfig": "sparcets.core.method_config",
+    "NearestConfig": "sparcets.core.settings",
     "Not": "sparcets.core.target",
     "Scaler": "sparcets.core.info",
     "Scores": "sparcets.evaluation.scores",
     "Sparce": "sparcets.methods.sparce",
-    "SparceConfig": "sparcets.core.method_config",
+    "SparceConfig": "sparcets.core.settings",
     "ModelWarning": "sparcets.core.errors",
     "SparcetsError": "sparcets.core.errors",
     "TorchClassifier": "sparcets.models.network",
@@ -104,7 +104,8 @@ if TYPE_CHECKING:
     from sparcets.core.errors import ModelWarning, SparcetsError
     from sparcets.core.explanation import Explanation
     from sparcets.core.info import Scaler
-    from sparcets.core.method_config import (
+    from sparcets.core.settings import (
+        ClassifierConfig,
         CounterGanConfig,
         ExplainerConfig,
         GanConfig,
@@ -113,7 +114,6 @@ if TYPE_CHECKING:
         NearestConfig,
         SparceConfig,
     )
-    from sparcets.core.network_config import ClassifierConfig
     from sparcets.core.target import AtLeast, AtMost, Between, Change, Not
     from sparcets.data.dataset import Dataset
     from sparcets.data.load import load_dataset

@@ -14,7 +14,7 @@ import pytest
 
 import sparcets
 from sparcets.core.config import Config
-from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.settings import ClassifierConfig
 from sparcets.data.load import DATASETS
 from sparcets.evaluation import judges
 from sparcets.methods import EXPLAINERS

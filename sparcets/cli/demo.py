@@ -25,8 +25,7 @@ def demo(
     import numpy as np
 
     from sparcets.cli.explain import save_pictures, with_numbers
-    from sparcets.core.method_config import ExplainerConfig
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig, ExplainerConfig
     from sparcets.data.load import load_dataset
     from sparcets.evaluation.evaluate import evaluate
     from sparcets.io.files import atomic_path

@@ -319,7 +319,7 @@ def fit_one(
 ) -> tuple[dict[str, Any], list[str]]:
     """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
-    from sparcets.core.method_config import from_preset
+    from sparcets.core.settings import from_preset
     from sparcets.data.load import load_dataset
     from sparcets.methods import EXPLAINERS
     from sparcets.training.device import resolve_device
@@ -403,7 +403,7 @@ def _example(data: Dataset, target: str | None) -> str:
 
 def _classifier_builder(name: str, settings: list[str], preset: str, seed: int, device: str) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig
     from sparcets.models.network import TorchClassifier, load_classifier
 
     if Path(name).is_dir():

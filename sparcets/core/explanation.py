@@ -21,13 +21,11 @@ from sparcets.core.arrays import (
     missing_entries,
 )
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
-from sparcets.core.evidence import PREFIX, VERDICTS, Evidence, is_reached
+from sparcets.core.evidence import PREFIX, VERDICTS, Evidence, find_segments, is_reached, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import FIELDS, Numbers
 from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.progress import html_card
-from sparcets.core.segments import find_segments
-from sparcets.core.shape import shape_of
 from sparcets.core.side_inputs import PREFIX as SIDE
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
 from sparcets.core.words import percent, said_after, said_before

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import ShapeError
-from sparcets.core.labels import default_output_names
 from sparcets.core.words import distinct, missing_amount
 
 
@@ -180,3 +179,12 @@ class Numbers:
 def is_within(numbers: FloatArray, bounds: FloatArray) -> BoolArray:
     """Return whether all numbers (batch, outputs) are within their bounds (batch, outputs, 2) or (outputs, 2)."""
     return np.asarray(((numbers >= bounds[..., 0]) & (numbers <= bounds[..., 1])).all(1))
+
+
+def default_output_names(n_outputs: int) -> tuple[str, ...]:
+    """Return names for the numbers that a model predicts, where none are known.
+
+    >>> default_output_names(1), default_output_names(2)
+    (('number',), ('output 0', 'output 1'))
+    """
+    return ("number",) if n_outputs == 1 else tuple(f"output {k}" for k in range(n_outputs))

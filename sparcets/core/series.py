@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, length_mask, missing_entries
-from sparcets.core.errors import ConfigError, DataError, NonFiniteError, ShapeError, quoted
-from sparcets.core.registry import did_you_mean
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, missing_entries
 
 if TYPE_CHECKING:
     from sparcets.core.info import Scaler
@@ -140,21 +138,6 @@ def pad(series: Sequence[FloatArray], n_steps: int) -> FloatArray:
     return padded
 
 
-def join_series(series: Sequence[FloatArray], *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
-    """Return series (time, features) as padded ones (batch, time, features) and their lengths.
-
-    None if all are equally long, where an array of them is enough; unless ``unequal``, where lengths are expected.
-    """
-    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
-    if len(steps) == len(features) == 1 and not unequal:
-        return None
-    if len(features) > 1:
-        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
-        found = ", ".join(str(n) for n in sorted(features)[:4])
-        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
-    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
-
-
 def blank(X: FloatArray, lengths: IntArray | None, n_steps: int | None = None) -> FloatArray:
     """Return series with zeros beyond their lengths, whatever is there, and with ``n_steps`` steps if that is given.
 
@@ -217,38 +200,6 @@ def resample(X: FloatArray, lengths: IntArray | None, n_steps: int | IntArray) -
     return resampled
 
 
-IRREGULAR = 0.02  # largest deviation of a time from a regular grid, in steps
-RULES = ("refuse", "keep", "forward", "mean")
-# A rule, or a function from series with NaN (batch, time, features) to series of the same shape.
-Missing: TypeAlias = str | Callable[[Any], Any]
-
-
-def check_missing(missing: Any) -> Missing:
-    """Return what a model gets for missing values: one of ``RULES``, or a function.
-
-    >>> check_missing("forward")
-    'forward'
-    """
-    if isinstance(missing, str) and missing in RULES:
-        return missing
-    if callable(missing):
-        function: Callable[[Any], Any] = missing
-        return function
-    hint = did_you_mean(missing, RULES) if isinstance(missing, str) else ""
-    raise ConfigError(
-        f"missing must be one of {', '.join(RULES)}, or a function that fills series, got {quoted(missing)}.{hint}"
-    )
-
-
-def rule_name(missing: Missing) -> str:
-    """Return a rule, or the name of a function.
-
-    >>> rule_name("mean"), rule_name(np.nan_to_num)
-    ('mean', 'nan_to_num')
-    """
-    return missing if isinstance(missing, str) else getattr(missing, "__name__", type(missing).__name__)
-
-
 def fill_gaps(
     X: FloatArray, rule: str = "forward", lengths: IntArray | None = None, *, otherwise: float = np.nan
 ) -> FloatArray:
@@ -306,92 +257,3 @@ def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
     inside = length_mask(None if lengths is None else lengths[suspects], len(suspects), X.shape[1])
     empty[suspects] = (np.isnan(X[suspects]) | ~inside[..., None]).all(1)
     return np.asarray(empty)
-
-
-def grid_of(times: FloatArray, series: IntArray) -> tuple[IntArray, float | None]:
-    """Return the place of each row among the steps of its series, from 0, and how long a step is.
-
-    Times lie on a grid if all between two rows of a series are whole multiples of the shortest. Where rows are missing,
-    places are left out. If there is no such grid, or if most of its steps had no row, rows are counted instead, and the
-    length of a step is None.
-
-    Parameters
-    ----------
-    times, series
-        Time and series of each row (rows,), sorted by both; no series has two rows of the same time.
-
-    Examples
-    --------
-    >>> grid_of(np.array([0.0, 0.5, 2.0, 7.0, 7.5]), np.array([0, 0, 0, 1, 1]))
-    (array([0, 1, 4, 0, 1]), 0.5)
-    >>> grid_of(np.array([0.0, 0.5, 1.7]), np.array([0, 0, 0]))
-    (array([0, 1, 2]), None)
-    """
-    first = np.flatnonzero(np.r_[True, np.diff(series) != 0])
-    counts = np.diff(np.r_[first, len(series)])
-    order = np.arange(len(series)) - np.repeat(first, counts)
-    apart = np.diff(times)[order[1:] > 0]
-    if not len(apart):
-        return order, None
-    with np.errstate(all="ignore"):  # times that are equal as floating-point numbers, or very far apart
-        multiples = np.round(apart / np.median(apart[apart < 1.5 * apart.min()]))
-        step = float(apart.sum() / multiples.sum())
-        if not (np.abs(apart / step - multiples) <= IRREGULAR).all():
-            return order, None
-    passed = np.zeros(len(series))
-    passed[order > 0] = multiples
-    places = np.cumsum(passed)
-    places = np.minimum(places - np.repeat(places[first], counts), 2.0**53)
-    last = places[first + counts - 1]
-    if np.median((counts / (last + 1))[counts > 1]) < 0.5:
-        return order, None
-    return places.astype(np.int64), step
-
-
-def check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
-    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise.
-
-    Parameters
-    ----------
-    array, name
-        Series (batch, time, features), and their name in messages.
-    first
-        Index of the first series, for messages.
-    gaps
-        Whether entries may be missing.
-    """
-    wrong = np.abs(array) > LARGEST
-    wrong = wrong if gaps else wrong | np.isnan(array)
-    positions = np.argwhere(wrong)
-    if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
-        return _with_gaps(array, name, first) if gaps else array
-    where = tuple(int(i) for i in positions[0])
-    value, series = array[where], first + where[0]
-    if np.isfinite(value):
-        raise DataError(
-            f"{name} holds {value:.3g} at {[series, *where[1:]]}, beyond float32's {LARGEST:.2g}. Use larger units."
-        )
-    what = "NaN" if np.isnan(value) else "infinity"
-    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
-    remedy = "Fill or drop them first"
-    if what == "NaN":
-        remedy = (
-            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
-            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
-        )
-    raise NonFiniteError(
-        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
-        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
-    )
-
-
-def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
-    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
-    missing = np.isnan(array)
-    rows = np.flatnonzero(missing.all((1, 2)))
-    if len(rows):
-        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
-        raise NonFiniteError(
-            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
-        )
-    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)

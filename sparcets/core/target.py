@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, is_integer, is_number
+from sparcets.core.arrays import FloatArray, IntArray, is_integer, is_number
 from sparcets.core.errors import ConfigError, TargetError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.validation import check_target
+from sparcets.core.validation import as_array
 
 
 @dataclass(frozen=True)
@@ -261,3 +261,61 @@ def name_or_index(text: str, names: Sequence[str]) -> str | int:
     ('1', 1, 'calm')
     """
     return int(text) if text.isdigit() and text not in names else text
+
+
+def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> IntArray:
+    """Return one class index per query from a class name, an index, or one of these per query.
+
+    Parameters
+    ----------
+    target
+        Class name, index, or a sequence of ``n_queries`` of them.
+    n_queries
+        Number of queries.
+    class_names
+        Names of the classes, in the order of their indices.
+    """
+    if isinstance(target, np.ma.MaskedArray):
+        target = as_array(target, "target", "")
+    if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
+        target = target.item()
+    if isinstance(target, str) or not hasattr(target, "__len__"):
+        if is_integer(target):
+            _check_unambiguous(int(target), class_names)
+        return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
+    if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
+        for extreme in (target.min(), target.max()) if n_queries else ():
+            _one_target(extreme, class_names)
+        return target.astype(np.int64)
+    # A list is not converted to an array: that would turn [1, "well"] into strings.
+    values = target.tolist() if hasattr(target, "tolist") else list(target)
+    if len(values) != n_queries:
+        raise TargetError(
+            f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
+        )
+    return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
+
+
+def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:
+    """Raise for a number that is the name of a class and the index of another one."""
+    if str(target) in class_names and list(class_names) != [str(k) for k in range(len(class_names))]:
+        index = f" or target=[{target}, …], one index per query" if 0 <= target < len(class_names) else ""
+        raise TargetError(
+            f"target={target} is ambiguous, since the classes are named by numbers: {', '.join(class_names)}. Give the "
+            f"name as text, target={str(target)!r}{index}."
+        )
+
+
+def _one_target(target: Any, class_names: Sequence[str]) -> int:
+    names = list(class_names)
+    if isinstance(target, str):
+        if target in names:
+            return names.index(target)
+        raise TargetError(f"no target class {quoted(target)}.{did_you_mean(target, names)} Known: {', '.join(names)}.")
+    if not is_integer(target):
+        raise TargetError(f"target must be a class name or index, got {quoted(target)}.")
+    if not 0 <= int(target) < len(names):
+        raise TargetError(
+            f"target {int(target)} is not a class index: there are {len(names)} classes, {', '.join(names)}."
+        )
+    return int(target)

@@ -9,14 +9,22 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
 from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, is_integer
-from sparcets.core.errors import DataError, FeatureMismatchError, LabelError, ShapeError, TargetError, quoted
-from sparcets.core.registry import did_you_mean, unknown_name
-from sparcets.core.series import blank, check_entries, join_series
+from sparcets.core.errors import (
+    ConfigError,
+    DataError,
+    FeatureMismatchError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    quoted,
+)
+from sparcets.core.registry import unknown_name
+from sparcets.core.series import blank, pad
 
 NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _BLOCK = 2**22  # entries checked for finiteness at a time
@@ -336,64 +344,6 @@ def _numbered_labels(
     return array.astype(np.int64), class_names or tuple(str(k) for k in range(largest + 1))
 
 
-def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> IntArray:
-    """Return one class index per query from a class name, an index, or one of these per query.
-
-    Parameters
-    ----------
-    target
-        Class name, index, or a sequence of ``n_queries`` of them.
-    n_queries
-        Number of queries.
-    class_names
-        Names of the classes, in the order of their indices.
-    """
-    if isinstance(target, np.ma.MaskedArray):
-        target = as_array(target, "target", "")
-    if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
-        target = target.item()
-    if isinstance(target, str) or not hasattr(target, "__len__"):
-        if is_integer(target):
-            _check_unambiguous(int(target), class_names)
-        return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
-    if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
-        for extreme in (target.min(), target.max()) if n_queries else ():
-            _one_target(extreme, class_names)
-        return target.astype(np.int64)
-    # A list is not converted to an array: that would turn [1, "well"] into strings.
-    values = target.tolist() if hasattr(target, "tolist") else list(target)
-    if len(values) != n_queries:
-        raise TargetError(
-            f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
-        )
-    return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
-
-
-def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:
-    """Raise for a number that is the name of a class and the index of another one."""
-    if str(target) in class_names and list(class_names) != [str(k) for k in range(len(class_names))]:
-        index = f" or target=[{target}, …], one index per query" if 0 <= target < len(class_names) else ""
-        raise TargetError(
-            f"target={target} is ambiguous, since the classes are named by numbers: {', '.join(class_names)}. Give the "
-            f"name as text, target={str(target)!r}{index}."
-        )
-
-
-def _one_target(target: Any, class_names: Sequence[str]) -> int:
-    names = list(class_names)
-    if isinstance(target, str):
-        if target in names:
-            return names.index(target)
-        raise TargetError(f"no target class {quoted(target)}.{did_you_mean(target, names)} Known: {', '.join(names)}.")
-    if not is_integer(target):
-        raise TargetError(f"target must be a class name or index, got {quoted(target)}.")
-    if not 0 <= int(target) < len(names):
-        raise TargetError(
-            f"target {int(target)} is not a class index: there are {len(names)} classes, {', '.join(names)}."
-        )
-    return int(target)
-
-
 def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ...] | None:
     """Return distinct names (``n`` of them, if given) as strings, or None; each is one line of text."""
     if names is None:
@@ -525,3 +475,101 @@ def feature_index(feature: Any, feature_names: Sequence[str] | None, n_features:
 def default_feature_names(n_features: int) -> list[str]:
     """Return f0, f1, …"""
     return [f"f{i}" for i in range(n_features)]
+
+
+Task = Literal["classification", "regression"]
+
+
+def check_task(task: Any) -> None:
+    """Raise unless it is the name of a task."""
+    if not isinstance(task, str) or task not in get_args(Task):
+        raise ConfigError(f"task must be 'classification' or 'regression', got {quoted(task)}.")
+
+
+def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
+    """Return the labels of a regressor as float64 (batch, outputs).
+
+    Parameters
+    ----------
+    y
+        One number per series (batch,), or several (batch, outputs).
+    n_samples
+        Expected number of series.
+    """
+    array = as_array(y, "y", "Pass one number per series.")
+    if array.ndim not in (1, 2) or len(array) != n_samples or array.size == 0:
+        raise LabelError(
+            f"y must be {n_samples} numbers, one per series, or (batch, outputs) for several, got shape {array.shape}."
+        )
+    if array.dtype.kind not in "fiu":
+        raise LabelError(f"y must hold numbers for a regressor, got dtype {array.dtype}.")
+    numbers = array.astype(np.float64).reshape(n_samples, -1)
+    if not np.isfinite(numbers).all():
+        raise LabelError("y holds NaN or infinity. Leave those series out.")
+    if np.abs(numbers).max() > LARGEST:
+        raise LabelError(f"y holds {np.abs(numbers).max():.3g}, beyond float32's {LARGEST:.2g}. Use larger units.")
+    return numbers
+
+
+def join_series(series: Sequence[FloatArray], *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+    """Return series (time, features) as padded ones (batch, time, features) and their lengths.
+
+    None if all are equally long, where an array of them is enough; unless ``unequal``, where lengths are expected.
+    """
+    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
+    if len(steps) == len(features) == 1 and not unequal:
+        return None
+    if len(features) > 1:
+        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
+        found = ", ".join(str(n) for n in sorted(features)[:4])
+        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
+    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
+
+
+def check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise.
+
+    Parameters
+    ----------
+    array, name
+        Series (batch, time, features), and their name in messages.
+    first
+        Index of the first series, for messages.
+    gaps
+        Whether entries may be missing.
+    """
+    wrong = np.abs(array) > LARGEST
+    wrong = wrong if gaps else wrong | np.isnan(array)
+    positions = np.argwhere(wrong)
+    if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
+        return _with_gaps(array, name, first) if gaps else array
+    where = tuple(int(i) for i in positions[0])
+    value, series = array[where], first + where[0]
+    if np.isfinite(value):
+        raise DataError(
+            f"{name} holds {value:.3g} at {[series, *where[1:]]}, beyond float32's {LARGEST:.2g}. Use larger units."
+        )
+    what = "NaN" if np.isnan(value) else "infinity"
+    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
+    remedy = "Fill or drop them first"
+    if what == "NaN":
+        remedy = (
+            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
+            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
+        )
+    raise NonFiniteError(
+        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
+        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
+    )
+
+
+def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
+    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    missing = np.isnan(array)
+    rows = np.flatnonzero(missing.all((1, 2)))
+    if len(rows):
+        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise NonFiniteError(
+            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
+        )
+    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)

@@ -12,17 +12,20 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, is_number, missing_entries
 from sparcets.core.errors import ConfigError, DataError, LabelError, ShapeError, quoted
-from sparcets.core.labels import Task, check_numbers, check_task, check_task_labels, default_output_names
+from sparcets.core.outcome import default_output_names
 from sparcets.core.progress import html_card
 from sparcets.core.registry import did_you_mean
 from sparcets.core.side_inputs import Side, check_side, take_rows
 from sparcets.core.validation import (
+    Task,
     as_array,
     check_ids,
     check_labels,
     check_mutable,
     check_names,
+    check_numbers,
     check_padded,
+    check_task,
     check_units,
     text_problem,
 )
@@ -367,7 +370,7 @@ class Dataset:
         # Names of files may be any bytes.
         name = "".join("�" if text_problem(character, empty=True) else character for character in name)
         description = description.encode("utf-8", "replace").decode()
-        labels, names, outputs, output_unit = check_task_labels(
+        labels, names, outputs, output_unit = _check_task_labels(
             y, X, train, task=task, class_names=class_names, names=output_names, units=output_units
         )
         features = check_names(feature_names, n=n_features, what="feature_names")
@@ -523,3 +526,37 @@ def _narrowest(series: Any) -> FloatArray:
     with np.errstate(over="ignore"):
         narrow = wide.astype(np.float32, copy=False)
     return narrow if wide.dtype == np.float32 or np.array_equal(narrow, wide) else wide.astype(np.float64, copy=False)
+
+
+def _check_task_labels(
+    y: Any,
+    X: FloatArray,
+    train: IntArray,
+    *,
+    task: Task,
+    class_names: Sequence[str] | None,
+    names: str | Sequence[str] | None,
+    units: str | Sequence[str] | None,
+) -> tuple[np.ndarray[Any, Any], tuple[str, ...], tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Return the labels, the names of the classes, and names and units of the numbers.
+
+    Every class must have a series in the training part (``train``, its rows).
+    """
+    if task == "regression":
+        if class_names is not None:
+            raise ConfigError("class_names are for classes; task='regression' takes output_names and output_units.")
+        numbers = check_numbers(y, n_samples=len(X))
+        n = numbers.shape[1]
+        outputs = check_names([names] if isinstance(names, str) else names, what="output_names", n=n)
+        given = check_units(units, what="output_units", n=n, each="output")
+        return numbers.reshape(np.shape(y)), (), outputs, given
+    check_task(task)
+    if names is not None or units is not None:
+        raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
+    labels, found = check_labels(y, n_samples=len(X), class_names=class_names)
+    absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
+    if absent:
+        raise LabelError(
+            f"class {found[absent[0]]!r} has no sample in the training part. Choose another seed or split."
+        )
+    return labels, found, None, None

@@ -72,6 +72,7 @@ and columns of a .parquet file become float32 if that changes no number.
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -81,12 +82,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, FloatArray, StrArray, as_written
-from sparcets.core.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, NonFiniteError, ShapeError
-from sparcets.core.labels import Task, check_task, class_names_of
+from sparcets.core.arrays import LARGEST, FloatArray, StrArray
+from sparcets.core.errors import (
+    ConfigError,
+    DataError,
+    DataNotFoundError,
+    FileFormatError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+)
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.validation import check_series
+from sparcets.core.validation import Task, check_series, check_task
 from sparcets.data.dataset import Dataset
+from sparcets.data.precision import as_written
 from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, write_npz
 
 if TYPE_CHECKING:
@@ -458,3 +467,29 @@ def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
     if key in ("name", "description", "split", "task"):
         return str(array)
     return str(array) if array.ndim == 0 else [str(value) for value in array.ravel()]
+
+
+_FRACTION = re.compile(r"-?\d*\.\d*[1-9]\d*")
+
+
+_WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
+
+
+def class_names_of(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
+    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
+
+    >>> class_names_of(np.array(["10.0", "9.0"]))[1], class_names_of(np.array(["b", "10", "9"]))[1]
+    (('9', '10'), ('10', '9', 'b'))
+    """
+    names, codes = np.unique(labels, return_inverse=True)
+    numbers = [_WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
+    fractions = [name for name in names.tolist() if _FRACTION.fullmatch(name)]
+    if fractions and len(fractions) + sum(map(bool, numbers)) == len(names) > len(labels) / 2:
+        raise LabelError(
+            f"the labels of {len(labels)} series are {len(names)} different numbers, such as {fractions[0]}. For "
+            "numbers that a model predicts, say task='regression'."
+        )
+    plain = [str(int(number[1])) for number in numbers if number]
+    if len(plain) < len(names):
+        return labels, tuple(names.tolist())
+    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))

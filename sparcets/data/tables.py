@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray, as_stored, as_written, length_mask
+from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.core.errors import ConfigError, FileFormatError, quoted
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.series import blank, grid_of
+from sparcets.core.series import blank
 from sparcets.core.validation import text_problem
+from sparcets.data.precision import as_stored, as_written, grid_of
 
 SERIES_COLUMNS = ("series", "label", "subject", "split")
 FORMS = (

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
-from sparcets.core.errors import DataError, quoted
+from sparcets.core.errors import DataError, filters_kept, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
-from sparcets.core.warning_filters import filters_kept
 from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation import measures as proximity
 from sparcets.evaluation import measures as sparsity

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.errors import filters_kept
 from sparcets.core.info import Scaler
-from sparcets.core.labels import Task
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
 from sparcets.core.series import fill_gaps, resample
-from sparcets.core.warning_filters import filters_kept
+from sparcets.core.validation import Task
 from sparcets.data.dataset import Dataset
 from sparcets.models.base import Classifier
 from sparcets.training.device import number_of_threads, single_precision

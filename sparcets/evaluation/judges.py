@@ -22,8 +22,8 @@ import numpy as np
 from sparcets.core.arrays import FloatArray, missing_entries
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
-from sparcets.core.network_config import ClassifierConfig
 from sparcets.core.progress import progress_bar
+from sparcets.core.settings import ClassifierConfig
 from sparcets.core.side_inputs import SideInputs, take_rows
 from sparcets.data.dataset import Dataset, dataset_digest
 from sparcets.evaluation.families import SEED, FamilyJudge, check_families, choose_rows

@@ -8,12 +8,11 @@ from typing import TypeAlias
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray, length_mask
-from sparcets.core.errors import FeatureMismatchError
+from sparcets.core.errors import FeatureMismatchError, filters_kept
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator, random_state_kept, spawn
 from sparcets.core.series import fill_gaps
-from sparcets.core.warning_filters import filters_kept
 from sparcets.data.dataset import Dataset
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")

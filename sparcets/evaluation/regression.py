@@ -17,9 +17,9 @@ from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import DataError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler
-from sparcets.core.network_config import ClassifierConfig
 from sparcets.core.outcome import is_within
 from sparcets.core.progress import progress_bar
+from sparcets.core.settings import ClassifierConfig
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import (
     MAX_REFERENCES,

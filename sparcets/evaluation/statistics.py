@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray
-from sparcets.core.errors import DataError, ShapeError, quoted
+from sparcets.core.errors import DataError, ShapeError, filters_kept, quoted
 from sparcets.core.seeding import generator
-from sparcets.core.warning_filters import filters_kept
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,9 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparcets.core.errors import CapabilityError, ConfigError
+from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.registry import require_extra
-from sparcets.core.warning_filters import filters_kept
 from sparcets.io.engines import Engine
 from sparcets.io.local import THREADS
 

@@ -17,11 +17,11 @@ from torch import Tensor
 from sparcets.core.arrays import FloatArray, IntArray, differs, length_mask, missing_entries
 from sparcets.core.errors import NotFittedError, TrainingError
 from sparcets.core.info import Scaler, SeriesInfo
-from sparcets.core.method_config import AdversarialConfig, MethodConfig
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import fill_gaps as fill_series
 from sparcets.core.series import rows_by_length
+from sparcets.core.settings import AdversarialConfig, MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import require_gradients
 from sparcets.methods.request import Answers, FitJob, Request

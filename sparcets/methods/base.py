@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray, is_stream
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import ConfigError, DataError, NotFittedError, quoted
 from sparcets.core.evidence import Evidence, is_reached
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import MethodConfig
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import Series
+from sparcets.core.settings import MethodConfig
 from sparcets.core.side_inputs import SideInputs, side_apart
 from sparcets.core.target import Not, NumberTarget
 from sparcets.data.dataset import Dataset
@@ -44,7 +44,7 @@ from sparcets.methods.request import (
     split_test_part,
     split_training_part,
 )
-from sparcets.methods.stream import QueryStream, explain_stream, prolonged
+from sparcets.methods.stream import QueryStream, explain_stream, is_stream, prolonged
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import Goal
 

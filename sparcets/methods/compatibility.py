@@ -19,13 +19,12 @@ from sparcets.core.errors import (
     ModelWarning,
     ShapeError,
     SparcetsError,
+    warn_user,
 )
 from sparcets.core.explanation import Explanation
-from sparcets.core.labels import check_numbers
-from sparcets.core.model_check import MIN_LIKELY, ModelCheck
+from sparcets.core.info import MIN_LIKELY, ModelCheck
 from sparcets.core.outcome import Outcome
-from sparcets.core.validation import check_labels
-from sparcets.core.warning_filters import warn_user
+from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset
 from sparcets.methods import EXPLAINERS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparcets.core.method_config import CounterGanConfig
+from sparcets.core.settings import CounterGanConfig
 from sparcets.methods.adversarial import AdversarialExplainer
 
 

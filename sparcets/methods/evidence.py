@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray, StrArray, length_mask
-from sparcets.core.evidence import is_reached
+from sparcets.core.evidence import is_reached, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.shape import shape_of
 from sparcets.core.side_inputs import side_apart
-from sparcets.core.validation import check_target
+from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again
 
 if TYPE_CHECKING:

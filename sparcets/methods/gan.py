@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparcets.core.method_config import GanConfig
+from sparcets.core.settings import GanConfig
 from sparcets.methods.adversarial import AdversarialExplainer
 
 

@@ -14,8 +14,7 @@ from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import Numbers, Outcome, is_within
 from sparcets.core.progress import Bar, progress_bar
-from sparcets.core.target import Not, NumberTarget, excluded_class
-from sparcets.core.validation import check_target
+from sparcets.core.target import Not, NumberTarget, check_target, excluded_class
 from sparcets.methods.compatibility import NOISE, predict_again
 from sparcets.methods.request import CallOptions, QueryBlock
 from sparcets.models.base import Regressor

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import IcsConfig
 from sparcets.core.seeding import generator
+from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import require_gradients
 from sparcets.methods.request import Answers, Request, pause

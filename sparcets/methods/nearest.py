@@ -11,9 +11,9 @@ import numpy as np
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs, length_mask, missing_entries
 from sparcets.core.errors import DataError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import NearestConfig
 from sparcets.core.outcome import is_within
 from sparcets.core.series import blank, fill_gaps
+from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.views import WITHIN, Goal

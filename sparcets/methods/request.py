@@ -36,8 +36,8 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, one_side
-from sparcets.core.target import NumberTarget, check_confidence
-from sparcets.core.validation import check_ids, check_target
+from sparcets.core.target import NumberTarget, check_confidence, check_target
+from sparcets.core.validation import check_ids
 from sparcets.core.words import share_from, unsure_words
 from sparcets.data.dataset import Dataset
 from sparcets.models.base import Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparcets.core.method_config import SparceConfig
+from sparcets.core.settings import SparceConfig
 from sparcets.methods.adversarial import AdversarialExplainer
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray, is_stream
+from sparcets.core.arrays import FloatArray, IntArray, StrArray
 from sparcets.core.errors import DataError, ShapeError, StorageError, TargetError
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
@@ -357,3 +357,12 @@ def answer_by_length(
         families=parts[0].families,
         support=None if parts[0].support is None else joined("support"),
     )
+
+
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import Missing, never_measured
+from sparcets.core.series import never_measured
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.core.validation import check_padded
+from sparcets.models.inputs import Missing
 from sparcets.training.device import number_of_threads
 
 if TYPE_CHECKING:

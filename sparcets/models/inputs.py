@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -15,12 +15,45 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from sparcets.core.arrays import FloatArray, IntArray, missing_entries
 from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Missing, fill_gaps
+from sparcets.core.series import fill_gaps
 from sparcets.core.side_inputs import Side, SideInputs
 from sparcets.training.networks import fill_gaps as fill_tensor
 
 Lengths = Literal["argument", "packed", "list", "padding"]
 NAMES = ("lengths", "length", "lens", "seq_lengths", "seq_lens", "x_lengths", "input_lengths")  # of the argument
+
+
+RULES = ("refuse", "keep", "forward", "mean")
+
+
+# A rule, or a function from series with NaN (batch, time, features) to series of the same shape.
+Missing: TypeAlias = str | Callable[[Any], Any]
+
+
+def check_missing(missing: Any) -> Missing:
+    """Return what a model gets for missing values: one of ``RULES``, or a function.
+
+    >>> check_missing("forward")
+    'forward'
+    """
+    if isinstance(missing, str) and missing in RULES:
+        return missing
+    if callable(missing):
+        function: Callable[[Any], Any] = missing
+        return function
+    hint = did_you_mean(missing, RULES) if isinstance(missing, str) else ""
+    raise ConfigError(
+        f"missing must be one of {', '.join(RULES)}, or a function that fills series, got {quoted(missing)}.{hint}"
+    )
+
+
+def rule_name(missing: Missing) -> str:
+    """Return a rule, or the name of a function.
+
+    >>> rule_name("mean"), rule_name(np.nan_to_num)
+    ('mean', 'nan_to_num')
+    """
+    return missing if isinstance(missing, str) else getattr(missing, "__name__", type(missing).__name__)
 
 
 @dataclass(frozen=True)

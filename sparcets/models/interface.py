@@ -10,10 +10,9 @@ import numpy as np
 
 from sparcets.core.arrays import is_integer
 from sparcets.core.errors import ConfigError, quoted
-from sparcets.core.series import Missing, rule_name
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import check_names
-from sparcets.models.inputs import PADDED, LengthsForm
+from sparcets.models.inputs import PADDED, LengthsForm, Missing, rule_name
 from sparcets.models.views import Batch
 
 Kind = Literal["logits", "probabilities", "sigmoid"]

@@ -17,9 +17,9 @@ from sparcets.core.arrays import FloatArray, IntArray, is_integer
 from sparcets.core.config import check_config
 from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFittedError, TrainingError
 from sparcets.core.info import Scaler
-from sparcets.core.network_config import ClassifierConfig
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
+from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels, check_padded
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects

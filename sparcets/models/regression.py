@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, ModelOutputError, SparcetsError
-from sparcets.core.series import Missing, blank
+from sparcets.core.series import blank
 from sparcets.core.side_inputs import SideInputs
 from sparcets.io.files import digest_of_json
 from sparcets.models import keras, model_file, module, onnx, torch_export
@@ -20,6 +20,7 @@ from sparcets.models.base import DifferentiableRegressor, Regressor, frozen
 from sparcets.models.estimator import layout_of, package
 from sparcets.models.inputs import (
     Lengths,
+    Missing,
     check_side_arguments,
     filled_series,
     filled_tensor,

@@ -13,11 +13,10 @@ from torch import nn
 
 from sparcets.core.errors import CapabilityError, ConfigError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Missing, check_missing
 from sparcets.models import black_box, boosters, estimator, keras, model_file, module, onnx, torch_export
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.black_box import BlackBox
-from sparcets.models.inputs import Lengths, find_lengths_form
+from sparcets.models.inputs import Lengths, Missing, check_missing, find_lengths_form
 from sparcets.models.interface import Adapted, Interface, Kind, Layout, Part, find_class_names, has_names
 from sparcets.models.module import WrappedModule
 from sparcets.models.outputs import parse_output

@@ -32,10 +32,10 @@ from sparcets.core.arrays import FloatArray, length_mask
 from sparcets.core.constraints import Constraints, open_ends
 from sparcets.core.enforcement import Project
 from sparcets.core.errors import CapabilityError, DataError, NotFittedError, OutOfRangeError, quoted
+from sparcets.core.evidence import MARGIN
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, SeriesInfo
 from sparcets.core.series import without_gaps
-from sparcets.core.shape import MARGIN
 from sparcets.motion.skeleton import Skeleton, find_skeleton
 
 

@@ -16,8 +16,8 @@ from sparcets.core import target as targets
 from sparcets.core.arrays import FloatArray
 from sparcets.core.constraints import Constraints, open_ends
 from sparcets.core.errors import SparcetsError, TargetError
+from sparcets.core.evidence import find_segments
 from sparcets.core.info import SeriesInfo
-from sparcets.core.segments import find_segments
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:

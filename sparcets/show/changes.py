@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sparcets.core.arrays import FloatArray
+from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
-from sparcets.core.segments import find_segments
 from sparcets.motion.skeleton import coordinate_groups, split_axis
 
 MINOR = 0.05  # share of a segment's weight: a change in the other direction below this does not affect the description

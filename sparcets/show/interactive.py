@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, length_mask
-from sparcets.core.evidence import VERDICTS
+from sparcets.core.evidence import VERDICTS, find_segments
 from sparcets.core.explanation import Explanation
 from sparcets.core.registry import require_extra
-from sparcets.core.segments import find_segments
 from sparcets.show import style
 from sparcets.show.plots import (
     BEST,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
-from sparcets.core.segments import find_segments
 from sparcets.core.words import amount, amounts, percent, seconds
 from sparcets.motion.skeleton import split_axis
 from sparcets.show.operation_fits import FITS, MIN_STEPS, Fit, Group, Kind, Pieces, Stretch, fast_part, feature_groups

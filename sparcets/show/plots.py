@@ -10,9 +10,8 @@ import numpy as np
 
 from sparcets.core.arrays import FloatArray, StrArray
 from sparcets.core.errors import ShapeError
-from sparcets.core.evidence import MAJORITY, VERDICTS
+from sparcets.core.evidence import MAJORITY, VERDICTS, find_segments
 from sparcets.core.explanation import Explanation
-from sparcets.core.segments import find_segments
 from sparcets.core.words import distinct, percent, percents, said_after, said_before, seconds, subject_of
 from sparcets.show import style
 from sparcets.show.text import advice_note, has_name, method_name, query_name

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparcets.core.arrays import FloatArray
+from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
-from sparcets.core.segments import find_segments
 from sparcets.core.words import seconds, signed
 from sparcets.show import style
 from sparcets.show.plots import look_of, most_changed, n_steps_of, name_of, only_answer, time_label, times_of, unit_of

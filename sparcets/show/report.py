@@ -16,9 +16,8 @@ import numpy as np
 
 from sparcets import __version__
 from sparcets.core.errors import DataError
-from sparcets.core.evidence import VERDICTS, Verdict
+from sparcets.core.evidence import VERDICTS, Verdict, find_segments
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.segments import find_segments
 from sparcets.core.words import amount, percent, said_after, said_before
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparcets.core.arrays import length_mask
-from sparcets.core.evidence import MAJORITY, MAX_DISTANCE, MAX_STRETCH, VERDICTS, Verdict
+from sparcets.core.evidence import (
+    MAJORITY,
+    MAX_DISTANCE,
+    MAX_STRETCH,
+    VERDICTS,
+    Verdict,
+    fast_moves,
+    limb_length,
+    relative_change,
+)
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, move_over
-from sparcets.core.shape import fast_moves, limb_length, relative_change
 from sparcets.core.words import amount, amounts, is_unsure, percent, percents, said_after, signed
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.show.phrases import count, listed_up_to_max, unit_of

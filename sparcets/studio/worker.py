@@ -39,7 +39,7 @@ def train_classifier(
     own: dict[str, Any] | None = None,
 ) -> None:
     """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig
     from sparcets.methods.compatibility import agree_on_class_names
     from sparcets.models.base import Regressor
     from sparcets.models.network import TorchClassifier
@@ -88,7 +88,7 @@ def fit_explainer(
     own: dict[str, Any] | None = None,
 ) -> None:
     """Fit an explainer and save it in the workspace; ``own`` is the user's own model, which may be run."""
-    from sparcets.core.method_config import from_preset
+    from sparcets.core.settings import from_preset
     from sparcets.methods import EXPLAINERS
     from sparcets.models.own_model import OwnModel
 

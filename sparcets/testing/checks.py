@@ -22,7 +22,7 @@ from sparcets.core.arrays import FloatArray, IntArray, length_mask
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, SparcetsError
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.method_config import IcsConfig, NearestConfig
+from sparcets.core.settings import IcsConfig, NearestConfig
 from sparcets.core.target import AtLeast
 from sparcets.data.dataset import Dataset
 from sparcets.io.explanations import load_explanation

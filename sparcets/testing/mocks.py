@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import NearestConfig
+from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request
 from sparcets.models.base import Classifier

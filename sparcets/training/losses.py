@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sparcets.core.errors import ConfigError
-from sparcets.core.method_config import LossWeights
+from sparcets.core.settings import LossWeights
 from sparcets.motion.skeleton import CATCHING_ARMS, Limb, coordinates
 from sparcets.training.convolutional import blank_padding
 

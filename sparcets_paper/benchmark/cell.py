@@ -24,10 +24,8 @@ from sparcets.core.arrays import IntArray
 from sparcets.core.errors import DataError, FileFormatError, SparcetsError, StorageError
 from sparcets.core.explanation import STATUSES, Explanation
 from sparcets.core.info import Scaler
-from sparcets.core.method_config import from_preset
-from sparcets.core.network_config import ClassifierConfig
-from sparcets.core.target import name_or_index
-from sparcets.core.validation import check_target
+from sparcets.core.settings import ClassifierConfig, from_preset
+from sparcets.core.target import check_target, name_or_index
 from sparcets.data.dataset import Dataset, dataset_digest
 from sparcets.data.load import load_dataset
 from sparcets.evaluation.evaluate import evaluate

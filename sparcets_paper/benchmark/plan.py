@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets.core.method_config import PRESETS, from_preset
-from sparcets.core.network_config import ClassifierConfig
 from sparcets.core.registry import Registry, did_you_mean
+from sparcets.core.settings import PRESETS, ClassifierConfig, from_preset
 from sparcets.data.load import DATASETS, load_dataset
 from sparcets.data.uea import UEA_NAMES
 from sparcets.io.files import naming, read_json

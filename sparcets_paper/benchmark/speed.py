@@ -65,7 +65,7 @@ def short(value: float) -> str:
 
 def training(bench: Bench) -> Iterator[dict[str, Any]]:
     """Yield training steps per second by method and batch size; the reference is :func:`plain_step`, batch size 32."""
-    from sparcets.core.method_config import CounterGanConfig, ExplainerConfig, GanConfig, SparceConfig
+    from sparcets.core.settings import CounterGanConfig, ExplainerConfig, GanConfig, SparceConfig
 
     plain = plain_step(bench.X, bench.fit_classifier(bench.X, bench.y), 1, bench.device)
     reference = bench.rate(plain, bench.sizes.steps)
@@ -208,7 +208,7 @@ def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
 
 def fitting(bench: Bench) -> Iterator[Row]:
     """Yield the seconds of a whole fit with default settings, including the models of other kinds."""
-    from sparcets.core.method_config import ExplainerConfig
+    from sparcets.core.settings import ExplainerConfig
     from sparcets.methods.own.explainer import Explainer
 
     classifier = bench.classifier()
@@ -222,7 +222,7 @@ def fitting(bench: Bench) -> Iterator[Row]:
 
 def explaining(bench: Bench) -> Iterator[Row]:
     """Yield explanations per second by queries per call; the references are ICS and the fastest peer."""
-    from sparcets.core.method_config import IcsConfig, NearestConfig
+    from sparcets.core.settings import IcsConfig, NearestConfig
     from sparcets.methods.ics import Ics
     from sparcets.methods.nearest import Nearest
 

@@ -106,7 +106,7 @@ class Bench:
 
     def fit_classifier(self, X: FloatArray, y: Any) -> Any:
         """Return a bi-LSTM of the default size, trained for a few steps."""
-        from sparcets.core.network_config import ClassifierConfig
+        from sparcets.core.settings import ClassifierConfig
         from sparcets.models.network import TorchClassifier
 
         epochs = -(-32 * self.sizes.classifier_steps // len(X))
@@ -115,7 +115,7 @@ class Bench:
 
     def fit_explainer(self, classifier: Any, X: FloatArray, y: Any) -> Any:
         """Return an explainer with default settings, trained for a few epochs."""
-        from sparcets.core.method_config import ExplainerConfig
+        from sparcets.core.settings import ExplainerConfig
         from sparcets.methods.own.explainer import Explainer
 
         short = (f"train.epochs={self.sizes.epochs}", "weights.sparsity=0.3", "proposals=generator")

@@ -204,7 +204,7 @@ def speed(
 
 
 def _classifier_config(settings: Many, preset: str) -> dict[str, Any]:
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig
 
     config = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
     chosen = config.override(*(settings or [])).to_dict()

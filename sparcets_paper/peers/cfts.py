@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import MethodConfig
 from sparcets.core.registry import did_you_mean, require_extra, unknown_name
 from sparcets.core.seeding import generator, spawn
+from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier, DifferentiableClassifier

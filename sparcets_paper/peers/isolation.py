@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from sparcets.core.errors import filters_kept
 from sparcets.core.seeding import RANDOM_STATE_LOCK
-from sparcets.core.warning_filters import filters_kept
 from sparcets.training.device import seeded
 
 REPEAT = 1.0  # seconds after which the alarm is raised again, if the function caught the first one

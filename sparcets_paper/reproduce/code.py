@@ -19,7 +19,7 @@ import sparcets
 ROOT = Path(sparcets.__file__).parents[1]  # of both packages
 # Files that decide the answers of the paper's methods, or what is measured of them.
 DECIDING = (
-    *(f"sparcets/core/{name}.py" for name in ("enforcement", "info", "method_config", "network_config", "seeding")),
+    *(f"sparcets/core/{name}.py" for name in ("enforcement", "info", "seeding", "settings")),
     *(f"sparcets/data/{name}.py" for name in ("motionsense", "moving_box", "splits")),
     *(f"sparcets/motion/{name}.py" for name in ("catching", "geometry", "oracle", "simulator", "skeleton")),
     *(f"sparcets/training/{name}.py" for name in ("convolutional", "cuda", "device", "fused", "fused_lstm")),

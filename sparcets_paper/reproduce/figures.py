@@ -294,8 +294,7 @@ def _figure1(stored: StoredRuns) -> Figure:
 def _figure2(stored: StoredRuns) -> Figure:
     import torch
 
-    from sparcets.core.method_config import SparceConfig
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig, SparceConfig
     from sparcets.training.generator import Discriminator, Generator
     from sparcets.training.recurrent import BiLstm
     from sparcets_paper.plots.architecture import plot_architecture

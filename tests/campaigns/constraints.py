@@ -19,8 +19,8 @@ import torch
 import sparcets as sp
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.core.errors import ConstraintError, TrainingError
+from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.segments import find_segments
 from sparcets.core.series import blank
 from sparcets.core.words import percent
 from sparcets.evaluation.measures import sparsity as measured_sparsity

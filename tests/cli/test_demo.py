@@ -7,8 +7,7 @@ import pytest
 
 import sparcets.evaluation.evaluate  # noqa: F401 - imported before the classes below are replaced
 from sparcets.__main__ import main
-from sparcets.core.method_config import ExplainerConfig
-from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.settings import ClassifierConfig, ExplainerConfig
 from sparcets.methods.own import explainer
 from sparcets.models import network as torch_classifier
 from sparcets.motion import catching

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import re
 from typing import Any
 
 import pytest
 
+from sparcets.core import settings
 from sparcets.core.config import Config
 from sparcets.core.errors import ConfigError
-from sparcets.core.method_config import NearestConfig
-from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.settings import ClassifierConfig, NearestConfig
 
-MODULES = [importlib.import_module(f"sparcets.core.{name}") for name in ("method_config", "network_config")]
 CONFIGS = sorted(
-    {
-        c
-        for m in MODULES
-        for _, c in inspect.getmembers(m, inspect.isclass)
-        if issubclass(c, Config) and c is not Config
-    },
+    {c for _, c in inspect.getmembers(settings, inspect.isclass) if issubclass(c, Config) and c is not Config},
     key=lambda c: c.__name__,
 )
 every_config = pytest.mark.parametrize("kind", CONFIGS, ids=lambda c: c.__name__)

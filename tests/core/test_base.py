@@ -224,14 +224,14 @@ def test_the_fingerprint_tells_values_apart_and_nothing_else(one: Example, two: 
 
 
 def test_the_fingerprint_is_the_same_in_every_process() -> None:
-    script = "from sparcets.core.method_config import NearestConfig; print(NearestConfig(seed=3).fingerprint)"
+    script = "from sparcets.core.settings import NearestConfig; print(NearestConfig(seed=3).fingerprint)"
     prints = set()
     for seed in ("1", "2"):
         run = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONHASHSEED": seed}
         )
         prints.add(run.stdout.strip())
-    from sparcets.core.method_config import NearestConfig
+    from sparcets.core.settings import NearestConfig
 
     assert prints == {NearestConfig(seed=3).fingerprint}
 

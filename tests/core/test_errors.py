@@ -10,9 +10,8 @@ import pytest
 from sparcets.core import errors
 from sparcets.core.errors import SparcetsError, UnknownNameError
 
-CLASSES = [
-    c for _, c in inspect.getmembers(errors, inspect.isclass) if c is not SparcetsError and not issubclass(c, Warning)
-]
+DEFINED = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
+CLASSES = [c for c in DEFINED if c is not SparcetsError and not issubclass(c, Warning)]
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)

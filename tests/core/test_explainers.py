@@ -4,7 +4,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import ConfigError
-from sparcets.core.method_config import FAMILIES, LossWeights
+from sparcets.core.settings import FAMILIES, LossWeights
 
 ADVERSARIAL = [sp.SparceConfig, sp.GanConfig, sp.CounterGanConfig]
 SIZES = ["generator.hidden", "generator.layers", "train.epochs", "train.batch_size"]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from sparcets.core.arrays import differs, measured_entries, missing_entries
 from sparcets.core.errors import ConfigError
-from sparcets.core.series import check_missing, fill_gaps, never_measured
+from sparcets.core.series import fill_gaps, never_measured
+from sparcets.models.inputs import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
 
 NAN = np.nan

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparcets.core.errors import ConfigError
-from sparcets.core.method_config import ExplainerConfig, IcsConfig, NearestConfig, SparceConfig, from_preset
+from sparcets.core.settings import ExplainerConfig, IcsConfig, NearestConfig, SparceConfig, from_preset
 
 
 def test_presets_are_those_of_the_method() -> None:

@@ -11,8 +11,8 @@ import pytest
 import sparcets as sp
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, DataError, NotFittedError, OutOfRangeError
+from sparcets.core.evidence import limb_length, shape_of
 from sparcets.core.info import SeriesInfo
-from sparcets.core.shape import limb_length, shape_of
 from sparcets.motion.limbs import keep_limbs, like_real
 from sparcets.motion.skeleton import find_skeleton
 

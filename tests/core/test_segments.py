@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sparcets.core.segments import find_segments
+from sparcets.core.evidence import find_segments
 
 
 def by_loop(changed: Any) -> list[tuple[int, int, int, int]]:

@@ -20,6 +20,7 @@ from sparcets.core.errors import (
     TargetError,
     UnknownNameError,
 )
+from sparcets.core.target import check_target
 from sparcets.core.validation import (
     check_ids,
     check_labels,
@@ -28,7 +29,6 @@ from sparcets.core.validation import (
     check_names,
     check_padded,
     check_series,
-    check_target,
     check_units,
     feature_index,
 )

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from sparcets.core.warning_filters import filters_kept
+from sparcets.core.errors import filters_kept
 
 STEPS = ("enter ours", "leave ours", "enter theirs", "leave theirs")
 ORDERS = [

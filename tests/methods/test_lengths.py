@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.network_config import TrainConfig
+from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
 from sparcets.methods.own.family import FEATURES, FamilyClassifier
 from sparcets.methods.own.generator import Critic, GatedGenerator, window_mean

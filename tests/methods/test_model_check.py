@@ -11,7 +11,7 @@ from torch import nn
 import sparcets as sp
 from sparcets.core.errors import ModelOutputError
 from sparcets.core.evidence import PLAUSIBILITY, Evidence
-from sparcets.core.model_check import ModelCheck
+from sparcets.core.info import ModelCheck
 from sparcets.methods.evidence import review
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted, mean_proba

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from sparcets.core.errors import DataError
-from sparcets.core.method_config import NearestConfig
 from sparcets.core.series import Series
+from sparcets.core.settings import NearestConfig
 from sparcets.methods.nearest import Nearest
 from sparcets.models.views import Goal
 from sparcets.testing import CHECKS, Subject, check_explainer

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from sparcets.core.errors import ConfigError
-from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.settings import ClassifierConfig
 from sparcets.models.network import TorchClassifier
 from sparcets.testing.data import make_series
 from sparcets.training.convolutional import Fcn

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import LossWeights
+from sparcets.core.settings import LossWeights
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.generator import Discriminator, Generator

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sparcets.core.errors import ConfigError
-from sparcets.core.method_config import LossWeights
+from sparcets.core.settings import LossWeights
 from sparcets.training import losses
 from sparcets.training.losses import EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.network_config import AutoTrainConfig, TrainConfig
+from sparcets.core.settings import AutoTrainConfig, TrainConfig
 
 METHODS = ("Explainer", "Sparce", "Gan", "CounterGan", "Ics", "Nearest")
 SHAPES = [(1, 4), (5, 4), (1, 1), (2, 1), (30, 1), (6, 500)]  # steps, features

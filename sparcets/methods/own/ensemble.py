@@ -20,11 +20,10 @@ from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.info import Scaler
-from sparcets.core.method_config import ExplainerConfig
-from sparcets.core.network_config import ClassifierConfig, Rule
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import rows_by_length
+from sparcets.core.settings import ClassifierConfig, ExplainerConfig, Rule
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import FamilyClassifier, FamilyWithin, choose_series
 from sparcets.methods.own.selector import NEURAL, Belief, Selector

@@ -17,10 +17,10 @@ from sparcets.core.errors import NotFittedError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import ExplainerConfig
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import Series, rows_by_length
+from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, GanTraining, build_checkpoint, fit_with_restart, training_identity
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import ask_again

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.errors import filters_kept
 from sparcets.core.seeding import random_state_kept
-from sparcets.core.warning_filters import filters_kept
 
 WIDTH = 0.2  # of a smooth split, in standard deviations of its input
 MAX_FEATURES = 0.1  # share of the inputs tried at every split

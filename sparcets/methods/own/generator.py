@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from sparcets.core.method_config import ExplainerConfig
+from sparcets.core.settings import ExplainerConfig
 from sparcets.training import fused
 from sparcets.training.convolutional import blank_padding, inside
 from sparcets.training.generator import SparsityLayer, build_backbone

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import ExplainerConfig
 from sparcets.core.series import rows_by_length
+from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.generator import GatedGenerator

@@ -15,11 +15,11 @@ import torch
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import ExplainerConfig
 from sparcets.core.outcome import Outcome, is_within
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import generator, spawn
 from sparcets.core.series import fill_gaps, rows_by_length
+from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import (
     JUDGE,

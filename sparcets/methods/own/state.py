@@ -17,7 +17,7 @@ from torch import Tensor
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, FileFormatError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import ExplainerConfig
+from sparcets.core.settings import ExplainerConfig
 from sparcets.io.files import MALFORMED
 from sparcets.io.folders import SavedModel
 from sparcets.methods.adversarial import REFERENCE

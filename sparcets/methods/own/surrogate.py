@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray, length_mask, missing_entries
-from sparcets.core.network_config import ClassifierConfig
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import generator, spawn
 from sparcets.core.series import blank, fill_gaps, resample
+from sparcets.core.settings import ClassifierConfig
 from sparcets.models.base import PREDICT_BATCH, Classifier, Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
 

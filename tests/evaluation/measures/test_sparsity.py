@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.segments import find_segments
+from sparcets.core.evidence import find_segments
 from sparcets.evaluation.measures import (
     changed_within,
     features_touched,

@@ -11,7 +11,7 @@ import torch
 import sparcets as sp
 from sparcets.core.errors import ConfigError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import FAMILIES
+from sparcets.core.settings import FAMILIES
 from sparcets.evaluation.judges import judge_config
 from sparcets.methods.own import ensemble as module
 from sparcets.methods.own.ensemble import target_log_proba, train_ensemble, train_network

@@ -5,7 +5,7 @@ import torch
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
-from sparcets.core.method_config import LossWeights
+from sparcets.core.settings import LossWeights
 from sparcets.methods.own.generator import Critic, GatedGenerator
 from sparcets.methods.own.step import AVERAGED, MIN_LR, ExplainerStep, Schedule
 from sparcets.testing.data import make_series

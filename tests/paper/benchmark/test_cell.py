@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.network_config import ClassifierConfig
+from sparcets.core.settings import ClassifierConfig
 from sparcets.data.files import save_dataset
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.families import check_families

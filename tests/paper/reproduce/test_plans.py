@@ -90,8 +90,7 @@ def test_answers_of_the_first_repetition_are_kept() -> None:
 
 
 def test_settings_of_the_small_scale_are_settings() -> None:
-    from sparcets.core.method_config import from_preset
-    from sparcets.core.network_config import ClassifierConfig
+    from sparcets.core.settings import ClassifierConfig, from_preset
     from sparcets.methods import EXPLAINERS
 
     for cell in cells("all", "small", 1):

@@ -18,7 +18,7 @@ import pytest
 from sparcets.core.errors import DataError, MissingExtraError
 from sparcets.core.evidence import VERDICTS
 from sparcets.core.explanation import Explanation
-from sparcets.core.model_check import ModelCheck
+from sparcets.core.info import ModelCheck
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.scores import Scores
 from sparcets.show import report as html

@@ -12,10 +12,9 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.arrays import FloatArray
-from sparcets.core.evidence import VERDICTS, Evidence
+from sparcets.core.evidence import VERDICTS, Evidence, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.shape import shape_of
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.report import write_report
 from sparcets.show.text import NO_ADVICE
