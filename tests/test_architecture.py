@@ -24,7 +24,7 @@ LAYERS = [
     ["sparcets.motion.skeleton"],  # names of features, which anything may look at
     ["sparcets.core", "sparcets.io.files", "sparcets.io.folders", "sparcets.io.locks"],
     ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.oracle", "sparcets.motion.catching"],
-    ["sparcets.io.explanations", "sparcets.io.shards", "sparcets.io.parquet", "sparcets.motion.limbs"],
+    ["sparcets.io.explanations", "sparcets.io.parquet", "sparcets.motion.limbs"],
     ["sparcets.show", "sparcets.motion.stick_figure", "sparcets.motion.words"],
     ["sparcets.training"],
     ["sparcets.models"],

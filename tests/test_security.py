@@ -505,7 +505,7 @@ def test_a_fit_is_private_unless_it_is_shared(place: Path) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks into the current folder")
 def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparcets.io.local import LocalEngine
+    from sparcets.io.engines import LocalEngine
 
     (tmp_path / "multiprocessing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
     monkeypatch.chdir(tmp_path)

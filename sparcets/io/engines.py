@@ -1,11 +1,20 @@
-"""Engines: where independent pieces of work run. All have the interface of :class:`~sparcets.io.engines.Engine`."""
+"""Engines: where independent pieces of work run: in processes on this machine, or on a cluster (``io/ray.py``)."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Engine(ABC):
@@ -38,9 +48,16 @@ class Engine(ABC):
     def __exit__(self, *_: Any) -> None:  # noqa: B027, engines that open nothing have nothing to close
         pass
 
-    @abstractmethod
     def n_workers(self, workers: int | None) -> int:
-        """Return the number of workers that the engine would use if ``workers`` are asked for."""
+        """Return the number of workers that the engine uses if ``workers`` are asked for; None is its own choice."""
+        if workers is None:
+            return self._own_number()
+        if workers < 1:
+            raise ConfigError(f"workers must be >= 1, got {workers}.")
+        return workers
+
+    def _own_number(self) -> int:
+        return 1
 
     @abstractmethod
     def map_unordered(
@@ -73,7 +90,7 @@ class Engine(ABC):
 
 ENGINES = Registry(
     "engine",
-    {"local": "sparcets.io.local:LocalEngine", "ray": "sparcets.io.ray:RayEngine"},
+    {"local": "sparcets.io.engines:LocalEngine", "ray": "sparcets.io.ray:RayEngine"},
     about={"local": "processes on this machine", "ray": "a cluster of Ray (sparcets[ray])"},
 )
 
@@ -99,3 +116,233 @@ def make_engine(name: str = "local", *, address: str | None = None, device: str 
     """
     engine: Engine = ENGINES.load(name)(address=address, device=device)
     return engine
+
+
+class LocalEngine(Engine):
+    """Processes on this machine; a worker that dies loses only its own item, and is replaced.
+
+    One worker is this process. Several are spawned, so that they do not inherit its CUDA state; the cores are divided
+    among them.
+    """
+
+    def __init__(self, *, address: str | None = None, device: str = "auto") -> None:
+        if address is not None:
+            raise ConfigError(f"the engine local has no address, got {address!r}. Choose the engine ray.")
+        super().__init__(device=device)
+
+    def map_unordered(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        workers: int | None = None,
+        on_start: Callable[[T], None] | None = None,
+    ) -> Iterator[tuple[T, R | Exception]]:
+        """Apply a function to items; see :meth:`Engine.map_unordered`."""
+        workers = self.n_workers(workers)
+        queue = items if isinstance(items, deque) else deque(items)
+
+        def next_item() -> T:
+            item = queue.popleft()
+            if on_start is not None:
+                on_start(item)
+            return item
+
+        if workers == 1:
+            while queue:
+                item = next_item()
+                result: R | Exception
+                try:
+                    result = function(item)
+                except Exception as error:
+                    result = error
+                yield item, result
+            return
+        threads = threads_per_worker(workers)
+        pool: list[_Worker] = []
+        any_started = False  # whether any worker has started successfully
+        try:
+            while queue or any(worker.busy for worker in pool):
+                pool = [worker for worker in pool if worker.alive]
+                for worker in [w for w in pool if not w.busy][: len(queue)]:
+                    worker.submit(next_item())
+                while queue and len(pool) < workers:
+                    pool.append(_Worker(function, threads))
+                    pool[-1].submit(next_item())
+                by_connection = {worker.connection: worker for worker in pool if worker.busy}
+                for connection in wait(list(by_connection)):
+                    worker = by_connection[connection]  # type: ignore[index]
+                    outcome = worker.receive()
+                    if outcome is _READY:
+                        any_started = True
+                        continue
+                    if not worker.ready and not any_started:
+                        raise CapabilityError(
+                            f"no worker process could be started: {outcome} If this is called from a script, put the "
+                            "call under: if __name__ == '__main__':"
+                        )
+                    yield worker.release(), outcome
+        finally:
+            for worker in pool:
+                worker.stop()
+
+
+def threads_per_worker(workers: int) -> int:
+    """Return the number of threads per worker: its share of the available cores, at most OMP_NUM_THREADS."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    variable = os.environ.get("OMP_NUM_THREADS", "")
+    limit = int(variable) if variable.isdigit() and int(variable) > 0 else cores
+    return max(1, min(cores // workers, limit))
+
+
+_READY = object()
+_starting = threading.Lock()  # the environment belongs to all threads
+
+
+class _Worker:
+    """A worker process and its current item, as seen by the parent."""
+
+    def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
+        with starting_process(dict.fromkeys(THREADS, str(threads))):  # read on import
+            resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
+            with _interrupts_blocked():
+                self.process.start()
+        child_end.close()  # so that recv raises EOFError when the process dies
+        self.ready = self.busy = False
+        self.alive = True
+        self._item: Any = None
+        self._send(function)
+
+    def submit(self, item: Any) -> None:
+        self._item, self.busy = item, True
+        self._send(item)
+
+    def receive(self) -> Any:
+        """Return a result, the exception raised, or ``_READY`` once, when the process has started."""
+        try:
+            kind, value = self.connection.recv()
+        except (EOFError, OSError):
+            self._retire()
+            return ChildProcessError(_exit_cause(self.process.exitcode))
+        except Exception as error:  # an exception that cannot be unpickled here
+            kind, value = "raised", error
+        if kind == "ready":
+            self.ready = True
+            return _READY
+        if kind == "raised":
+            self._retire()
+        return value
+
+    def release(self) -> Any:
+        """Mark the worker as idle and return the item it has finished."""
+        self.busy = False
+        return self._item
+
+    def stop(self) -> None:
+        if self.busy:
+            self.process.terminate()
+        if self.alive:
+            self._retire()
+
+    def _send(self, message: Any) -> None:
+        with suppress(OSError):  # the process is dead, which the next receive reports
+            self.connection.send(message)
+
+    def _retire(self) -> None:
+        self.alive = False
+        self.connection.close()
+        self.process.join(timeout=0.5)  # a process that is already exiting keeps its own exit code
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join(timeout=5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(connection: Connection[Any, Any]) -> None:
+    """Main loop of a worker process."""
+    # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers. Until here, a worker
+    # was started with the signal blocked.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    with suppress(EOFError, OSError):
+        function = connection.recv()
+        connection.send(("ready", None))
+        while True:
+            item = connection.recv()
+            try:
+                outcome = ("result", function(item))
+            except Exception as error:
+                outcome = ("raised", error)
+            try:
+                connection.send(outcome)
+            except OSError:
+                raise
+            except Exception as error:  # not picklable: send a description instead
+                connection.send(
+                    ("raised", RuntimeError(f"{outcome[1]!r} cannot be sent to the parent process: {error}"))
+                )
+
+
+def _exit_with_parent() -> None:
+    """Exit when the parent process ends: the results would be lost, and the worker would occupy the machine."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _exit_cause(code: int | None) -> str:
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        return f"the worker process was killed ({name}); if the machine ran out of memory, use fewer workers."
+    return f"the worker process ended with exit code {code}."
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay Ctrl-C to the end of a block; the processes that it starts never see it.
+
+    Interrupted while it starts, a process would be unknown to its parent, or show a traceback of its own.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if handler is None or not in_main_thread or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    delayed: list[int] = []
+    # Blocking is inherited by the new process; but the signal may still reach another thread, which wakes the main one.
+    signal.signal(signal.SIGINT, lambda number, _: delayed.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if delayed:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def starting_process(environment: dict[str, str] | None = None) -> Iterator[None]:
+    """Set the environment of processes that are started meanwhile, one at a time.
+
+    They import nothing from the current folder, in which others may be able to write: Python looks there first. Python
+    3.10 does not know the setting.
+    """
+    values = {"PYTHONSAFEPATH": "1", **(environment or {})}
+    with _starting:
+        before = {name: os.environ.get(name) for name in values}
+        os.environ.update(values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

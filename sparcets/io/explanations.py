@@ -1,24 +1,51 @@
-"""Explanations read from files, each array checked: nothing is unpickled."""
+"""Explanations on disk: one file, or a folder of shards for more answers than fit in memory. Nothing is unpickled.
+
+A shard is written completely or not at all, and counts when its file is there: a call with the same queries and the
+same settings goes on after the last finished one. Folders of Parquet files (``methods/archive.py``) are written in the
+same way, and share :class:`ShardFolder` with those of this module.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import zipfile
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparcets.core.errors import FileFormatError
-from sparcets.core.evidence import PREFIX, Evidence
-from sparcets.core.explanation import SCHEMA, Explanation, check_digests, check_header, check_layout
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, missing_entries
+from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
+from sparcets.core.explanation import SCHEMA, Explanation, check_digests, check_header, check_layout, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import PREFIX as NUMBERS_PREFIX
 from sparcets.core.outcome import Numbers
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
-from sparcets.core.side_inputs import side_from_arrays
-from sparcets.io.files import as_path, check_digest, is_file, is_folder
-from sparcets.io.folders import warn_unverified
+from sparcets.core.side_inputs import Side, join_side, side_from_arrays, side_to_arrays
+from sparcets.io.files import (
+    UNREADABLE,
+    as_path,
+    check_digest,
+    digest_of_array,
+    is_file,
+    is_folder,
+    read_json,
+    write_json,
+)
+from sparcets.io.folders import inside
+from sparcets.io.locks import LOCK, locked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADER = "explanation.json"
+FORMAT = 1
+MAX_SHARD_BYTES = 2**24  # upper limit for the queries of a shard; memory of larger ones is not always released in time
 
 
 def load_explanation(path: str | os.PathLike[str]) -> Explanation:
@@ -40,8 +67,6 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
     """
     file = as_path(path)
     if is_folder(file):
-        from sparcets.io.shards import ExplanationFolder
-
         return ExplanationFolder(file)
     if not is_file(file):
         raise FileFormatError(f"no file {file}. Pass an .npz file written by Explanation.save.")
@@ -60,16 +85,12 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
                     "Use the version that wrote it, or explain again."
                 )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
-        if "arrays" in check_digest(header):
-            check_digests(header["arrays"], arrays)
-        else:
-            warn_unverified(file)
+        check_digests(check_digest(header)["arrays"], arrays)
         check_header(header)
         info = SeriesInfo.from_dict(header["info"])
         check_layout(arrays, info)
-        evidence = Evidence.from_arrays(arrays, len(arrays["target"]))  # none in files of earlier versions
-        rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds")}
-        rest["confidence"] = header.get("confidence")  # not in files of earlier versions
+        evidence = Evidence.from_arrays(arrays, len(arrays["target"]))
+        rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds", "confidence")}
         apart = (PREFIX, NUMBERS_PREFIX, SIDE_PREFIX)
         rest |= {name: array for name, array in arrays.items() if not name.startswith(apart)}
         rest |= {"numbers": Numbers.from_arrays(arrays), "side": side_from_arrays(arrays)}
@@ -81,3 +102,331 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
             f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}. Restore it from a copy, "
             "or explain again."
         ) from error
+
+
+def queries_per_shard(n_steps: int, n_features: int, n: int) -> int:
+    """Return how many queries with ``n`` answers each go into a shard.
+
+    >>> queries_per_shard(50, 50, 1)
+    838
+    """
+    return max(1, MAX_SHARD_BYTES // (n_steps * n_features * 8 * n))
+
+
+@contextmanager
+def writing_answers(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a folder of answers, which one process at a time writes; another one raises BusyError."""
+    folder = as_path(out)
+    if is_file(folder):
+        raise StorageError(f"out= must be a folder, but {folder} is a file.")
+    with locked(folder / LOCK, what=f"the folder {folder}", wait=False):
+        yield folder
+
+
+class ShardFolder:
+    """A folder of answers to one question, a file per shard, with a header that says what was asked.
+
+    Parameters
+    ----------
+    folder
+        The folder; created with the first file.
+    header
+        Name of the header.
+    question
+        Everything besides the queries that determines the answers, as plain values. A folder with answers to another
+        question is refused.
+    """
+
+    def __init__(self, folder: Path, header: str, question: Mapping[str, Any]) -> None:
+        self.folder, self.header, self.question = folder, inside(folder, header), dict(question)
+        self.is_new = not self.header.exists()
+        if not self.is_new:
+            stored = read_header(folder, header)["question"]
+            names = dict.fromkeys([*self.question, *stored])
+            other = [name for name in names if self.question.get(name) != stored.get(name)]
+            if other:
+                self.refuse(f"to another question: {', '.join(other)} differ{'s' * (len(other) == 1)}")
+
+    def refuse(self, why: str) -> NoReturn:
+        """Raise because the folder holds other answers."""
+        raise StorageError(f"{self.folder} holds answers {why}. Choose another folder, or remove this one.")
+
+    def write_header(self, *, finished: bool, **about: Any) -> None:
+        """Say whether all shards are there, and what is known of them."""
+        write_json(self.header, {"format": FORMAT, "finished": finished, "question": self.question, **about})
+
+
+def read_header(folder: Path, name: str) -> Any:
+    """Return the header of a folder of answers, with the types that it was written with."""
+    header = read_json(inside(folder, name), "a folder of answers")
+    if not isinstance(header, dict) or header.get("format") != FORMAT or not isinstance(header.get("question"), dict):
+        raise FileFormatError(f"{folder / name} is not of a folder of answers that this version reads.")
+    return header
+
+
+def _common(name: str) -> Any:
+    """Return a property for a field that is the same in every shard."""
+    return property(lambda folder: getattr(folder._shared, name))
+
+
+def _joined(name: str) -> Any:
+    """Return a property for an array with one entry per answer, read from all shards once; None where unknown."""
+
+    def read(folder: ExplanationFolder) -> Any:
+        return None if getattr(folder._shared, name) is None else folder._array(name)
+
+    return cached_property(read)
+
+
+class ExplanationFolder(Explanation):
+    """An explanation stored on disk as a folder of shards, read on access.
+
+    The fields of :class:`Explanation` are properties here. Arrays with one entry per answer (``status``, ``valid``,
+    ``target``, …) are read from all shards on first access and kept; ``query`` and ``counterfactual``, and with them
+    ``delta`` and ``changed``, are read on every access and need memory for all answers. Rows (``e[3]``, ``e[2:5]``,
+    ``e[e.valid]``) are ordinary explanations; :meth:`shards` iterates over all of them with the memory of one shard.
+
+    Parameters
+    ----------
+    folder
+        Folder written by ``explain(..., out=folder)``.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        # Explanation.__init__ is not called: every field is a property of this class.
+        self.folder = Path(folder)
+        header = read_header(self.folder, HEADER)
+        shards, seconds = header.get("shards"), header.get("seconds")
+        if not header.get("finished"):
+            raise FileFormatError(
+                f"{self.folder} is not finished: call explain with the same queries and out={str(self.folder)!r} "
+                "to continue."
+            )
+        if not isinstance(shards, int) or shards < 1 or not isinstance(seconds, (int, float)):
+            raise FileFormatError(f"{self.folder / HEADER} is damaged.")
+        self.n_shards, self._seconds = shards, float(seconds)
+        self._shared = load_explanation(_file(self.folder, 0))[[]]  # no answers, only what all shards have in common
+
+    info, mutable, frozen = _common("info"), _common("mutable"), _common("frozen")
+    method, config, constraints = _common("method"), _common("config"), _common("constraints")
+    seed, confidence = _common("seed"), _common("confidence")
+    target, status, reason = _joined("target"), _joined("status"), _joined("reason")
+    query_index, lengths = _joined("query_index"), _joined("lengths")
+    ids, subjects = _joined("ids"), _joined("subjects")
+    proba_before, proba_after = _joined("proba_before"), _joined("proba_after")
+
+    @property
+    def seconds(self) -> float:
+        """Computation time of all shards."""
+        return self._seconds
+
+    @property
+    def query(self) -> FloatArray:
+        """Queries (answers, time, features); read on every access."""
+        return self._array("query")
+
+    @property
+    def counterfactual(self) -> FloatArray:
+        """Counterfactuals (answers, time, features); read on every access."""
+        return self._array("counterfactual")
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What speaks for each answer besides the explained classifier."""
+        return Evidence.join([shard.evidence for shard in self.shards()])
+
+    @cached_property
+    def plausibility(self) -> Mapping[str, FloatArray]:
+        """Four measures (answers,) of how real the counterfactuals look."""
+        of_shards = [shard.plausibility for shard in self.shards()]
+        return {name: np.concatenate([part[name] for part in of_shards]) for name in PLAUSIBILITY}
+
+    @cached_property
+    def numbers(self) -> Numbers | None:
+        """Predictions of a regressor and the bounds of the targets, or None."""
+        if self._shared.numbers is None:
+            return None
+        return Numbers.join([shard.numbers for shard in self.shards() if shard.numbers is not None])
+
+    @cached_property
+    def side(self) -> Side | None:
+        """Side inputs of each answer's query, or None."""
+        return None if self._shared.side is None else join_side([shard.side for shard in self.shards()])
+
+    @property
+    def missing(self) -> BoolArray | None:
+        """Entries that are missing in the query, read on every access; None if none is."""
+        return missing_entries(self.query)
+
+    @property
+    def share_changed(self) -> FloatArray:
+        """Share of the entries that may change which do, per answer."""
+        return np.concatenate([shard.share_changed for shard in self.shards()])
+
+    def shards(self) -> Iterator[Explanation]:
+        """Yield the shards in order, as ordinary explanations."""
+        for number in range(self.n_shards):
+            yield load_explanation(_file(self.folder, number))
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (answer for shard in self.shards() for answer in shard)
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Select answers by index, slice, mask or list of indices; return an ordinary explanation."""
+        selected = np.arange(len(self))[check_rows(rows, len(self))]
+        shard_of = np.searchsorted(self._starts, selected, side="right") - 1
+        parts, order = [], []
+        for number in np.unique(shard_of) if len(selected) else [0]:
+            of_shard = np.flatnonzero(shard_of == number)
+            shard = load_explanation(_file(self.folder, int(number)))
+            parts.append(shard[selected[of_shard] - self._starts[number]])
+            order.append(of_shard)
+        return join(parts)[np.argsort(np.concatenate(order), kind="stable")]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a tidy table of the changed segments of all answers; see :meth:`Explanation.to_frame`."""
+        import pandas as pd
+
+        frames = [shard.to_frame() for shard in self.shards()]
+        for frame, start in zip(frames, self._starts, strict=True):
+            frame["answer"] += start
+        table: pd.DataFrame = pd.concat(frames, ignore_index=True)
+        return table
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Number of answers of each shard."""
+        return [len(self._part(number, "target")) for number in range(self.n_shards)]
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        """Index of the first answer of each shard."""
+        return np.concatenate([[0], np.cumsum(self._sizes)[:-1]]).astype(np.int64)
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        """Read one array of all shards."""
+        return np.concatenate([self._part(number, name) for number in range(self.n_shards)])
+
+    def _part(self, number: int, name: str) -> np.ndarray[Any, Any]:
+        """Read one array of a shard, of the kind and shape that it has in the first one, with a row per answer."""
+        file, like = _file(self.folder, number), getattr(self._shared, name)
+        array: np.ndarray[Any, Any] = _read(file, name)
+        wrong = array.dtype.kind != like.dtype.kind or array.shape[1:] != like.shape[1:] or array.ndim != like.ndim
+        if wrong or (name != "target" and len(array) != self._sizes[number]):
+            raise FileFormatError(
+                f"{file} is damaged: {name} cannot be {array.dtype} of shape {array.shape}. Explain again with the "
+                "same out=."
+            )
+        return array
+
+
+class ShardWriter(ShardFolder):
+    """Writes shards and finds those that are already finished.
+
+    Parameters
+    ----------
+    folder
+        Output folder; created if missing.
+    question
+        Everything besides the queries that determines the answers, as plain values.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], question: Mapping[str, Any]) -> None:
+        super().__init__(Path(folder), HEADER, question)
+        self.seconds = 0.0
+        if self.is_new and (found := sorted(self.folder.glob(f"shard-{'[0-9]' * 6}.npz"))):
+            raise StorageError(
+                f"{self.folder} holds {found[0].name} but no {HEADER}, so it is not a folder of explanations. Choose "
+                "another folder."
+            )
+        self._begun = False
+
+    def first_readable(self) -> Explanation | None:
+        """Return the first shard that can be read, or None."""
+        for file in sorted(self.folder.glob("shard-*.npz")):
+            shard = _readable(inside(self.folder, file.name))
+            if shard is not None:
+                return shard
+        return None
+
+    def finished_shard(
+        self,
+        number: int,
+        X: FloatArray,
+        target: IntArray | StrArray | None,
+        lengths: IntArray | None = None,
+        side: Side | None = None,
+    ) -> Explanation | None:
+        """Return the finished shard of these queries, or None if it has to be computed.
+
+        Raises StorageError if the shard holds other queries, lengths, side inputs or targets. Nothing is written before
+        :meth:`begin`, so the folder is then unchanged.
+        """
+        shard = _readable(_file(self.folder, number))
+        if shard is None:
+            return None
+        n = int(self.question["n"])
+        queries, targets = shard.query[::n], shard.target[::n]
+        k = min(len(queries), len(X))
+        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k], equal_nan=True):
+            self.refuse(f"to other queries (see shard {number})")
+        steps = None if shard.lengths is None else shard.lengths[::n][:k]
+        if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
+            self.refuse(f"to series of other lengths (see shard {number})")
+        stored, now = (side_to_arrays(one) for one in (shard.side, side))
+        if stored.keys() != now.keys() or any(not np.array_equal(stored[a][::n][:k], now[a][:k]) for a in now):
+            self.refuse(f"to queries with other side inputs (see shard {number})")
+        if target is not None and not np.array_equal(targets[:k], target[:k]):
+            self.refuse(f"for another target (see shard {number})")
+        if len(queries) > len(X):
+            self.refuse("to more queries than X gave")
+        if len(queries) < len(X):
+            return None  # the last, partial shard of an earlier call with fewer queries
+        self.seconds += shard.seconds
+        return shard
+
+    def begin(self) -> None:
+        """Mark the folder as unfinished; call before the first :meth:`write`."""
+        if not self._begun:
+            self.write_header(finished=False)
+        self._begun = True
+
+    def write(self, number: int, shard: Explanation) -> None:
+        """Write a shard atomically."""
+        shard.save(_file(self.folder, number), compress=False)
+        self.seconds += shard.seconds
+
+    def finish(self, n_shards: int) -> ExplanationFolder:
+        """Mark the folder as finished and open it."""
+        if _file(self.folder, n_shards).exists():
+            self.refuse("to more queries than X gave")
+        self.write_header(finished=True, shards=n_shards, seconds=self.seconds)
+        return ExplanationFolder(self.folder)
+
+
+def _file(folder: Path, number: int) -> Path:
+    return inside(folder, f"shard-{number:06d}.npz")
+
+
+def _readable(file: Path) -> Explanation | None:
+    """Return a shard, or None if it is missing or damaged and has to be computed again."""
+    try:
+        return load_explanation(file) if file.exists() else None
+    except FileFormatError:
+        return None
+
+
+def _read(file: Path, name: str) -> Any:
+    """Read a single array of a shard."""
+    try:
+        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            expected, array = json.loads(str(stored["header"]))["arrays"], stored[name]
+        if expected[name] != digest_of_array(array):
+            raise ValueError(f"the content of {name} does not match its sha256")
+        return array
+    except UNREADABLE as error:
+        raise FileFormatError(f"{file} is missing or damaged: {error!r}. Explain again with the same out=.") from error

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.registry import require_extra
-from sparcets.io.engines import Engine
-from sparcets.io.local import THREADS
+from sparcets.io.engines import THREADS, Engine
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,12 +56,8 @@ class RayEngine(Engine):
             self._ray.shutdown()
             self._opened = False
 
-    def n_workers(self, workers: int | None) -> int:
-        """Return the number of workers: one per GPU or core of the cluster, if no number is asked for."""
-        if workers is not None:
-            if workers < 1:
-                raise ConfigError(f"workers must be >= 1, got {workers}.")
-            return workers
+    def _own_number(self) -> int:
+        """Return one worker per GPU or core of the cluster."""
         return max(1, int(self._ray.cluster_resources().get("GPU" if self._has_gpus() else "CPU", 1)))
 
     def map_unordered(

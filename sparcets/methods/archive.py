@@ -1,4 +1,4 @@
-"""Explaining a shard of a Parquet or Arrow file into one Parquet file: the piece of work of every engine.
+"""Explaining Parquet or Arrow files into Parquet files, shard by shard, on every engine.
 
 The answers are those of ``explain``; on the CPU, a shard is computed on one thread, so that they are the same bits on
 every engine. A series that cannot be explained becomes a row with its error. Doing a shard twice gives the same file.
@@ -6,43 +6,44 @@ every engine. A series that cannot be explained becomes a row with its error. Do
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.constraints import Constraints
-from sparcets.core.errors import CapabilityError, ConfigError, DataError, FileFormatError, StorageError
+from sparcets.core.errors import CapabilityError, ConfigError, DataError, StorageError
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import Bar, progress_bar
 from sparcets.core.target import Not, NumberTarget
 from sparcets.data.queries import Queries, QueryShard, plan_shards, read_queries
 from sparcets.io.engines import Engine, make_engine
-from sparcets.io.files import UNFINISHED, digest_of_json, is_file, read_json, write_json
+from sparcets.io.explanations import FORMAT, ShardFolder, queries_per_shard, writing_answers
+from sparcets.io.files import UNFINISHED, digest_of_json
 from sparcets.io.folders import inside
-from sparcets.io.locks import LOCK, locked
 from sparcets.io.parquet import answers_table, read_part, with_errors, write_part
-from sparcets.io.shards import queries_per_shard
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.fit_folder import load_parts
 from sparcets.methods.goal import settle_target
 from sparcets.methods.stream import identity_of
 from sparcets.training.device import threads_for
 
-FORMAT = 1
+HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so
+TRIES = 3  # times that a shard is tried
+COUNTS = ("queries", "answers", "errors")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParquetQuestion:
-    """What is asked about every shard.
+    """What is asked about every shard, and the work on one; sent to the workers.
 
     Attributes
     ----------
@@ -68,43 +69,96 @@ class ParquetQuestion:
     seed: int | None
     arguments: Mapping[str, Any]
     out: Path
-    digest: str
+    digest: str = ""
     own_model: str | None = None
     like: Any = None
 
-    def explainer(self) -> BaseExplainer[Any]:
+    def explainer(self, device: str | None = None) -> BaseExplainer[Any]:
         """Return the explainer; loaded once per process."""
         if isinstance(self.model, BaseExplainer):
             return self.model
-        return load_for(self.model, self.device, self.seed, self.own_model)
+        return load_for(self.model, device or self.device, self.seed, self.own_model)
+
+    def answer(self, shard: QueryShard) -> ShardReport:
+        """Explain a shard and write its file, unless it is there already."""
+        done = self.finished(shard)
+        if done is not None:
+            return done
+        explainer, queries = self.explainer(), read_queries(shard)
+        began = time.perf_counter()
+        answered, errors = answer_queries(explainer, queries, self.arguments)
+        return self._write(shard, queries, answered, errors, explain_s=time.perf_counter() - began)
+
+    def give_up(self, shard: QueryShard, why: str) -> ShardReport:
+        """Write a file of errors for a shard that no worker survived; the next run tries it again."""
+        queries = read_queries(shard)
+        return self._write(shard, queries, [], dict.fromkeys(range(len(queries.series)), why), given_up=True)
+
+    def finished(self, shard: QueryShard) -> ShardReport | None:
+        """Return the report of a shard whose file is there and complete, or None."""
+        about = read_part(self.out / shard.part)
+        if about is None or about.get("given_up") or not self._about(shard).items() <= about.items():
+            return None
+        return ShardReport(**{name: about[name] for name in COUNTS})
+
+    def _about(self, shard: QueryShard) -> dict[str, Any]:
+        """Return what a file of answers says about itself, and what a finished one must say."""
+        return {
+            "format": FORMAT,
+            "question": self.digest,
+            "source": shard.name,
+            "source_digest": shard.digest,
+            "rows": [shard.first, shard.stop],
+        }
+
+    def _write(
+        self,
+        shard: QueryShard,
+        queries: Queries,
+        answered: list[Explanation],
+        errors: dict[int, str],
+        *,
+        explain_s: float = 0.0,
+        given_up: bool = False,
+    ) -> ShardReport:
+        import pyarrow as pa
+
+        tables = [answers_table(e, queries.ids) for e in answered]
+        if not tables:
+            position = self.like.schema.get_field_index("id")
+            tables = [self.like.set_column(position, "id", pa.array([], queries.ids.type))]
+        table = pa.concat_tables(tables)
+        if errors:
+            rows = np.concatenate([np.zeros(0, dtype=np.int64), *(e.query_index for e in answered)])
+            table = with_errors(table, rows, queries.ids, errors)
+        counts = dict(zip(COUNTS, (len(queries.series), len(table), len(errors)), strict=True))
+        about = {**self._about(shard), **counts, **({"given_up": True} if given_up else {})}
+        write_part(self.out / shard.part, table, about)
+        return ShardReport(**counts, explain_s=explain_s)
 
 
 @dataclass(frozen=True)
 class ShardReport:
-    """What became of a shard.
-
-    Attributes
-    ----------
-    queries, answers, errors
-        Number of series, of rows, and of rows with an error.
-    seconds
-        Time that the shard took, of which ``explain_s`` were for ``explain``.
-    """
+    """What became of a shard: numbers of series, of rows, and of rows with an error; seconds in ``explain``."""
 
     queries: int
     answers: int
     errors: int
-    seconds: float = 0.0
     explain_s: float = 0.0
 
 
 @lru_cache(maxsize=1)
 def load_for(folder: str, device: str, seed: int | None, own_model: str | None = None) -> BaseExplainer[Any]:
     """Return the explainer of a folder with its classifier."""
-    explainer = load_parts(Path(folder), device=device, model=own_model)
-    if seed is not None:
-        explainer.config = explainer.config.override(f"seed={seed}")
-    return explainer
+    return _with_seed(load_parts(Path(folder), device=device, model=own_model), seed)
+
+
+def _with_seed(explainer: BaseExplainer[Any], seed: int | None) -> BaseExplainer[Any]:
+    if seed is None:
+        return explainer
+    other = copy.copy(explainer)
+    other.config = explainer.config.override(f"seed={seed}")
+    return other
 
 
 def identity_of_question(explainer: BaseExplainer[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,36 +174,6 @@ def identity_of_question(explainer: BaseExplainer[Any], arguments: Mapping[str, 
     return {**identity_of(explainer, options), "target": asked, "classifier": explainer.classifier.digest()}
 
 
-def answer_shard(question: ParquetQuestion, shard: QueryShard) -> ShardReport:
-    """Explain a shard and write its file, unless it is there already."""
-    done = finished(question, shard)
-    if done is not None:
-        return done
-    began = time.perf_counter()
-    explainer, queries = question.explainer(), read_queries(shard)
-    loaded = time.perf_counter()
-    answered, errors = answer_queries(explainer, queries, question.arguments)
-    explained = time.perf_counter()
-    return _write(question, shard, queries, answered, errors, began, explained - loaded)
-
-
-def give_up(question: ParquetQuestion, shard: QueryShard, why: str) -> ShardReport:
-    """Write a file of errors for a shard that no worker survived; the next run tries it again."""
-    queries = read_queries(shard)
-    return _write(question, shard, queries, [], dict.fromkeys(range(len(queries.series)), why), given_up=True)
-
-
-def finished(question: ParquetQuestion, shard: QueryShard) -> ShardReport | None:
-    """Return the report of a shard whose file is there and complete, or None."""
-    said = read_part(question.out / shard.part)
-    if said is None or said.get("given_up"):
-        return None
-    expected = _about(question, shard)
-    if any(said.get(name) != value for name, value in expected.items()):
-        return None
-    return ShardReport(said["queries"], said["answers"], said["errors"])
-
-
 def answer_queries(
     explainer: BaseExplainer[Any], queries: Queries, arguments: Mapping[str, Any]
 ) -> tuple[list[Explanation], dict[int, str]]:
@@ -160,96 +184,34 @@ def answer_queries(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    work = _Halves(explainer, queries, arguments)
-    with threads_for(0), threadpool_limits(1):
-        work.answer([i for i, one in enumerate(queries.series) if not isinstance(one, str)])
-    return work.answered, {**{i: s for i, s in enumerate(queries.series) if isinstance(s, str)}, **work.errors}
+    info = explainer._fitted()
+    answered: list[Explanation] = []
+    errors = {i: one for i, one in enumerate(queries.series) if isinstance(one, str)}
 
+    def explain(rows: list[int]) -> Explanation:
+        X: Any = [queries.series[i] for i in rows]
+        if not info.unequal:
+            other = next((len(one) for one in X if len(one) != info.n_steps), None)
+            if other is not None:
+                raise DataError(f"it has {other} steps, but the explainer was fitted on series of {info.n_steps}.")
+            X = np.stack(X)
+        e = explainer.explain(X, **arguments, progress=False)
+        return replace(e, query_index=np.asarray(rows, dtype=np.int64)[e.query_index])
 
-@dataclass
-class _Halves:
-    explainer: BaseExplainer[Any]
-    queries: Queries
-    arguments: Mapping[str, Any]
-    answered: list[Explanation] = field(default_factory=list)
-    errors: dict[int, str] = field(default_factory=dict)
-
-    def answer(self, rows: list[int]) -> None:
-        if not rows:
-            return
+    def answer(rows: list[int]) -> None:
         try:
-            e = self.explainer.explain(**self._series(rows), **self.arguments, progress=False)
+            answered.extend([explain(rows)] if rows else [])
         except Exception as error:
             if len(rows) == 1:
-                self.errors[rows[0]] = " ".join(str(error).split()) or type(error).__name__
+                errors[rows[0]] = " ".join(str(error).split()) or type(error).__name__
                 return
             half = len(rows) // 2
-            self.answer(rows[:half])
-            self.answer(rows[half:])
-            return
-        self.answered.append(_of_rows(e, rows))
+            answer(rows[:half])
+            answer(rows[half:])
 
-    def _series(self, rows: list[int]) -> dict[str, Any]:
-        series: list[FloatArray] = [self.queries.series[i] for i in rows]  # type: ignore[misc]
-        info = self.explainer._fitted()
-        steps = {len(one) for one in series}
-        if not info.unequal and steps != {info.n_steps}:
-            other = min(steps - {info.n_steps})
-            raise DataError(f"it has {other} steps, but the explainer was fitted on series of {info.n_steps}.")
-        return {"X": series if info.unequal else np.stack(series)}
-
-
-def _of_rows(e: Explanation, rows: list[int]) -> Explanation:
-    return replace(e, query_index=np.asarray(rows, dtype=np.int64)[e.query_index])
-
-
-def _write(
-    question: ParquetQuestion,
-    shard: QueryShard,
-    queries: Queries,
-    answered: list[Explanation],
-    errors: dict[int, str],
-    began: float | None = None,
-    explain_s: float = 0.0,
-    *,
-    given_up: bool = False,
-) -> ShardReport:
-    import pyarrow as pa
-
-    tables = [answers_table(e, queries.ids) for e in answered]
-    if not tables:
-        position = question.like.schema.get_field_index("id")
-        tables = [question.like.set_column(position, "id", pa.array([], queries.ids.type))]
-    table = pa.concat_tables(tables)
-    if errors:
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(e.query_index for e in answered)])
-        table = with_errors(table, rows, queries.ids, errors)
-    report = ShardReport(
-        queries=len(queries.series),
-        answers=len(table),
-        errors=len(errors),
-        seconds=0.0 if began is None else time.perf_counter() - began,
-        explain_s=explain_s,
-    )
-    counts = {"queries": report.queries, "answers": report.answers, "errors": report.errors}
-    about = {**_about(question, shard), **counts, **({"given_up": True} if given_up else {})}
-    write_part(question.out / shard.part, table, about)
-    return report
-
-
-def _about(question: ParquetQuestion, shard: QueryShard) -> dict[str, Any]:
-    """Return what a file of answers says about itself, and what a finished one must say."""
-    return {
-        "format": FORMAT,
-        "question": question.digest,
-        "source": shard.name,
-        "source_digest": shard.digest,
-        "rows": [shard.first, shard.stop],
-    }
-
-
-HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so
-TRIES = 3  # times that a shard is tried
+    with threads_for(0), threadpool_limits(1):
+        answer([i for i in range(len(queries.series)) if i not in errors])
+    return answered, errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,101 +311,88 @@ def explain_parquet(
     (40, True)
     """
     began = time.perf_counter()
-    folder, alone = Path(out), engine == "local" and (workers is None or workers == 1)
+    source: Any = model
     if isinstance(model, BaseExplainer):
-        if not alone:
+        if engine != "local" or workers not in (None, 1):
             raise ConfigError(
                 "other processes load the explainer from a folder: clf.save('m/classifier'), ex.save('m/explainer'), "
                 "and pass 'm'."
             )
         if own_model is not None:
             raise ConfigError("own_model is for a folder; a fitted explainer has its model.")
-        explainer = model if seed is None else _with_seed(model, seed)
-        source: Any = explainer
+        source = _with_seed(model, seed)
     else:
         source = str(Path(model).resolve())
         own_model = None if own_model is None else os.path.abspath(own_model)  # noqa: PTH100 - with the function behind
-        # The machine that only hands out work may have no GPU.
-        explainer = load_for(source, device if engine == "local" else "auto", seed, own_model)
+    arguments = {"target": target, "constraints": constraints, "sparsity": sparsity, "n": n, "confidence": confidence}
+    question = ParquetQuestion(
+        model=source, device=device, seed=seed, arguments=arguments, out=Path(out).resolve(), own_model=own_model
+    )
+    # The machine that only hands out work may have no GPU.
+    explainer = question.explainer(device if engine == "local" else "auto")
     info = explainer._fitted()
     if info.side is not None:
         raise CapabilityError("side inputs are not read from Parquet files. Pass the series to explain(X, side=…).")
-    arguments = {"target": target, "constraints": constraints, "sparsity": sparsity, "n": n, "confidence": confidence}
     identity = identity_of_question(explainer, arguments)
-    _check_places(Path(queries), folder)
+    within = Path(queries).resolve()
+    if within.is_dir() and question.out.is_relative_to(within):
+        raise ConfigError(
+            f"the folder of the answers, {out}, is within that of the queries, {queries}. Choose another."
+        )
     size = queries_per_shard(info.n_steps, info.n_features, n)
-    shards = list(plan_shards(Path(queries), info.feature_names, size, id_column=id_column, time_column=time_column))
-    if not shards:
-        raise DataError(f"{os.fspath(queries)} holds no series at all.")
-    question = ParquetQuestion(
-        model=source,
-        device=device,
-        seed=seed,
-        arguments=arguments,
-        out=folder.resolve(),
-        digest=digest_of_json(identity),
-        own_model=own_model,
-    )
-    with locked(folder / LOCK, what=f"the folder {folder}", wait=False):
-        _check_folder(folder, identity, {shard.part for shard in shards})
-        question = replace(question, like=_like(explainer, shards[0], arguments))
-        write_json(folder / HEADER, {"format": FORMAT, "finished": False, "question": identity})
-        total = _Total()
+    columns = {"id_column": id_column, "time_column": time_column}
+    with writing_answers(out) as folder:
+        shards = list(plan_shards(Path(queries), info.feature_names, size, **columns))
+        if not shards:
+            raise DataError(f"{os.fspath(queries)} holds no series at all.")
+        place = ShardFolder(folder, HEADER, identity)
+        _check_parts(place, {shard.part for shard in shards})
+        question = replace(question, digest=digest_of_json(identity), like=_like(explainer, shards[0], arguments))
+        place.write_header(finished=False)
+        total: Counter[str] = Counter()
+        unfinished: dict[str, str] = {}
         with progress_bar(f"explaining by {explainer.method}", len(shards), show=progress) as bar:
-            pending: deque[QueryShard] = deque()
-            for shard in shards:
-                done = finished(question, shard)
-                if done is None:
-                    pending.append(shard)
-                else:
-                    total.add(done)
-                    bar.advance(1)
+            reports = {shard.part: question.finished(shard) for shard in shards}
+            pending = deque(shard for shard in shards if reports[shard.part] is None)
+            done = [report for report in reports.values() if report is not None]
+            bar.advance(len(done))
             computed = len(pending)
             if pending:
-                place = make_engine(engine, address=address, device=device)
-                _run(question, pending, total, bar, place, workers)
-        result = ParquetAnswers(
-            folder=folder,
-            **{name: total.counts[name] for name in ("queries", "answers", "errors")},
-            shards=len(shards),
-            computed=computed - len(total.unfinished),
-            unfinished=dict(total.unfinished),
-            seconds=time.perf_counter() - began,
-            explain_s=total.explain_s,
-        )
-        counts = {name: getattr(result, name) for name in ("queries", "answers", "errors", "shards")}
-        write_json(
-            folder / HEADER, {"format": FORMAT, "finished": not result.unfinished, "question": identity, **counts}
-        )
-    return result
-
-
-class _Total:
-    """The sum of the reports."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.explain_s = 0.0
-        self.unfinished: dict[str, str] = {}
-
-    def add(self, report: ShardReport) -> None:
-        self.counts.update(queries=report.queries, answers=report.answers, errors=report.errors)
-        self.explain_s += report.explain_s
+                made = make_engine(engine, address=address, device=device)
+                done += _run(question, pending, unfinished, bar, made, workers)
+        for report in done:
+            total.update({name: getattr(report, name) for name in COUNTS})
+        counts = {name: total[name] for name in COUNTS} | {"shards": len(shards)}
+        place.write_header(finished=not unfinished, **counts)
+    return ParquetAnswers(
+        folder=folder,
+        **counts,
+        computed=computed - len(unfinished),
+        unfinished=unfinished,
+        seconds=time.perf_counter() - began,
+        explain_s=sum(report.explain_s for report in done),
+    )
 
 
 def _run(
-    question: ParquetQuestion, pending: deque[QueryShard], total: _Total, bar: Bar, engine: Engine, workers: int | None
-) -> None:
+    question: ParquetQuestion,
+    pending: deque[QueryShard],
+    unfinished: dict[str, str],
+    bar: Bar,
+    engine: Engine,
+    workers: int | None,
+) -> list[ShardReport]:
     """Have the shards answered; those that fail are tried again after all others."""
     tries: Counter[str] = Counter()
-    any_done = False
+    done: list[ShardReport] = []
+    any_answered = False
     with engine:
-        for shard, result in engine.map_unordered(partial(answer_shard, question), pending, workers=workers):
+        for shard, result in engine.map_unordered(partial(ParquetQuestion.answer, question), pending, workers=workers):
             if isinstance(result, ShardReport):
-                any_done = True
-                total.add(result)
+                any_answered = True
+                done.append(result)
             else:
-                if not any_done and not isinstance(result, OSError):
+                if not any_answered and not isinstance(result, OSError):
                     raise result  # such as a model that the workers cannot load
                 tries[shard.part] += 1
                 died = isinstance(result, ChildProcessError)
@@ -453,50 +402,22 @@ def _run(
                 try:
                     if not died:
                         raise result
-                    total.add(give_up(question, shard, str(result)))
+                    done.append(question.give_up(shard, str(result)))
                 except Exception as error:
-                    total.unfinished[shard.part] = " ".join(str(error).split())
+                    unfinished[shard.part] = " ".join(str(error).split())
             bar.advance(1)
+    return done
 
 
-def _with_seed(explainer: BaseExplainer[Any], seed: int) -> BaseExplainer[Any]:
-    import copy
-
-    other = copy.copy(explainer)
-    other.config = explainer.config.override(f"seed={seed}")
-    return other
-
-
-def _check_places(queries: Path, out: Path) -> None:
-    if is_file(out):
-        raise StorageError(f"out must be a folder, but {out} is a file.")
-    within = queries.resolve()
-    if within.is_dir() and (out.resolve() == within or within in out.resolve().parents):
-        raise ConfigError(
-            f"the folder of the answers, {out}, is within that of the queries, {queries}. Choose another."
-        )
-
-
-def _check_folder(folder: Path, identity: dict[str, Any], parts: set[str]) -> None:
-    """Raise if a folder holds answers to another question, or to other queries, or links that lead elsewhere."""
+def _check_parts(place: ShardFolder, parts: set[str]) -> None:
+    """Raise if a folder holds answers to other queries, files of others, or links that lead elsewhere."""
     for part in parts:
-        inside(folder, part)
-    known = inside(folder, HEADER).exists()
-    if known:
-        header = read_json(folder / HEADER, "a folder of answers")
-        if not isinstance(header, dict) or not isinstance(stored := header.get("question"), dict):
-            raise FileFormatError(f"{folder / HEADER} is not of a folder of answers. Choose another folder.")
-        other = [name for name in dict.fromkeys([*identity, *stored]) if identity.get(name) != stored.get(name)]
-        if other:
-            raise StorageError(
-                f"{folder} holds answers to another question: {', '.join(other)} differ{'s' * (len(other) == 1)}. "
-                "Choose another folder, or remove this one."
-            )
-    for path in folder.rglob("*.parquet"):
-        name = path.relative_to(folder).as_posix()
-        if (name not in parts or not known) and re.search(UNFINISHED, path.name) is None:
-            whose = "belongs to other queries" if known else "is no answer of sparcets"
-            raise StorageError(f"{folder} holds {name}, which {whose}. Choose another folder.")
+        inside(place.folder, part)
+    for path in place.folder.rglob("*.parquet"):
+        name = path.relative_to(place.folder).as_posix()
+        if (name not in parts or place.is_new) and re.search(UNFINISHED, path.name) is None:
+            whose = "is no answer of sparcets" if place.is_new else "belongs to other queries"
+            raise StorageError(f"{place.folder} holds {name}, which {whose}. Choose another folder.")
 
 
 def _like(explainer: BaseExplainer[Any], shard: QueryShard, arguments: Mapping[str, Any]) -> Any:

@@ -23,9 +23,7 @@ from sparcets.core.progress import Bar, progress_bar
 from sparcets.core.series import Series, rows_by_length
 from sparcets.core.side_inputs import check_no_side, side_apart
 from sparcets.core.validation import as_array, check_lengths, check_padded
-from sparcets.io.files import as_path, is_file
-from sparcets.io.locks import LOCK, locked
-from sparcets.io.shards import ExplanationFolder, ShardWriter, queries_per_shard
+from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
 from sparcets.methods.goal import target_words
 from sparcets.methods.request import Answers, CallOptions, QueryBlock, QueryNames, Request
 from sparcets.models.base import Classifier
@@ -210,14 +208,12 @@ def explain_stream(
 def _explain_to_folder(
     explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
 ) -> ExplanationFolder:
-    if is_file(as_path(out)):
-        raise StorageError(f"out= must be a folder, but {os.fspath(out)} is a file.")
-    with locked(Path(out, LOCK), what=f"the folder {os.fspath(out)}", wait=False):
-        return _write_shards(explainer, stream, options, out, bar)
+    with writing_answers(out) as folder:
+        return _write_shards(explainer, stream, options, folder, bar)
 
 
 def _write_shards(
-    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
+    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: Path, bar: Bar
 ) -> ExplanationFolder:
     info = explainer._fitted()
     asked = "runner-up" if stream.target is None else "given"

@@ -21,7 +21,7 @@ import numpy as np
 from sparcets import __version__
 from sparcets.core import errors
 from sparcets.core.errors import SparcetsError
-from sparcets.io.local import starting_process
+from sparcets.io.engines import starting_process
 from sparcets.server.answers import Outcome, Query
 
 if TYPE_CHECKING:

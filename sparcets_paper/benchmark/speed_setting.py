@@ -17,7 +17,7 @@ import numpy as np
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError
-from sparcets.io.local import starting_process
+from sparcets.io.engines import starting_process
 
 MAX_SECONDS = 4.0  # for one rate on a CPU
 

@@ -251,7 +251,7 @@ def explain_to(model: str, data: str, out: str) -> None:
     """Explain into a folder of several shards."""
     from sparcets.cli.fit import load_fit
     from sparcets.data.load import load_dataset
-    from sparcets.io import shards
+    from sparcets.io import explanations as shards
 
     shards.MAX_SHARD_BYTES = SHARD_BYTES
     explainer = load_fit(Path(model), device="cpu")[1]
@@ -271,7 +271,7 @@ def explaining(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[
         return {name: {n: getattr(e, n).tobytes() for n in names} for name, e in found.items()}
 
     def check(own: Path, task: Task) -> str:
-        from sparcets.io.shards import HEADER, ExplanationFolder
+        from sparcets.io.explanations import HEADER, ExplanationFolder
 
         shards(own)  # raises if one is damaged
         try:

@@ -21,8 +21,8 @@ from sparcets.data.motionsense import FEATURES, load_motionsense
 from sparcets.data.ui_prmd import FEATURES as JOINTS
 from sparcets.data.ui_prmd import load_ui_prmd
 from sparcets.evaluation.scores import Scores
+from sparcets.io.explanations import ShardWriter
 from sparcets.io.files import write_json
-from sparcets.io.shards import ShardWriter
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.base import BaseExplainer
 from sparcets.motion.catching import CLASS_NAMES, load_catching

@@ -303,7 +303,7 @@ def parquet(here: Here) -> Any:
 
 def shards(here: Here) -> Any:
     """A folder of shards that is continued, with links."""
-    from sparcets.io.shards import HEADER
+    from sparcets.io.explanations import HEADER
 
     ex, out = explainer("nearest"), here.received / "out"
     ex.explain(X[:4], 1, out=out, progress=False)

@@ -16,8 +16,7 @@ from sparcets.core.errors import DataError, FileFormatError, ShapeError
 from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.io.explanations import load_explanation
-from sparcets.io.shards import ShardWriter
+from sparcets.io.explanations import ShardWriter, load_explanation
 
 NAN = float("nan")
 REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series

@@ -14,7 +14,7 @@ import pytest
 import sparcets as sp
 from sparcets.data.ui_prmd import FEATURES, load_ui_prmd
 from sparcets.evaluation.scores import Scores
-from sparcets.io.shards import ExplanationFolder
+from sparcets.io.explanations import ExplanationFolder
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 

@@ -1,12 +1,171 @@
-"""The choice of an engine, without any cluster."""
+"""Engines by name, and tasks in worker processes: results, exceptions and dead workers, each with its item."""
 
+import math
+import os
+import signal
 import socket
+import subprocess
 import sys
+import time
+from collections import deque
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
 import pytest
 
 from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, UnknownNameError
-from sparcets.io.engines import ENGINES, make_engine
+from sparcets.io.engines import ENGINES, make_engine, threads_per_worker
+
+PID = "__import__('os').getpid()"
+KILL = "__import__('os').kill(__import__('os').getpid(), 9)"
+
+
+def map_unordered(function, items, **how):
+    return make_engine("local").map_unordered(function, items, **how)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; a zombie counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_item_has_its_result_or_its_exception(workers: int) -> None:
+    results = dict(map_unordered(math.sqrt, [4, -1, 9, 16], workers=workers))
+    assert {k: v for k, v in results.items() if k > 0} == {4: 2.0, 9: 3.0, 16: 4.0}
+    assert isinstance(results[-1], ValueError)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_items_may_be_added_while_results_arrive(workers: int) -> None:
+    queue, seen = deque([16.0]), []
+    for item, root in map_unordered(math.sqrt, queue, workers=workers):
+        seen.append(item)
+        if isinstance(root, float) and root > 1.5:
+            queue.append(root)
+    assert seen == [16.0, 4.0, 2.0]
+
+
+def test_workers_are_reused_processes() -> None:
+    pids = [pid for _, pid in map_unordered(eval, [PID] * 6, workers=2)]
+    assert os.getpid() not in pids and 1 <= len(set(pids)) <= 2
+    assert [pid for _, pid in map_unordered(eval, [PID], workers=1)] == [os.getpid()]
+    assert next(map_unordered(eval, [PID], workers=2))[1] != os.getpid()
+
+
+def test_a_killed_worker_loses_only_its_item() -> None:
+    items = ["1", KILL, "2", "__import__('os')._exit(3)", "3"]
+    results = dict(map_unordered(eval, items, workers=2))
+    assert [results[i] for i in ("1", "2", "3")] == [1, 2, 3]
+    assert isinstance(results[KILL], ChildProcessError) and "SIGKILL" in str(results[KILL])
+    assert "exit code 3" in str(results[items[3]])
+
+
+def test_a_worker_whose_function_raised_is_replaced() -> None:
+    raising = f"int('x' + str({PID}))"
+    results = [result for _, result in map_unordered(eval, [raising, raising, PID, PID, PID], workers=2)]
+    raised = {str(r).split("x")[1].strip("'") for r in results if isinstance(r, ValueError)}
+    assert len(raised) == 2
+    assert not raised & {str(r) for r in results if isinstance(r, int)}
+
+
+def test_results_that_cannot_be_pickled() -> None:
+    result = next(map_unordered(eval, ["lambda: 0"], workers=2))[1]
+    assert isinstance(result, RuntimeError) and "cannot be sent to the parent process" in str(result)
+    odd = "type('Odd', (Exception,), {'__init__': lambda self, a, b: None})(1, 2)"
+    assert isinstance(next(map_unordered(eval, [f"(_ for _ in ()).throw({odd})"], workers=2))[1], Exception)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_on_start_is_called_for_each_item(workers: int) -> None:
+    started: list[float] = []
+    results = map_unordered(math.sqrt, [4, 9, 16, 25], workers=workers, on_start=started.append)
+    for finished, (item, _) in enumerate(results):
+        assert item in started and len(started) <= finished + workers  # not all of them at once
+    assert started == [4, 9, 16, 25]
+
+
+def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
+    _, threads = next(map_unordered(os.getenv, ["OMP_NUM_THREADS"], workers=2))
+    assert threads == "8" and os.environ["OMP_NUM_THREADS"] == "64"
+    assert [threads_per_worker(n) for n in (1, 4, 100)] == [16, 4, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert threads_per_worker(4) == 2
+
+
+def test_closing_the_iterator_ends_the_workers() -> None:
+    results = map_unordered(eval, [PID, "__import__('time').sleep(3600)"], workers=2)
+    pid = next(results)[1]
+    assert isinstance(pid, int) and not gone(pid)
+    results.close()  # type: ignore[attr-defined]
+    wait_until(lambda: gone(pid))
+
+
+def test_workers_exit_when_their_parent_is_killed() -> None:
+    code = (
+        "from sparcets.io.engines import make_engine\n"
+        'say = \'(o := __import__("os")).write(1, f"{o.getpid()}\\\\n".encode())\'\n'  # both write to one pipe: at once
+        "long = f'({say}, __import__(\"time\").sleep(600))'\n"
+        "list(make_engine().map_unordered(eval, [long, long + ' '], workers=2))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pids = [int(parent.stdout.readline()) for _ in range(2)]
+    assert not any(gone(pid) for pid in pids)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals are POSIX")
+def test_workers_do_not_see_an_interrupt_while_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = SpawnProcess.start
+
+    def start_and_interrupt(self: SpawnProcess) -> None:
+        start(self)
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGINT)  # as a terminal does it
+
+    monkeypatch.setattr(SpawnProcess, "start", start_and_interrupt)
+    assert sorted(map_unordered(math.sqrt, [4, 9], workers=2)) == [(4, 2.0), (9, 3.0)]
+
+
+def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = SpawnProcess.start, []
+
+    def interrupted(self: SpawnProcess) -> None:
+        signal.raise_signal(signal.SIGINT)
+        start(self)
+        started.append(self)
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(map_unordered(eval, [PID, "__import__('time').sleep(100)"], workers=2))
+    assert len(started) == 1  # the interrupt had to wait for the worker, so that nothing is half started
+    wait_until(lambda: not started[0].is_alive())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_script_without_main_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    call = "from sparcets.io.engines import make_engine\nlist(make_engine().map_unordered(math.sqrt, [4], workers=2))\n"
+    script.write_text("import math\n" + call)
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert CapabilityError.__name__ in result.stderr and "if __name__ == '__main__':" in result.stderr.splitlines()[-1]
 
 
 def test_engines_have_names() -> None:
@@ -20,6 +179,8 @@ def test_local_engine_has_no_address_and_one_worker() -> None:
         make_engine("local", address="a:1")
     with make_engine("local") as engine:
         assert engine.n_workers(None) == 1 and engine.n_workers(3) == 3
+        with pytest.raises(ConfigError, match="workers must be >= 1, got 0"):
+            engine.n_workers(0)
 
 
 def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import ConfigError, StorageError
 from sparcets.core.evidence import Evidence
-from sparcets.io import shards
+from sparcets.io import explanations as shards
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
 

@@ -8,7 +8,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core import validation
-from sparcets.io import shards
+from sparcets.io import explanations as shards
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba

@@ -9,7 +9,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import DataError, ShapeError, StorageError
-from sparcets.io import shards
+from sparcets.io import explanations as shards
 from sparcets.show.plots import title_of
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule

@@ -20,8 +20,8 @@ from sparcets.core.errors import (
     StorageError,
     TargetError,
 )
-from sparcets.io import shards
-from sparcets.io.shards import HEADER, ExplanationFolder
+from sparcets.io import explanations as shards
+from sparcets.io.explanations import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted
 
@@ -197,7 +197,7 @@ def test_a_file_is_no_folder_and_a_foreign_header_is_none(tmp_path):
     with pytest.raises(StorageError, match="out= must be a folder"):
         fitted().explain(QUERIES, target=1, out=tmp_path / "file")
     (tmp_path / HEADER).write_text('{"format": 9}')
-    with pytest.raises(FileFormatError, match="not of a folder of explanations"):
+    with pytest.raises(FileFormatError, match="not of a folder of answers"):
         fitted().explain(QUERIES, target=1, out=tmp_path)
 
 
@@ -268,7 +268,7 @@ KILLED = """
 import sys, time
 import numpy as np
 import sparcets as sp
-from sparcets.io import shards
+from sparcets.io import explanations as shards
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 X, Y = make_series(60)
