@@ -85,7 +85,7 @@ def add_digest(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_digest(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the data without their digest; data without one, as earlier versions wrote, are returned as they are.
+    """Return the data without their digest; data without one, as people write them, are returned as they are.
 
     Raises
     ------
@@ -108,14 +108,8 @@ MAX_LINKS = 40  # that are followed, as Linux does
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}  # others are devices
 # What building an object from the values of a file raises if the file is damaged, or not of this kind. RuntimeError is
 # that of PyTorch, for weights that do not fit their network.
-MALFORMED: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+MALFORMED: tuple[type[Exception], ...]
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def as_path(path: Any) -> Path:
@@ -328,7 +322,7 @@ def as_utf8(text: str) -> bytes:
 def read_json(path: str | os.PathLike[str], what: str) -> Any:
     """Read a JSON file; raise FileFormatError if it is missing, not valid JSON, or not what was written.
 
-    Files without a digest, by hand or of earlier versions, are read as they are.
+    Files without a digest, as people write them, are read as they are.
 
     Parameters
     ----------
@@ -394,20 +388,8 @@ def reason(error: OSError) -> str:
 
 # zipfile, zlib and NumPy's parser of headers have no common base, and a damaged size or name leads to the other ones.
 UNREADABLE: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    tokenize.TokenError,
-    SyntaxError,
-    EOFError,
-    OSError,
-    MemoryError,
-    LookupError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    RuntimeError,  # also NotImplementedError, for an unknown compression
+    *MALFORMED,
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, SyntaxError, EOFError, OSError, MemoryError),
 )
 
 

@@ -62,8 +62,7 @@ class SavedModel:
     header
         Name of the file of the header.
     arrays
-        Name of the file of the arrays, without digest, such as ``weights.safetensors``. Earlier versions wrote a file
-        of that name.
+        Name of the file of the arrays, without digest, such as ``weights.safetensors``.
     what
         What it is, for messages (``"classifier"``).
     """
@@ -85,8 +84,8 @@ class SavedModel:
         except OSError as error:
             raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
         with locked_in_place(folder):
-            before = self._header(folder)
-            if before is None and (folder / self.header).exists() and not self._arrays(folder):
+            known = self._header(folder) is not None or self._arrays(folder)
+            if not known and (folder / self.header).exists():
                 raise StorageError(
                     f"{folder / self.header} is in the way: it is not of a saved {self.what}. Choose another folder."
                 )
@@ -95,7 +94,7 @@ class SavedModel:
                     temporary.write_bytes(content)
                 write_json(folder / self.header, {"arrays": digest, **header}, private=private)
             finally:
-                self._remove_other_arrays(folder, before)
+                self._remove_other_arrays(folder)
 
     def others(self, folder: Path) -> list[Path]:
         """Return what a folder holds beside the files of a saved model; all of it if there is no such model."""
@@ -103,7 +102,7 @@ class SavedModel:
             return [folder]
         header, own = self._header(folder), set(self._arrays(folder))
         if header is not None:
-            own.add(self._file(folder, header.get("arrays")))
+            own.add(self._file(folder, header["arrays"]))
         if own:  # also with a damaged header
             own.add(folder / self.header)
         names = "|".join(Path(name).stem for name in (self.header, self.arrays))
@@ -129,7 +128,9 @@ class SavedModel:
     def _load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
         header = read_json(inside(folder, self.header), f"a saved {self.what}")
         check(header)
-        digest = header.get("arrays")
+        if "arrays" not in header:
+            raise FileFormatError(f"{folder / self.header} names no arrays, so it is not a saved {self.what}.")
+        digest = header["arrays"]
         file = inside(folder, self._file(folder, digest).name)
         try:
             content = file.read_bytes()
@@ -138,15 +139,13 @@ class SavedModel:
                 f"{folder} is a damaged {self.what}: {folder / self.header} belongs to {file}, which cannot be read: "
                 f"{reason(error)}. Restore it from a copy, or fit and save again."
             ) from error
-        if digest is None:
-            warn_unverified(folder)
-        elif digest_of_bytes(content) != digest:
+        if digest_of_bytes(content) != digest:
             raise damaged(file, f"its sha256 is not the one in {folder / self.header}")
         return header, content
 
-    def _file(self, folder: Path, digest: str | None) -> Path:
+    def _file(self, folder: Path, digest: str) -> Path:
         file = folder / self.arrays
-        return file if digest is None else file.with_stem(f"{file.stem}-{str(digest)[:NAMED]}")
+        return file.with_stem(f"{file.stem}-{str(digest)[:NAMED]}")
 
     def _header(self, folder: Path) -> dict[str, Any] | None:
         """Return the header, perhaps a damaged one, if it is of a saved model."""
@@ -156,8 +155,7 @@ class SavedModel:
             header = json.loads((folder / self.header).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
-        ours = isinstance(header, dict) and ("arrays" in header or isinstance(header.get("format"), int))
-        return header if ours else None
+        return header if isinstance(header, dict) and "arrays" in header else None
 
     def _arrays(self, folder: Path) -> list[Path]:
         """Return the files of arrays, each of which is recognised by the digest of its content in its name."""
@@ -165,17 +163,13 @@ class SavedModel:
         found = [f for f in folder.iterdir() if re.fullmatch(f"{file.stem}-{HEX}{file.suffix}", f.name)]
         return [f for f in found if is_plain_file(f) and digest_of_bytes(f.read_bytes())[:NAMED] in f.stem]
 
-    def _remove_other_arrays(self, folder: Path, before: Mapping[str, Any] | None) -> None:
-        """Remove the arrays of earlier saves, and what killed writers left.
-
-        ``before`` is the header of the save before. That of an earlier version has no digest, nor has its file.
-        """
+    def _remove_other_arrays(self, folder: Path) -> None:
+        """Remove the arrays of the saves before, and what killed writers left."""
         with suppress(OSError):
             header = self._header(folder)  # none if the first save failed
-            own = None if header is None else self._file(folder, header.get("arrays"))
-            old = [] if before is None or "arrays" in before else [self._file(folder, None)]
-            for file in [*self._arrays(folder), *old]:
-                if file != own and is_plain_file(file):
+            own = None if header is None else self._file(folder, header["arrays"])
+            for file in self._arrays(folder):
+                if file != own:
                     file.unlink()
             stem, suffix = Path(self.arrays).stem, Path(self.arrays).suffix
             remove_leftovers(folder, rf"\.{stem}-{HEX}{UNFINISHED}{suffix}")
@@ -254,11 +248,6 @@ def restrict(path: Path, mode: int) -> None:
         pass  # removed meanwhile
     except OSError as error:  # a file system without permissions
         log.warning("others on this machine may be able to read %s: %s", path, error.strerror)
-
-
-def warn_unverified(path: Path) -> None:
-    """Log that a file of an earlier version has no digest."""
-    log.warning("%s was saved by an earlier version, without a digest: damage cannot be noticed. Save it again.", path)
 
 
 @contextmanager

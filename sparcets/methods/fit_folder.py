@@ -81,17 +81,14 @@ def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --data
 
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
     """Read ``run.json`` and something else of the folder, which nobody replaces meanwhile."""
-    from sparcets.io.folders import inside, warn_unverified
+    from sparcets.io.folders import inside
     from sparcets.io.locks import locked_in_place
 
     with locked_in_place(folder, shared=True):
         for part in (CLASSIFIER, EXPLAINER):
             inside(folder, part)
         run = read_run(folder)
-        if "parts" in run:
-            _check_parts(folder, run["parts"])
-        else:
-            warn_unverified(folder / RUN)
+        _check_parts(folder, run["parts"])
         return run, read()
 
 
@@ -101,7 +98,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     from sparcets.io.folders import inside
 
     run = read_json(inside(folder, RUN), "a folder written by `sparcets fit`")
-    for name in ("dataset", "dataset_options"):
+    for name in ("dataset", "dataset_options", "parts"):
         if not isinstance(run, dict) or name not in run:
             raise FileFormatError(f"{folder / RUN} has no {name!r}. Run sparcets fit again.")
     return dict(run)

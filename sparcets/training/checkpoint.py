@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from sparcets.core.errors import FileFormatError
 from sparcets.io.files import MALFORMED, add_digest, atomic_path, check_digest, digest_of_arrays
-from sparcets.io.folders import inside, warn_unverified
+from sparcets.io.folders import inside
 from sparcets.training.loop import Callback, History
 
 FILE = "checkpoint.safetensors"
@@ -124,9 +124,7 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         (text,) = stored.metadata().values()  # a single entry: a damaged name changes nothing
         tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     header = check_digest(json.loads(text))
-    if "tensors" not in header:
-        warn_unverified(file)
-    elif header["tensors"] != _digest(tensors):
+    if header["tensors"] != _digest(tensors):
         raise ValueError("its tensors do not match their sha256")
     return header, tensors
 

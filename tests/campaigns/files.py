@@ -135,7 +135,7 @@ def _peak_memory() -> int:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out the messages of the log, of which earlier formats give one each."""
+    """Leave out the messages of the log."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import save_file
 
 import sparcets as sp
 from sparcets.cli.fit import load_fit, write_fit
@@ -112,26 +111,6 @@ def of_explainer(folder: Path, method: str) -> Any:
     return state, ex._fitted().to_dict(), ex.config, ex.constraints_.to_dict(), ex.history_
 
 
-def without_digests(folder: Path, header: str, arrays: str, version: int) -> None:
-    """Turn a saved model into one of the last version without digests."""
-    stored = json.loads((folder / header).read_text())
-    for name in ("sha256", "arrays", "classifier"):
-        stored.pop(name, None)
-    (folder / header).write_text(json.dumps({**stored, "format": version}))
-    (file,) = folder.glob(f"{arrays}-*.safetensors")
-    file.rename(folder / f"{arrays}.safetensors")
-
-
-def _earlier_classifier(folder: Path) -> None:
-    classifier().save(folder)
-    without_digests(folder, "classifier.json", "weights", 1)
-
-
-def _earlier_explainer(folder: Path, method: str) -> None:
-    explainer(method).save(folder)
-    without_digests(folder, "explainer.json", "arrays", 5)
-
-
 def _write_fit(folder: Path) -> None:
     ex = sp.Nearest(classifier(), sp.NearestConfig.tiny()).fit(X, Y)
     write_fit(
@@ -160,12 +139,6 @@ def checkpoint(folder: Path, *, seed: int) -> Checkpoint:
     )
 
 
-def _earlier_checkpoint(folder: Path) -> None:
-    stored = checkpoint(folder, seed=0)
-    header = {"identity": "training", "epoch": 2, "history": {"loss": [0.5, 0.25]}}
-    save_file(stored._tensors(), stored.file, {"header": json.dumps(header)})
-
-
 def of_checkpoint(folder: Path) -> Any:
     stored = checkpoint(folder, seed=1)
     epoch = stored.resume()
@@ -192,15 +165,6 @@ def _write_shards(folder: Path) -> None:
     for number in range(2):
         writer.write(number, explanation()[2 * number : 2 * number + 2])
     writer.finish(2)
-
-
-def _earlier_explanation(folder: Path) -> None:
-    explanation().save(file := folder / "run.npz", compress=False)
-    with np.load(file) as stored:
-        parts = dict(stored)
-    header = json.loads(str(parts["header"]))
-    del header["sha256"], header["arrays"]
-    np.savez(file, **{**parts, "header": np.array(json.dumps(header))})
 
 
 def of_scores(folder: Path) -> Any:
@@ -347,7 +311,6 @@ TABLES = [(form, suffix) for form in ("wide", "long", "tidy", "dated") for suffi
 
 KINDS: dict[str, Kind] = {
     "classifier": Kind(lambda f: classifier().save(f), of_classifier),
-    "earlier classifier": Kind(_earlier_classifier, of_classifier, guarded=False),
     **{
         f"explainer {method}": Kind(
             lambda f, m=method: explainer(m).save(f),
@@ -357,28 +320,14 @@ KINDS: dict[str, Kind] = {
         )
         for method, share in METHODS.items()
     },
-    **{
-        f"earlier explainer {method}": Kind(
-            lambda f, m=method: _earlier_explainer(f, m),
-            lambda f, m=method: of_explainer(f, m),
-            guarded=False,
-            share=share,
-            slow=method == "sparcets",
-        )
-        for method, share in METHODS.items()
-    },
     "fit": Kind(_write_fit, read_fit, share=0.5),
     "checkpoint": Kind(lambda f: checkpoint(f, seed=0).on_epoch_end(2, {}), of_checkpoint),
-    "earlier checkpoint": Kind(_earlier_checkpoint, of_checkpoint, guarded=False),
     "explanation": Kind(
         lambda f: explanation().save(f / "run.npz"), lambda f: of_explanation(sp.load_explanation(f / "run.npz"))
     ),
     "uncompressed explanation": Kind(
         lambda f: explanation().save(f / "run.npz", compress=False),
         lambda f: of_explanation(sp.load_explanation(f / "run.npz")),
-    ),
-    "earlier explanation": Kind(
-        _earlier_explanation, lambda f: of_explanation(sp.load_explanation(f / "run.npz")), guarded=False
     ),
     "shards": Kind(_write_shards, of_shards, share=0.5),
     "scores": Kind(lambda f: sp.evaluate(explanation()).save(f / "scores.json"), of_scores),

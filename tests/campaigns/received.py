@@ -35,8 +35,8 @@ SECRET = 1000.0  # no number of the data that may be read is as large
 X, Y = make_series(30, n_steps=5)
 TRACE = "ran"  # the file that hostile code leaves
 EVIL = f"from pathlib import Path\nPath({TRACE!r}).touch()\n\ndef load():\n    Path({TRACE!r}).touch()\n"
-LINKED = ("classifier", "earlier classifier", "explainer nearest", "earlier explainer nearest", "fit", "checkpoint",
-          "earlier checkpoint", "shards", "results", "reproduction", "record of the studio")  # fmt: skip
+LINKED = ("classifier", "explainer nearest", "fit", "checkpoint", "shards", "results", "reproduction",
+          "record of the studio")  # fmt: skip
 
 
 @dataclass
@@ -264,7 +264,7 @@ def onnx_name(here: Here) -> Any:
 
 
 def arrays(here: Here) -> Any:
-    """A saved model whose header names arrays elsewhere, or is of an earlier version, whose arrays are a link."""
+    """A saved model whose header names arrays elsewhere."""
     from sparcets.io.folders import SavedModel
 
     folder = here.received / "classifier"

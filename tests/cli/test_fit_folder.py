@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import shutil
 import threading
 from pathlib import Path
@@ -130,18 +128,6 @@ def test_a_reader_beside_a_writer_gets_one_fit(
     finally:
         stop.set()
         writer.join()
-
-
-def test_a_fit_of_an_earlier_version_is_read_with_a_warning(
-    fits: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    shutil.copytree(fits[0], tmp_path / "model")
-    run = json.loads((tmp_path / "model" / "run.json").read_text())
-    del run["parts"], run["sha256"]
-    (tmp_path / "model" / "run.json").write_text(json.dumps(run))
-    with caplog.at_level(logging.WARNING):
-        assert main(["explain", str(tmp_path / "model"), "--rows", "0:2"]) == 0
-    assert "run.json was saved by an earlier version, without a digest" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError
@@ -23,7 +20,6 @@ from sparcets.testing.mocks import mean_proba
 from sparcets.training.checkpoint import Checkpoint
 from sparcets.training.loop import History
 from sparcets_paper.benchmark.store import ResultStore
-from tests.campaigns.kinds import without_digests
 
 X, Y = make_series(30, n_steps=8)
 BLACK_BOX = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
@@ -142,49 +138,6 @@ def test_damage_of_the_digest_itself_is_noticed(key: bytes, tmp_path: Path) -> N
             file.write_bytes(damaged)
             with pytest.raises(FileFormatError):
                 sp.load_classifier(tmp_path, device="cpu")
-
-
-def test_models_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    clf, ex = classifier(), explainer()
-    clf.save(tmp_path / "clf")
-    ex.save(tmp_path / "ex")
-    expected = of_classifier(tmp_path / "clf")[0], of_explainer(tmp_path / "ex")
-    assert not caplog.records
-    without_digests(tmp_path / "clf", "classifier.json", "weights", 1)
-    without_digests(tmp_path / "ex", "explainer.json", "arrays", 5)
-    with caplog.at_level(logging.WARNING):
-        assert (of_classifier(tmp_path / "clf")[0], of_explainer(tmp_path / "ex")) == expected
-    assert [r.getMessage().split(": ")[0] for r in caplog.records] == [
-        f"{tmp_path / name} was saved by an earlier version, without a digest" for name in ("clf", "ex")
-    ]
-    clf.save(tmp_path / "clf")  # over the earlier version
-    assert not (tmp_path / "clf" / "weights.safetensors").exists()
-    assert of_classifier(tmp_path / "clf")[0] == expected[0]
-
-
-def test_explanations_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = tmp_path / "run.npz"
-    explainer().explain(X[:4], 1).save(file)
-    expected = of_explanation(file)
-    with np.load(file) as stored:
-        parts = {name: stored[name] for name in stored.files}
-    header = json.loads(str(parts["header"]))
-    del header["sha256"], header["arrays"]
-    np.savez(file, **{**parts, "header": np.array(json.dumps(header))})
-    with caplog.at_level(logging.WARNING):
-        assert of_explanation(file) == expected
-    assert "run.npz was saved by an earlier version, without a digest" in caplog.text
-
-
-def test_checkpoints_without_digests_are_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    stored = checkpoint(tmp_path, seed=0)
-    stored.on_epoch_end(2, {})
-    expected = of_checkpoint(tmp_path)
-    header = {"identity": "training", "epoch": 2, "history": {}}
-    save_file(stored._tensors(), stored.file, {"header": json.dumps(header)})
-    with caplog.at_level(logging.WARNING):
-        assert of_checkpoint(tmp_path) == expected
-    assert "checkpoint.safetensors was saved by an earlier version, without a digest" in caplog.text
 
 
 def test_results_without_digests_are_read_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
