@@ -22,7 +22,7 @@ from sparcets.evaluation import measures as smoothness
 from sparcets.evaluation import measures as sparsity
 from sparcets.evaluation import measures as universality
 from sparcets.evaluation import measures as validity
-from sparcets_paper.reproduce.code import code_digest
+from sparcets_paper.reproduce.provenance import code_digest
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "backbones.jsonl"
 TARGETS = {"moving_box": "1", "motionsense": "ups"}

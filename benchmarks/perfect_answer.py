@@ -18,7 +18,7 @@ from sparcets.evaluation import measures as smoothness
 from sparcets.evaluation import measures as sparsity
 from sparcets.evaluation import measures as universality
 from sparcets.evaluation import saliency
-from sparcets_paper.reproduce.code import code_digest
+from sparcets_paper.reproduce.provenance import code_digest
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "perfect_answer.jsonl"
 SHIFT = 2.0  # the classes add -1 and +1 to the box

@@ -39,7 +39,7 @@ TINY = replace(
 def run(folder: Path, datasets: list[str]) -> None:
     """Run the cells of some data sets, and write their rows and answers."""
     from sparcets_paper.benchmark.cell import RunContext, run_cell
-    from sparcets_paper.reproduce.code import code_digest
+    from sparcets_paper.reproduce.provenance import code_digest
 
     folder.mkdir(parents=True, exist_ok=True)
     longer = f"epochs={plans.LONGER}"

@@ -27,7 +27,7 @@ from sparcets.evaluation import measures as smoothness
 from sparcets.evaluation import measures as universality
 from sparcets.training import generator as generators
 from sparcets.training import losses
-from sparcets_paper.reproduce.code import code_digest
+from sparcets_paper.reproduce.provenance import code_digest
 
 RESULTS = Path(os.environ.get("SPARCETS_RESULTS", Path(__file__).parents[1] / "results")) / "sparsity_gradient.jsonl"
 SEEDS = range(5)

@@ -6,7 +6,7 @@ from pathlib import Path
 from claims_list import VERDICTS, claims
 
 from sparcets_paper.benchmark.published import ABLATION, DATASETS, METHODS, TABLE1, TARGETS
-from sparcets_paper.reproduce.measured import DENSE, OUTCOMES, ROW_MEASURES, Runs, agreement, number, reported
+from sparcets_paper.reproduce.agreement import DENSE, OUTCOMES, ROW_MEASURES, Runs, agreement, number, reported
 from sparcets_paper.reproduce.page import folder_rows
 from sparcets_paper.reproduce.plans import ABLATED
 

@@ -8,8 +8,8 @@ from sparcets.cli.main import app
 from sparcets.core.settings import ExplainerConfig
 from sparcets.show.tables import Table
 from sparcets_paper.benchmark.speed import COLUMNS, cells, read_rows
-from sparcets_paper.benchmark.store import ResultStore, by_families
-from sparcets_paper.reproduce.measured import number
+from sparcets_paper.benchmark.store import ResultStore
+from sparcets_paper.reproduce.agreement import number
 from sparcets_paper.reproduce.page import RUN, folder_page, save_tables
 
 WALKTHROUGH = (  # what one does one after the other
@@ -257,7 +257,6 @@ def gradient_rows() -> dict[str, list[dict]]:
 
 def peer_table() -> str:
     rows = ResultStore(RESULTS / "peers.jsonl").rows()
-    rows = [row for row in rows if by_families(row)] or rows  # not a mixture of rows by different judges
     names = {
         "valid": "valid",
         "transfer": "transfer",

@@ -21,7 +21,7 @@ from sparcets.methods import EXPLAINERS
 from sparcets.training import ARCHITECTURES
 from sparcets_paper.benchmark.published import METHODS
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
-from sparcets_paper.reproduce.measured import Runs
+from sparcets_paper.reproduce.agreement import Runs
 from sparcets_paper.reproduce.page import folder_page, read_run
 from sparcets_paper.reproduce.tables import make_tables
 

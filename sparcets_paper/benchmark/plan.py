@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _NOT_IN_KEY = ("label", "experiment", "keep", "figures")  # fields that do not change the result
 _SET_ELSEWHERE = ("seed", "device")  # settings of the explainer that the cell and the run determine
-# Earlier versions called our own method "sparce" unless the preset was "paper". Their results are found by the keys, so
-# our method keeps that name in the key, and the paper's method with other presets needs another one.
-_NAMES_IN_KEY = {"sparcets": "sparce", "sparce": "sparce for every target"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +112,7 @@ class Cell:
         """Hash, 16 hexadecimal digits, of all fields that determine the result."""
         hashed = {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
         if self.sparsity is None:
-            del hashed["sparsity"]  # keeps the keys of results from before this field existed
-        if self.preset != "paper":
-            hashed["method"] = _NAMES_IN_KEY.get(self.method, self.method)
+            del hashed["sparsity"]  # the stored results of the reproduction have keys without it
         return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:

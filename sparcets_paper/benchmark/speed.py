@@ -22,8 +22,7 @@ from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError
 from sparcets.io.files import atomic_path, reason
 from sparcets.methods.own.gpu import generate
 from sparcets.methods.own.operating_point import best_point
-from sparcets_paper.benchmark.plain_step import plain_step
-from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, memory_of_stream, series
+from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, memory_of_stream, plain_step, series
 
 if TYPE_CHECKING:
     from sparcets.methods.adversarial import GanTraining
@@ -121,8 +120,6 @@ Row = dict[str, Any]
 LARGE_CALL = 8192  # queries per call on a GPU
 LARGEST_CALL = 16 * LARGE_CALL
 QUERIES_PER_SIZE = 8  # the growth with queries is measured at these multiples of the sizes
-# Names in rows of earlier versions.
-_OLD_NAMES = {"sparce": "sparcets", "sparce, data on the GPU": "sparcets, data on the GPU"}
 FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # those whose answers are all valid
 
 
@@ -178,19 +175,13 @@ def run_speed(
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:
-    """Return the rows of a file, in the form written now; none if there is no file.
-
-    Earlier versions called our own method ``sparce``; the paper's has always been ``sparce, paper``.
-    """
+    """Return the rows of a file; none if there is no file."""
     file = Path(path)
     if not file.exists():
         return []
     try:
         rows = [json.loads(line) for line in file.read_bytes().decode().splitlines()]
-        return [
-            row if row["part"] == "machine" else row | {"name": _OLD_NAMES.get(row["name"], row["name"])}
-            for row in rows
-        ]
+        return [row for row in rows if row["part"] == "machine" or row["name"]]
     except OSError as error:
         raise FileFormatError(f"{file} cannot be read: {reason(error)}.") from error
     except (LookupError, RecursionError, TypeError, ValueError) as error:

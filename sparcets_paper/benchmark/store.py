@@ -5,38 +5,26 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
-from sparcets.io.files import add_digest, as_utf8, check_digest, file_to_write
+from sparcets.io.files import KEY, add_digest, as_utf8, check_digest, file_to_write
 from sparcets.io.folders import inside
 from sparcets.io.locks import lock
 from sparcets_paper.benchmark.plan import Cell
 
 MAX_LINE = 2**24  # bytes of a row
 RESULTS = "results.jsonl"  # in the folder of a benchmark
-_BY_FAMILIES = "transfer_statistics"  # a measure that all rows measured by families have
-
-# Labels of our own method and of its ablation in rows of earlier versions.
-_OLD_LABELS = {
-    "Sparce": "sparcets",
-    "sparce": "sparcets",
-    "no guide": "no prototypes",
-    "no loudness": "scale fixed at 1",
-    "no witnesses": "no auxiliary classifiers",
-}
-_OLD_HISTORY = {"trade_off_strength": "trade_off_sparsity_weight", "trade_off_loudness": "trade_off_scale"}
 
 
 class ResultStore:
     r"""A file of results, one row per finished cell.
 
     If a process is killed while writing, all lines before are intact. An incomplete last line is ignored by readers and
-    removed by the next append. Every line ends with a digest of its row, which is checked by readers; rows of earlier
-    versions, which are the first ones, have none, and are returned in the current form.
+    removed by the next append. Every line ends with a digest of its row, which is checked by readers.
 
     Parameters
     ----------
@@ -73,22 +61,22 @@ class ResultStore:
         *lines, tail = content.split(b"\n")
         if tail and not _incomplete(tail):
             lines.append(tail)  # complete except for its line break
-        rows, guarded = [], False
-        for number, line in enumerate(lines, 1):
-            row, guarded = self._row(line, number, guarded=guarded)
-            rows.append(row)
-        return rows
+        return [self._row(line, f"line {number}") for number, line in enumerate(lines, 1)]
 
-    def _row(self, line: bytes, number: int, *, guarded: bool) -> tuple[dict[str, Any], bool]:
-        """Return the row of a complete line in the current form, and whether it has a digest, as it must if guarded."""
+    def _row(self, line: bytes, where: str) -> dict[str, Any]:
+        """Return the row of a complete line without its digest."""
         try:
-            row, has_digest = _parse(line)
-            if guarded and not has_digest:
-                raise ValueError("it has no sha256, unlike the lines before")
-            return _current_form(row), has_digest
+            row = json.loads(line.decode())
+            if not isinstance(row, dict):
+                raise TypeError("it is no JSON object")
+            if KEY not in row:
+                raise KeyError(KEY)
+            plain = check_digest(row)
+            if not isinstance(plain["key"], str):
+                raise TypeError("its key is no text")
+            return plain
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-            where = f"line {number}" if number else "the last line"
             raise FileFormatError(
                 f"{where} of {self.path} is not a result: {why}. Only the last line may be incomplete, after an "
                 "interrupted run; delete this line to have its cell run again."
@@ -100,9 +88,8 @@ class ResultStore:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a row, completely or not at all; several processes may append at the same time."""
-        line = as_utf8(
-            json.dumps(add_digest(to_plain(row)), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        )
+        plain = add_digest(to_plain(row))
+        line = as_utf8(json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # In append mode every write goes to the current end of the file.
@@ -124,14 +111,14 @@ class ResultStore:
         size = os.fstat(handle).st_size
         first, complete, _ = os.pread(handle, MAX_LINE, 0).partition(b"\n")
         if complete:
-            self._row(first, 1, guarded=False)  # raises if the file is not ours
+            self._row(first, "line 1")  # raises if the file is not ours
         tail = _tail(handle, size)
         if tail and _incomplete(tail):
             size -= len(tail)
             os.ftruncate(handle, size)
             tail = b""
         elif tail:
-            self._row(tail, 0, guarded=False)  # so does this
+            self._row(tail, "the last line")  # so does this
         whole = (b"\n" if tail else b"") + line + b"\n"
         try:
             written = os.write(handle, whole)
@@ -143,22 +130,6 @@ class ResultStore:
             raise
 
 
-def _current_form(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in the form written now; the key and the settings stay as stored.
-
-    Earlier versions stored the cell's request under ``asked``, and our own method as ``sparce`` with any preset but
-    ``paper``.
-    """
-    if "asked" not in row:
-        return row
-    row = {("request" if name == "asked" else name): value for name, value in row.items()}
-    if row["method"] == "sparce" and row["preset"] != "paper":
-        row |= {"method": "sparcets", "label": _OLD_LABELS.get(row["label"], row["label"])}
-        if "history" in row:  # a failed run has none
-            row["history"] = {_OLD_HISTORY.get(name, name): value for name, value in row["history"].items()}
-    return row
-
-
 def format_row(row: Mapping[str, Any]) -> str:
     """Return a one-line summary of a row."""
     target = "" if row["target"] is None else f" → {row['target']}"
@@ -168,25 +139,6 @@ def format_row(row: Mapping[str, Any]) -> str:
     named = {name: row["measures"].get(name) for name in ("valid", "transfer", "sparsity", "similarity")}
     numbers = ", ".join(f"{name} {value:.3f}" for name, value in named.items() if value is not None)
     return f"{cell}: {numbers}; {row['fit_s'] + row['explain_s']:.1f} s"
-
-
-def by_families(row: Mapping[str, Any]) -> bool:
-    """Return whether judges of several families measured the row's transfer; in earlier rows, three networks did.
-
-    >>> by_families({"measures": {"transfer": 0.9, "transfer_fcn": 0.9}}), by_families({"error": "E: x"})
-    (False, False)
-    """
-    return _BY_FAMILIES in row.get("measures", {})
-
-
-def with_same_judges(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with comparable transfer: if some were measured by families, the others are without it."""
-    found = [dict(row) for row in rows]
-    if any(map(by_families, found)):
-        for row in found:
-            if "measures" in row and not by_families(row):
-                row["measures"] = {k: v for k, v in row["measures"].items() if not k.startswith("transfer")}
-    return found
 
 
 def variant(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -241,17 +193,6 @@ def _tail(handle: int, size: int) -> bytes:
         if b"\n" in tail:
             break
     return tail.rpartition(b"\n")[2]
-
-
-def _parse(line: bytes) -> tuple[dict[str, Any], bool]:
-    """Return the row of a complete line without its digest, and whether it has one."""
-    row = json.loads(line.decode())
-    if not isinstance(row, dict):
-        raise TypeError("it is no JSON object")
-    plain = check_digest(row)
-    if not isinstance(plain["key"], str):
-        raise TypeError("its key is no text")
-    return plain, len(plain) < len(row)
 
 
 def _incomplete(tail: bytes) -> bool:

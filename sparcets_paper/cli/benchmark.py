@@ -221,10 +221,10 @@ def _given(context: typer.Context, but: tuple[str, ...]) -> list[str]:
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     """Print one line per experiment, over its repetitions; settings that differ are in brackets after the name."""
     from sparcets.show.tables import number
-    from sparcets_paper.benchmark.store import variant, with_same_judges
+    from sparcets_paper.benchmark.store import variant
 
     names: dict[tuple[str, ...], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
-    for row in with_same_judges(rows):
+    for row in rows:
         name = (row["experiment"], row["dataset"], row["classifier"], row["label"], row["target"] or "runner-up")
         names.setdefault(name, {}).setdefault(variant(row), []).append(row)
     first = 0 if any(row["experiment"] for row in rows) else 1

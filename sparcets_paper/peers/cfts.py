@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
 import inspect
+import io
 import logging
-from collections.abc import Callable
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -16,16 +23,16 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.core.arrays import FloatArray, IntArray
-from sparcets.core.errors import CapabilityError, ConfigError
+from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean, require_extra, unknown_name
-from sparcets.core.seeding import generator, spawn
+from sparcets.core.seeding import RANDOM_STATE_LOCK, generator, spawn
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier, DifferentiableClassifier
-from sparcets_paper.peers.algorithms import ALGORITHMS, Algorithm, Output
-from sparcets_paper.peers.isolation import TimeUp, isolated, time_limit
+from sparcets.training.device import seeded
+from sparcets_paper.peers import ALGORITHMS, Algorithm, Output
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +65,7 @@ class PeerConfig(MethodConfig):
         return cls(seconds_per_query=20.0, references=60)
 
 
+REPEAT = 1.0  # seconds after which the alarm is raised again, if the function caught the first one
 MIN_PROBA = 1e-30  # a black box may return exactly 0, which has no logarithm
 SHIFT = 100.0  # makes log-probabilities positive; softmax and cross-entropy do not change
 
@@ -106,7 +114,7 @@ class PeerModule(nn.Module):
     dtype
         Data type of the series that the classifier takes.
     output
-        Form of the output: see :class:`~sparcets_paper.peers.algorithms.Algorithm`.
+        Form of the output: see :class:`~sparcets_paper.peers.Algorithm`.
     """
 
     def __init__(self, classifier: Classifier, info: SeriesInfo, dtype: np.dtype[Any], output: Output) -> None:
@@ -135,6 +143,96 @@ class PeerModule(nn.Module):
         if self.output == "proba":
             return log_proba.exp()
         return log_proba + SHIFT if self.output == "lifted_log_proba" else log_proba
+
+
+class TimeUp(BaseException):
+    """The time limit was reached. Not an Exception, so that ``except Exception`` in a peer does not catch it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
+    """Raise :class:`TimeUp` in a block that takes longer than ``seconds``; yield a function that checks the time.
+
+    In the main thread, an alarm interrupts the block at any point. In other threads there are no alarms, and the block
+    ends when it calls the function.
+    """
+    deadline = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise TimeUp
+
+    alarm_possible = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    with _alarm(seconds) if alarm_possible else contextlib.nullcontext():
+        yield check
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    start, armed = time.monotonic(), True
+
+    def ring(*_: Any) -> None:
+        if armed:
+            raise TimeUp
+
+    # The other alarm is stopped before its handler is replaced: if it rings until then, its own handler is called.
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    handler = signal.signal(signal.SIGALRM, ring)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT)
+            yield
+        finally:
+            armed = False
+    finally:  # reached even if the alarm was raised in the line above
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler if handler is not None else signal.SIG_DFL)
+        if delay:  # another alarm was set before: restore it with the remaining time
+            signal.setitimer(signal.ITIMER_REAL, max(delay - (time.monotonic() - start), 1e-3), interval)
+
+
+@contextmanager
+def isolated(seed: int, device: torch.device) -> Iterator[None]:
+    """Run a block with its own seed, gradients enabled, and output and warnings suppressed; restore all of it after.
+
+    Output streams and warnings are global, so the output of other threads is suppressed too.
+    """
+    with (
+        RANDOM_STATE_LOCK,  # first: of two blocks at once, the last to end would restore what the other had set
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        filters_kept(ignore=Warning),
+        _random_state_restored(),
+        seeded(seed, device),
+        torch.enable_grad(),
+        _in1d(),
+    ):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 - the peers draw from the global generator
+        yield
+
+
+@contextmanager
+def _random_state_restored() -> Iterator[None]:
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+@contextmanager
+def _in1d() -> Iterator[None]:
+    """Define ``np.in1d``, which Multi-SpaCE calls and recent versions of NumPy no longer have."""
+    if hasattr(np, "in1d"):
+        yield
+        return
+    vars(np)["in1d"] = lambda a, b: np.isin(np.ravel(a), b)
+    try:
+        yield
+    finally:
+        del vars(np)["in1d"]
 
 
 log = logging.getLogger(__name__)

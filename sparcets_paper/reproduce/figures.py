@@ -22,7 +22,7 @@ from sparcets.io.files import UNREADABLE, atomic_path, write_npz
 from sparcets.io.folders import inside
 from sparcets_paper.benchmark.published import DATASETS, METHODS
 from sparcets_paper.benchmark.store import RESULTS
-from sparcets_paper.reproduce.measured import Row, Runs
+from sparcets_paper.reproduce.agreement import Row, Runs
 from sparcets_paper.reproduce.plans import BARE
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
     from sparcets.evaluation.embedding import embed, embed_originals
-    from sparcets_paper.plots.embedding import plot_embedding
+    from sparcets_paper.plots.benchmark import plot_embedding
 
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]
@@ -333,7 +333,7 @@ def _figure5(stored: StoredRuns) -> Figure:
 def _figure6(stored: StoredRuns) -> Figure:
     from sparcets.motion.limbs import limb_lengths
     from sparcets.motion.skeleton import CATCHING_ARMS, find_skeleton
-    from sparcets_paper.plots.embedding import plot_distances
+    from sparcets_paper.plots.benchmark import plot_distances
 
     answers = {label: stored.answers("catching", label) for label in METHODS.values() if label != "ICS"}
     first = answers["SPARCE"]

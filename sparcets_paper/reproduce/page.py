@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparcets.core.arrays import is_integer
 from sparcets.core.errors import FileFormatError
 from sparcets.io.files import read_json
 from sparcets.io.folders import inside
 from sparcets.show.tables import Table
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TABLE1
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
-from sparcets_paper.reproduce.figures import CAPTIONS
-from sparcets_paper.reproduce.measured import (
+from sparcets_paper.reproduce.agreement import (
     DENSE,
     DIGIT,
     NEAR_ZERO,
@@ -30,6 +28,7 @@ from sparcets_paper.reproduce.measured import (
     number,
     reported,
 )
+from sparcets_paper.reproduce.figures import CAPTIONS
 from sparcets_paper.reproduce.plans import LONGER, PARTS, SCALES, TRAINED
 from sparcets_paper.reproduce.provenance import describe, of_latest_code
 from sparcets_paper.reproduce.tables import make_tables
@@ -227,6 +226,7 @@ RUN = "reproduction.json"  # parts, scale, data sets and time of a reproduction
 _ENTRIES: dict[str, Any] = {
     "scale": str,
     "repetitions": int,
+    "seed": int,
     "seconds": (int, float),
     "parts": list,
     **dict.fromkeys(("datasets", "left_out", "figures_left_out"), dict),
@@ -313,26 +313,19 @@ def make_page(
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return settings and data sets of the reproduction in a folder; earlier versions called the parts ``asked``."""
-    stored = read_json(inside(folder, RUN), "a reproduction")
-    entries = stored.items() if isinstance(stored, dict) else ()
-    run = {("parts" if name == "asked" else name): value for name, value in entries}
+    """Return settings and data sets of the reproduction in a folder."""
+    run = read_json(inside(folder, RUN), "a reproduction")
+    run = run if isinstance(run, dict) else {}
     wrong = [name for name, kind in _ENTRIES.items() if not isinstance(run.get(name), kind)]
     wrong = wrong or [name for name in ("datasets", "left_out") if not DATASETS.keys() >= run[name].keys()]
     if not wrong:
-        fine = {"scale": run["scale"] in SCALES, "seed": _is_seed(run), "repetitions": run["repetitions"] >= 1}
-        wrong = [name for name, is_fine in fine.items() if not is_fine]
+        wrong = ["scale"] * (run["scale"] not in SCALES) + ["repetitions"] * (run["repetitions"] < 1)
     if wrong or not all(part in PARTS for part in run["parts"]):
         raise FileFormatError(
             f"{folder / RUN} is damaged: its entry {(wrong or ['parts'])[0]!r} is missing or wrong. Restore it from a "
             "copy, or choose another folder."
         )
     return run
-
-
-def _is_seed(run: Mapping[str, Any]) -> bool:
-    """Return whether the first seed of a run is a number; earlier versions stored none."""
-    return run.get("seed") is None or is_integer(run["seed"])
 
 
 def folder_page(folder: Path, *, root: str = "") -> str:

@@ -21,11 +21,11 @@ from sparcets.io.folders import inside
 from sparcets.show.tables import Table
 from sparcets_paper.benchmark.published import DATASETS
 from sparcets_paper.benchmark.store import RESULTS
-from sparcets_paper.reproduce.code import code_digest
+from sparcets_paper.reproduce.agreement import Row
 from sparcets_paper.reproduce.figures import draw_figures
-from sparcets_paper.reproduce.measured import Row
 from sparcets_paper.reproduce.page import RUN, make_page, read_run
 from sparcets_paper.reproduce.plans import PARTS, SCALES, load_arguments, plan
+from sparcets_paper.reproduce.provenance import code_digest
 from sparcets_paper.reproduce.tables import make_tables
 
 PAGE = "README.md"
@@ -81,7 +81,7 @@ def reproduce(
     """Run the paper's experiments, or a part of them, and compare the results with the paper's.
 
     Results in the folder are not computed again: a second call runs what is missing, what failed, and what other code
-    computed (see :mod:`~.code`).
+    computed (see :mod:`~.provenance`).
 
     Parameters
     ----------

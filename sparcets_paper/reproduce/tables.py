@@ -17,7 +17,7 @@ from sparcets_paper.benchmark.published import (
     TARGETS,
     Measurements,
 )
-from sparcets_paper.reproduce.measured import (
+from sparcets_paper.reproduce.agreement import (
     MISSING,
     OTHER_MEASURES,
     ROW_MEASURES,

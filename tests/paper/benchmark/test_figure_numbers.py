@@ -9,7 +9,7 @@ import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets_paper.benchmark.figure_numbers import figure_numbers, places
+from sparcets_paper.benchmark.properties import figure_numbers, places
 
 
 @pytest.fixture(scope="module")

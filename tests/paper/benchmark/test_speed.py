@@ -17,9 +17,8 @@ import torch
 
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets_paper.benchmark.plain_step import plain_step
 from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed, short
-from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes
+from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, plain_step
 
 pytestmark = pytest.mark.long
 
@@ -117,14 +116,6 @@ def test_the_plain_step_learns() -> None:
     for _ in range(150):
         step()
     assert np.mean([step() for _ in range(5)]) < before - 0.1
-
-
-def test_rows_of_earlier_versions(tmp_path: Path) -> None:
-    names = ["sparce", "sparce, paper", "sparce, data on the GPU", "ics"]
-    rows = [{"part": "machine", "name": "sparce"}, *({"part": "explaining", "name": name} for name in names)]
-    (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    expected = ["sparce", "sparcets", "sparce, paper", "sparcets, data on the GPU", "ics"]
-    assert [row["name"] for row in read_rows(tmp_path / "s.jsonl")] == expected
 
 
 def test_on_the_command_line(

@@ -9,7 +9,7 @@ import pytest
 import sparcets as sp
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets_paper.benchmark.stability import measure_stability
+from sparcets_paper.benchmark.properties import measure_stability
 
 WHAT = ("noise", "seed", "retrained")
 

@@ -1,4 +1,4 @@
-"""Results on disk: no finished row is lost when a process is killed, and rows of earlier versions are read."""
+"""Results on disk: no finished row is lost when a process is killed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sparcets.core.errors import FileFormatError, StorageError
 from sparcets_paper.benchmark.cell import cell_fields
 from sparcets_paper.benchmark.plan import Cell
-from sparcets_paper.benchmark.store import ResultStore, by_families, format_row, to_plain, variant, with_same_judges
+from sparcets_paper.benchmark.store import ResultStore, format_row, to_plain, variant
 
 ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
 
@@ -138,16 +138,6 @@ def test_summary_of_a_row() -> None:
     assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching sparcets, seed 3: DataError: no"
 
 
-def test_transfer_by_other_judges_is_not_comparable() -> None:
-    old = {"key": "a", "measures": {"valid": 1.0, "transfer": 0.9, "transfer_valid": 0.9, "transfer_fcn": 0.9}}
-    new = {"key": "b", "measures": {"valid": 1.0, "transfer": 0.5, "transfer_neural": 0.5, "transfer_statistics": 0.5}}
-    failed = {"key": "c", "error": "E: x"}
-    assert [by_families(row) for row in (old, new, failed)] == [False, True, False]
-    assert with_same_judges([old, failed]) == [old, failed]
-    assert with_same_judges([old, new, failed]) == [{"key": "a", "measures": {"valid": 1.0}}, new, failed]
-    assert "transfer" in old["measures"]  # the argument is not modified
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -165,59 +155,6 @@ def test_transfer_by_other_judges_is_not_comparable() -> None:
 def test_variant_lists_the_settings_that_are_not_defaults(changes: dict[str, Any], expected: tuple[str, ...]) -> None:
     row = to_plain({**cell_fields(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
     assert variant(row) == expected
-
-
-OLD: dict[str, Any] = {
-    "key": "a",
-    "method": "sparce",
-    "preset": "default",
-    "label": "Sparce",
-    "settings": ["guide=never"],
-    "asked": {"queries": 4},
-    "history": {"generator": 1.0, "trade_off_strength": 0.5, "trade_off_loudness": 2.0},
-}
-CURRENT = OLD | {
-    "method": "sparcets",
-    "label": "sparcets",
-    "request": {"queries": 4},
-    "history": {"generator": 1.0, "trade_off_sparsity_weight": 0.5, "trade_off_scale": 2.0},
-}
-del CURRENT["asked"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, {}),
-        ({"label": "sparce"}, {}),
-        ({"label": "my own name"}, {"label": "my own name"}),
-        ({"label": "no guide"}, {"label": "no prototypes"}),
-        *(
-            (unchanged, {"history": OLD["history"], "label": "Sparce", **unchanged})
-            for unchanged in ({"method": "sparce", "preset": "paper"}, {"method": "gan"})
-        ),
-    ],
-)
-def test_rows_of_earlier_versions(store: ResultStore, changes: dict[str, Any], expected: dict[str, Any]) -> None:
-    store.append(OLD | changes)
-    before = store.path.read_bytes()
-    assert store.rows() == [CURRENT | expected]
-    assert store.path.read_bytes() == before
-
-
-def test_a_new_row_of_the_papers_method_stays(store: ResultStore) -> None:
-    row = {"key": "a", "method": "sparce", "preset": "default", "label": "sparce", "request": {}}
-    store.append(row)
-    assert store.rows() == [row]
-
-
-def test_a_failed_row_of_an_earlier_version_has_no_history(store: ResultStore) -> None:
-    store.append({name: value for name, value in OLD.items() if name != "history"} | {"error": "no"})
-    assert "history" not in store.rows()[0] and store.rows()[0]["method"] == "sparcets"
-
-
-def test_plain_values_stay() -> None:
-    assert to_plain({1: (None, True, "x", 2, 2.5)}) == {"1": [None, True, "x", 2, 2.5]}
 
 
 @pytest.mark.parametrize("content", [b"notes", b"[1, 2", b'{"a": 1}', b"notes\n", b'{ "a"'])

@@ -20,8 +20,7 @@ from sparcets.methods.folder import load_as
 from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets_paper.peers import PEERS
-from sparcets_paper.peers.algorithms import ALGORITHMS
+from sparcets_paper.peers import ALGORITHMS, PEERS
 from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, peer_class
 
 X, y = make_series(60, n_steps=12, n_features=4)

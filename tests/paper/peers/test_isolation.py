@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from sparcets_paper.peers import isolation
-from sparcets_paper.peers.isolation import isolated, time_limit
+from sparcets_paper.peers import cfts
+from sparcets_paper.peers.cfts import isolated, time_limit
 
 
 def test_output_and_warnings_are_restored_if_a_thread_waits_for_another() -> None:
@@ -55,7 +55,7 @@ def test_an_alarm_that_is_due_while_the_limit_is_set_up_is_not_lost(
         return call
 
     watched = {name: due_before(getattr(signal, name)) for name in ("signal", "setitimer", "getitimer")}
-    monkeypatch.setattr(isolation, "signal", SimpleNamespace(**{**vars(signal), **watched}))
+    monkeypatch.setattr(cfts, "signal", SimpleNamespace(**{**vars(signal), **watched}))
     handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)  # that of pytest's own limit is restored below
     try:

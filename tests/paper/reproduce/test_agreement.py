@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind_from_stats
 
 from sparcets_paper.benchmark.published import Reported
-from sparcets_paper.reproduce.measured import DIGIT, agreement, margin
+from sparcets_paper.reproduce.agreement import DIGIT, agreement, margin
 
 WIDE = [0.39, 0.30, 0.48, 0.33, 0.45]  # mean 0.39
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparcets_paper.reproduce.code import ROOT, deciding_files, deciding_text, digest_of_files
+from sparcets_paper.reproduce.provenance import ROOT, deciding_files, deciding_text, digest_of_files
 
 SOURCE = '''"""About λ."""
 

@@ -12,6 +12,7 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.data.load import load_dataset
 from sparcets.evaluation.embedding import embed
+from sparcets_paper.reproduce.agreement import Runs
 from sparcets_paper.reproduce.figures import (
     CAPTIONS,
     StoredRuns,
@@ -20,7 +21,6 @@ from sparcets_paper.reproduce.figures import (
     saliency_panels,
     shared_answers,
 )
-from sparcets_paper.reproduce.measured import Runs
 from sparcets_paper.reproduce.plans import BARE
 
 LABELS = ("ICS", "GAN", "CounteRGAN", "SPARCE")

@@ -3,7 +3,7 @@
 import math
 
 from sparcets_paper.benchmark.published import Reported
-from sparcets_paper.reproduce.measured import Runs, compare, number, reported, with_published
+from sparcets_paper.reproduce.agreement import Runs, compare, number, reported, with_published
 
 
 def test_repetitions_are_found_by_what_they_repeat(make_row) -> None:
@@ -25,14 +25,6 @@ def test_of_two_rows_with_one_key_the_last_counts(make_row) -> None:
     runs = Runs([make_row(error="RuntimeError: no"), make_row(valid=0.5)])
     assert runs.of("catching", "SPARCE").values("valid") == [0.5]
     assert runs.of("catching", "SPARCE").errors == ()
-
-
-def test_transfer_by_families_is_not_averaged_with_that_by_networks(make_row) -> None:
-    old = make_row(seed=0, transfer=0.9, valid=0.8)
-    new = make_row(seed=1, transfer=0.5, transfer_statistics=0.5, valid=0.6)
-    assert Runs([old]).of(old["dataset"], old["label"], old["target"]).values("transfer") == [0.9]
-    both = Runs([old, new]).of(old["dataset"], old["label"], old["target"])
-    assert both.values("transfer") == [0.5] and both.values("valid") == [0.8, 0.6]
 
 
 def test_values_leave_out_what_is_not_there(make_row) -> None:

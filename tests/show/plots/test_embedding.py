@@ -12,8 +12,8 @@ from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
 from sparcets.evaluation.embedding import Points, embed, embed_originals
-from sparcets_paper.plots import embedding
-from sparcets_paper.plots.embedding import plot_embedding
+from sparcets_paper.plots import benchmark as embedding
+from sparcets_paper.plots.benchmark import plot_embedding
 
 RNG = np.random.default_rng(0)
 QUERIES = RNG.normal(size=(30, 6, 2))

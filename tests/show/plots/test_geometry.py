@@ -10,7 +10,7 @@ from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
 from sparcets.show import style
-from sparcets_paper.plots.embedding import plot_distances
+from sparcets_paper.plots.benchmark import plot_distances
 
 EVEN = np.arange(101.0)  # its percentiles are its own values
 

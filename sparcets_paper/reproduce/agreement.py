@@ -13,7 +13,6 @@ from scipy.special import stdtrit
 from sparcets.show.tables import MISSING as MISSING
 from sparcets.show.tables import number as number
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TABLE1, Reported
-from sparcets_paper.benchmark.store import with_same_judges
 
 Outcome = Literal["equivalent", "different", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("equivalent", "different", "undecided")
@@ -143,7 +142,7 @@ class Runs:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._groups: dict[tuple[str, str, str], list[Row]] = {}
-        for row in with_same_judges({row["key"]: row for row in rows}.values()):
+        for row in {row["key"]: row for row in rows}.values():
             self._groups.setdefault((row["dataset"], row["label"], str(row["target"])), []).append(row)
 
     def finished(self, dataset: str) -> list[Row]:
@@ -174,7 +173,7 @@ def reported(value: Reported | None) -> str:
 
 
 def with_published(values: Sequence[float], published: Reported | None, *, error: bool = False) -> str:
-    """Format ours / the paper's; ours is in bold if they are different, see :func:`~.agreement.agreement`.
+    """Format ours / the paper's; ours is in bold if they are different, see :func:`agreement`.
 
     >>> published = Reported(0.4, 0.06)
     >>> with_published([0.2, 0.24], published), with_published([0.3], published), with_published([0.3], None)
