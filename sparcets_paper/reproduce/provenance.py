@@ -27,7 +27,7 @@ ROOT = Path(sparcets.__file__).parents[1]  # of both packages
 DECIDING = (
     *(f"sparcets/core/{name}.py" for name in ("enforcement", "info", "seeding", "settings")),
     *(f"sparcets/data/{name}.py" for name in ("motionsense", "moving_box", "splits")),
-    *(f"sparcets/motion/{name}.py" for name in ("catching", "geometry", "oracle", "simulator", "skeleton")),
+    *(f"sparcets/motion/{name}.py" for name in ("catching", "limbs", "oracle", "simulator", "skeleton")),
     *(f"sparcets/training/{name}.py" for name in ("convolutional", "cuda", "device", "fused", "fused_lstm")),
     *(f"sparcets/training/{name}.py" for name in ("generator", "loop", "losses", "networks", "projection")),
     *(f"sparcets/training/{name}.py" for name in ("recurrent", "steps")),
