@@ -124,7 +124,7 @@ class FamilyJudge(Classifier):
             self._estimator.fit(self._inputs(dataset.X_train[rows], lengths), dataset.y_train[rows])
         return self
 
-    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         with left_as_found():
             found = np.asarray(self._estimator.predict_proba(self._inputs(X, lengths)))
         proba = np.zeros((len(X), self.n_classes))

@@ -98,7 +98,7 @@ def _check_probabilities(classifier: Classifier, e: Explanation) -> None:
     stored, X = e.proba_after[rows], e.counterfactual[rows]
     # Where the shape does not fit, the checked path raises the error that says so.
     fits = takes(classifier, X)
-    predict: Callable[..., FloatArray] = classifier.proba_unchecked if fits else classifier.predict_proba
+    predict: Callable[..., FloatArray] = classifier.outputs_unchecked if fits else classifier.predict_proba
     if e.side is not None:
         predict = partial(classifier.predict_proba, side=take_rows(e.side, rows))
     predicted = predict(X, None if e.lengths is None else e.lengths[rows])

@@ -89,7 +89,7 @@ class NumberJudge(Regressor):
                 self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y.T]
         return self
 
-    def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         inputs = judge_inputs(self.family, self._scaler, X, lengths)
         with left_as_found():
             if self.family == "distances":

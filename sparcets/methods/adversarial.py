@@ -23,10 +23,9 @@ from sparcets.core.series import fill_gaps as fill_series
 from sparcets.core.series import rows_by_length
 from sparcets.core.settings import AdversarialConfig, MethodConfig
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import require_gradients
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier
-from sparcets.models.views import call_in_batches
+from sparcets.models.inputs import call_in_batches
 from sparcets.training.checkpoint import Checkpoint, delete_checkpoint, has_identity
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
@@ -157,7 +156,7 @@ def build_checkpoint(
         step.optimisers,
         history,
         identity=identity,
-        reference_proba=torch.tensor(classifier.proba_unchecked(*job.first(REFERENCE))),
+        reference_proba=torch.tensor(classifier.outputs_unchecked(*job.first(REFERENCE))),
     )
 
 
@@ -303,7 +302,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         )
 
     def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        model = require_gradients(self.classifier, type(self).__name__)
+        model = self.classifier
         steps = None if lengths is None else lengths.to(model.device)
         return model.log_proba(x.to(model.device), steps).to(x.device)
 

@@ -437,7 +437,7 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         info = self._fitted()
         for batch in block.batches(self._batch_size()):
             began = time.perf_counter()
-            before = self.classifier.proba_unchecked(batch.series.values, batch.series.lengths)
+            before = self.classifier.outputs_unchecked(batch.series.values, batch.series.lengths)
             if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
                 self.classifier.check_compatible(info, f"this {type(self).__name__}")
             target = batch.target
@@ -473,7 +473,7 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
             steps = None if repeated is None else repeated[missing]
-            after[missing] = self.classifier.proba_unchecked(counterfactual[missing], steps)
+            after[missing] = self.classifier.outputs_unchecked(counterfactual[missing], steps)
         targets = np.repeat(target, n)
         valid = is_reached(after, targets, request.confidence)
         # The classifier's own prediction decides: what it rejects is not found, whatever the method says.

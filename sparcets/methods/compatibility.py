@@ -28,7 +28,7 @@ from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset
 from sparcets.methods import EXPLAINERS
-from sparcets.models.base import Classifier, DifferentiableClassifier, DifferentiableRegressor, Model, Regressor
+from sparcets.models.base import Classifier, Model, Regressor
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
@@ -76,8 +76,11 @@ def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
         )
     if isinstance(model, Regressor) and explainer.config.target is not None:
         raise ConfigError("the settings name a target class; a regressor has none. Leave target out of them.")
-    if explainer.needs_gradients and not isinstance(model, DifferentiableRegressor):
-        require_gradients(model, owner)
+    if explainer.needs_gradients and not model.differentiable:
+        raise CapabilityError(
+            f"{owner} needs gradients, but {model.name} is a black box. "
+            "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
+        )
 
 
 def check_settings(config: Any, explainer: BaseExplainer[Any]) -> None:
@@ -90,16 +93,6 @@ def check_settings(config: Any, explainer: BaseExplainer[Any]) -> None:
         module, _, method = EXPLAINERS.location(name).partition(":")
         takers[f"{method}Config"] = f"{'sp.' if module.startswith('sparcets.') else ''}{method}(clf, config)"
     check_config(config, explainer.config_class, type(explainer).__name__, instead=takers.get(given, ""))
-
-
-def require_gradients(model: Model, owner: str) -> DifferentiableClassifier:
-    """Return the classifier of a method, ``owner``, that needs its gradients; raise for a black box."""
-    if not isinstance(model, DifferentiableClassifier):
-        raise CapabilityError(
-            f"{owner} needs gradients, but {model.name} is a black box. "
-            "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
-        )
-    return model
 
 
 def agree_on_labels(

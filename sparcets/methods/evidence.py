@@ -98,7 +98,7 @@ def review(
     options = explainer._defaults.for_call(constraints, info, sparsity=None, n=1)
     X, _ = model.check_input(X, lengths, owner="review", like=info)
     made, lengths = model.check_input(made, lengths, owner="review", like=info)
-    before, after = model.proba_unchecked(X, lengths), model.proba_unchecked(made, lengths)
+    before, after = model.outputs_unchecked(X, lengths), model.outputs_unchecked(made, lengths)
     wanted = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
     if target is not None:
         wanted = check_target(target, n_queries=len(X), class_names=info.class_names)

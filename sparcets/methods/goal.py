@@ -18,7 +18,7 @@ from sparcets.core.target import Not, NumberTarget, check_target, excluded_class
 from sparcets.methods.compatibility import NOISE, predict_again
 from sparcets.methods.request import CallOptions, QueryBlock
 from sparcets.models.base import Regressor
-from sparcets.models.views import WITHIN, Goal, as_classifier
+from sparcets.models.views import WITHIN, Goal, Within
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
@@ -113,7 +113,7 @@ def answer_any_other(explainer: BaseExplainer[Any], block: QueryBlock, options: 
     assert options.excluded is not None
     of_classes, parts = replace(options, excluded=None), []
     for batch in block.batches(explainer.config.batch_size):
-        before = explainer.classifier.proba_unchecked(batch.series.values, batch.series.lengths)
+        before = explainer.classifier.outputs_unchecked(batch.series.values, batch.series.lengths)
         with progress_bar("", None, show=False) as unseen:  # every class of a query would count
 
             def answer(part: QueryBlock, unseen: Bar = unseen) -> Explanation:
@@ -176,7 +176,7 @@ def answer_numbers(explainer: BaseExplainer[Any], block: QueryBlock, options: Ca
     outcome = info.outcome
     assert outcome is not None
     assert block.target is not None
-    before = regressor.predict_unchecked(block.series.values, block.series.lengths)
+    before = regressor.outputs_unchecked(block.series.values, block.series.lengths)
     if before.shape[1] != outcome.n_outputs:  # known of some wrapped models after a prediction only
         regressor.check_compatible(info, f"this {type(explainer).__name__}")
     bounds = np.empty((*before.shape, 2))
@@ -213,7 +213,7 @@ def two_classes(explainer: BaseExplainer[Any], goal: Goal) -> BaseExplainer[Any]
     """Return a fitted explainer of a regressor as one of the two classes of a goal."""
     info = explainer._fitted()
     assert info.outcome is not None
-    view = type(explainer)(as_classifier(regressor_of(explainer), goal, info.outcome.scale), explainer.config)
+    view = type(explainer)(Within(regressor_of(explainer), goal, info.outcome.scale), explainer.config)
     view._set_fitted(replace(info, class_names=goal.names), explainer.constraints_, None)
     explainer._restrict(view, goal)
     return view
@@ -235,7 +235,7 @@ def _with_numbers(
     moved = np.flatnonzero(answers.changed.any((1, 2)))
     if len(moved):
         lengths = None if answers.lengths is None else answers.lengths[moved]
-        numbers.after[moved] = regressor.predict_unchecked(answers.counterfactual[moved], lengths)
+        numbers.after[moved] = regressor.outputs_unchecked(answers.counterfactual[moved], lengths)
     # The number itself decides: a model may give other last bits in another batch.
     status, reason = answers.status.copy(), answers.reason.astype(object)
     asked = np.flatnonzero(numbers.reached & regressor.may_contradict)

@@ -14,11 +14,10 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.seeding import generator
 from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import require_gradients
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.methods.stream import answer_by_length
-from sparcets.models.base import Classifier, DifferentiableClassifier
-from sparcets.models.views import Batch, padded
+from sparcets.models.base import Classifier
+from sparcets.models.inputs import Batch, padded
 from sparcets.training.device import threads_for
 from sparcets.training.networks import fill_gaps
 from sparcets.training.projection import Projection
@@ -59,7 +58,7 @@ class Ics(BaseExplainer[IcsConfig]):
 
     def _answer(self, request: Request, classifier: Classifier) -> Answers:
         """Answer queries of one length, without padding."""
-        model = require_gradients(classifier, type(self).__name__)
+        model = classifier
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)
@@ -88,9 +87,7 @@ class Ics(BaseExplainer[IcsConfig]):
 class _Search:
     """The descent of one batch; each query has its own λ, and its descent ends once it is valid."""
 
-    def __init__(
-        self, model: DifferentiableClassifier, query: Tensor, target: Tensor, request: Request, config: IcsConfig
-    ) -> None:
+    def __init__(self, model: Classifier, query: Tensor, target: Tensor, request: Request, config: IcsConfig) -> None:
         self.model, self.query, self.target, self.request, self.config = model, query, target, request, config
         scaler = request.info.scaler
         own = request.X.dtype  # the classifier receives float64 where the data are

@@ -87,7 +87,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             proposal = self._blend(request, rows, ranked[rows, k])
             admitted = request.apply_limits(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
-            proba = self.classifier.proba_unchecked(admitted, lengths)
+            proba = self.classifier.outputs_unchecked(admitted, lengths)
             valid = request.is_reached(proba, rows)
             new = valid & ~_already_there(admitted, best[rows], found[rows])
             p = proba[np.arange(len(rows)), request.target[rows]]
@@ -186,7 +186,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             at_most[rows] = middle
             admitted = replace(request, at_most=at_most).apply_limits(proposal, rows)
             lengths = None if request.lengths is None else request.lengths[rows]
-            convinced = request.is_reached(self.classifier.proba_unchecked(admitted, lengths), rows)
+            convinced = request.is_reached(self.classifier.outputs_unchecked(admitted, lengths), rows)
             enough = np.where(convinced, middle, enough)
             too_few = np.where(convinced, too_few, middle)
         for i, count in zip(rows, enough, strict=True):

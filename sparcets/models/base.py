@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import never_measured
+from sparcets.core.series import Series, never_measured
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.core.validation import check_padded
 from sparcets.models.inputs import Missing
@@ -33,6 +33,9 @@ PREDICT_BATCH = 512  # series per call of the model, bounding memory
 class Model(ABC):
     """A model of series (batch, time, features) in the data's own units, of classes or of numbers.
 
+    A subclass implements ``_outputs`` or, where gradients flow from the outputs to the series, sets ``differentiable``
+    and implements ``device`` and ``log_proba`` or ``numbers``.
+
     Attributes
     ----------
     n_features, n_steps
@@ -45,6 +48,8 @@ class Model(ABC):
         What it gets for NaN: ``"refuse"`` (an error), ``"keep"``, ``"forward"``, ``"mean"``, or a function that fills.
     side
         The side inputs that are attached to its series as their last features, or None.
+    differentiable
+        Whether it is made of torch operations, through which gradients flow to the series.
     """
 
     n_features: int | None = None
@@ -53,6 +58,7 @@ class Model(ABC):
     takes_longer: bool = False
     missing: Missing = "refuse"
     side: SideInputs | None = None
+    differentiable: bool = False
     takes_side = False  # whether it may take more than the series
     may_contradict = True  # whether it is somebody else's code, which may be random or keep a state
     _knows_means = False  # whether it has values for a feature that a series has none of
@@ -66,6 +72,11 @@ class Model(ABC):
     def description(self) -> str:
         """Name of the model, and what was assumed of it."""
         return self.name
+
+    @property
+    def device(self) -> torch.device:
+        """Device of a differentiable model; others take arrays."""
+        return torch.device("cpu")
 
     def digest(self) -> str | None:
         """Return a digest of all that determines the predictions, or None where it is not known."""
@@ -131,9 +142,57 @@ class Model(ABC):
                 "sp.wrap(model, missing=function)."
             )
 
-    @abstractmethod
+    @final
+    def _checked_outputs(self, X: Any, lengths: Any, side: Any) -> FloatArray:
+        """Return the outputs for what a user passed."""
+        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
+        outputs = model.outputs_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        self._learn(outputs)
+        return outputs
+
+    @final
     def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Return what it predicts for checked series: probabilities (batch, classes) or numbers (batch, outputs)."""
+        """Return probabilities (batch, classes) or numbers (batch, outputs) for checked series; for internal calls.
+
+        Only the check of the input is skipped: the output of the model is checked as always.
+        """
+        parts = []
+        for part in Series(X, lengths).batches(PREDICT_BATCH):
+            found = self._check_output(self._outputs(part.values, part.lengths), len(part))
+            self._learn(found)
+            parts.append(found)
+        return np.concatenate(parts)
+
+    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> np.ndarray[Any, Any]:
+        """Do what ``predict`` does with series and lengths that were checked before; for internal calls."""
+        return self.outputs_unchecked(X, lengths)
+
+    @abstractmethod
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        """Return the outputs for at most ``PREDICT_BATCH`` checked series."""
+
+    @abstractmethod
+    def _check_output(self, output: Any, n: int) -> FloatArray:
+        """Return what the model gave for ``n`` series as (batch, outputs); raise if it is no such output."""
+
+    @abstractmethod
+    def _learn(self, outputs: FloatArray) -> None:
+        """Keep the number of columns where it was not known before."""
+
+    @final
+    def _as_tensors(self, X: FloatArray, lengths: IntArray | None) -> tuple[Tensor, Tensor | None]:
+        """Return series and lengths as tensors on the device."""
+        if threading.current_thread() is not threading.main_thread():
+            number_of_threads()  # a new thread may have taken over the number of a block in another one
+        # A copy: the model may write into it, and the array may be read-only or have negative strides.
+        x = torch.from_numpy(np.array(X, order="C"))
+        x = x.float() if self.device.type == "mps" else x  # where there is no double precision
+        return x.to(self.device), None if lengths is None else torch.tensor(lengths, device=self.device)
+
+    def _no_gradients(self) -> CapabilityError:
+        return CapabilityError(
+            f"{self.name} is a black box, which has no gradients. Wrap an nn.Module, or use a method that needs none."
+        )
 
     def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
         """Return which of the training series of a fit it was not trained on itself; None where that is not known."""
@@ -206,11 +265,7 @@ class Classifier(Model):
         side
             Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
-        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
-        proba = model.proba_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
-        if model is not self:
-            self._class_names = model._class_names  # known after a prediction only
-        return proba
+        return self._checked_outputs(X, lengths, side)
 
     @final
     def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> IntArray:
@@ -222,29 +277,27 @@ class Classifier(Model):
         return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
 
     @final
-    def proba_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Do what :meth:`predict_proba` does with series and lengths that were checked before; for internal calls.
-
-        Only the check of the input is skipped: the output of the model is checked as always.
-        """
-        parts = []
-        for start in range(0, len(X), PREDICT_BATCH):
-            rows = slice(start, start + PREDICT_BATCH)
-            parts.append(self._check_output(self._predict_proba(X[rows], None if lengths is None else lengths[rows])))
-        return np.concatenate(parts)
-
-    @final
     def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray:
-        """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
-        return np.asarray(self.proba_unchecked(X, lengths).argmax(1), dtype=np.int64)
-
-    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Return probabilities (batch, classes)."""
-        return self.proba_unchecked(X, lengths)
+        """Return the index of the class of each series, which were checked before; for internal calls."""
+        return np.asarray(self.outputs_unchecked(X, lengths).argmax(1), dtype=np.int64)
 
     def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
         """Return what the ``predict`` of a user's estimator says, (batch,); None if there is none."""
         return None
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
+
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
+        they were. Without gradients, the largest is that of the class that the model itself predicts; see
+        :func:`with_prediction`.
+        """
+        raise self._no_gradients()
+
+    @torch.no_grad()
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        log_proba = self.log_proba(*self._as_tensors(X, lengths))
+        return (log_proba.cpu() if self.device.type == "mps" else log_proba).double().exp().cpu().numpy()
 
     @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
@@ -262,11 +315,7 @@ class Classifier(Model):
                 f"{self.name} knows {', '.join(names)}. Pass the classifier it was fitted with, or fit it again."
             )
 
-    @abstractmethod
-    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        """Return probabilities of at most ``PREDICT_BATCH`` checked series."""
-
-    def _check_output(self, output: Any) -> FloatArray:
+    def _check_output(self, output: Any, n: int) -> FloatArray:
         proba = np.asarray(output)
         if proba.ndim != 2 or proba.dtype.kind not in "fiub":
             raise ModelOutputError(
@@ -290,44 +339,15 @@ class Classifier(Model):
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
                 f"{self._hint(proba)}"
             )
-        if self._class_names is None:
-            self._class_names = tuple(str(k) for k in range(proba.shape[1]))
         return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
+
+    def _learn(self, outputs: FloatArray) -> None:
+        if self._class_names is None:
+            self._class_names = tuple(str(k) for k in range(outputs.shape[1]))
 
     def _hint(self, proba: FloatArray) -> str:
         """Return what to do about rows that are no probabilities."""
         return "They must be at least 0 and sum to 1."
-
-
-class DifferentiableClassifier(Classifier):
-    """A classifier made of torch operations, through which gradients flow to the series."""
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Device of the model."""
-
-    @abstractmethod
-    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
-
-        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
-        they were. Without gradients, the largest is that of the class that the model itself predicts; see
-        :func:`with_prediction`.
-        """
-
-    @torch.no_grad()
-    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        if threading.current_thread() is not threading.main_thread():
-            number_of_threads()  # a new thread may have taken over the number of a block in another one
-        # A copy: the model may write into it, and the array may be read-only or have negative strides.
-        x = torch.from_numpy(np.array(X, order="C"))
-        single = self.device.type == "mps"  # where there is no double precision
-        x = (x.float() if single else x).to(self.device)
-        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
-        log_proba = self.log_proba(x, steps)
-        proba: FloatArray = (log_proba.cpu() if single else log_proba).double().exp().cpu().numpy()
-        return proba
 
 
 def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
@@ -434,36 +454,20 @@ class Regressor(Model):
 
     @final
     def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
-        """Return the numbers (batch, outputs); ``lengths`` are the true lengths of padded series.
+        """Return the numbers (batch, outputs); the arguments are those of :meth:`Classifier.predict_proba`."""
+        return self._checked_outputs(X, lengths, side)
 
-        Parameters
-        ----------
-        X
-            Series (batch, time, features), or a list of series (time, features) of unequal length.
-        lengths
-            True lengths; what lies beyond has no influence.
-        side
-            Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.
+
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
+        they were.
         """
-        model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
-        numbers = model.predict_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
-        self._n_outputs = numbers.shape[1]
-        return numbers
+        raise self._no_gradients()
 
-    @final
-    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Do what :meth:`predict` does with series and lengths that were checked before; for internal calls."""
-        parts = []
-        for start in range(0, len(X), PREDICT_BATCH):
-            rows = slice(start, start + PREDICT_BATCH)
-            parts.append(
-                self._check_output(self._predict(X[rows], None if lengths is None else lengths[rows]), X[rows])
-            )
-        return np.concatenate(parts)
-
-    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Return the numbers (batch, outputs)."""
-        return self.predict_unchecked(X, lengths)
+    @torch.no_grad()
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        return self.numbers(*self._as_tensors(X, lengths)).cpu().double().numpy()
 
     @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
@@ -480,20 +484,16 @@ class Regressor(Model):
                 f"{self._n_outputs}. Pass the model it was fitted with, or fit it again."
             )
 
-    @abstractmethod
-    def _predict(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        """Return the numbers of at most ``PREDICT_BATCH`` checked series: (batch,) or (batch, outputs)."""
-
-    def _check_output(self, output: Any, X: FloatArray) -> FloatArray:
+    def _check_output(self, output: Any, n: int) -> FloatArray:
         numbers = np.asarray(output)
-        if numbers.ndim == 1 and len(numbers) == len(X):
+        if numbers.ndim == 1 and len(numbers) == n:
             numbers = numbers[:, None]
-        elif numbers.ndim < 2 and len(X) == 1:
+        elif numbers.ndim < 2 and n == 1:
             numbers = numbers.reshape(1, -1)  # a model that squeezes its output drops the batch of one
-        if numbers.ndim != 2 or len(numbers) != len(X) or numbers.shape[1] < 1 or numbers.dtype.kind not in "fiub":
+        if numbers.ndim != 2 or len(numbers) != n or numbers.shape[1] < 1 or numbers.dtype.kind not in "fiub":
             raise ModelOutputError(
                 f"{self.name} must return numbers (batch,) or (batch, outputs), got shape {np.shape(output)}, dtype "
-                f"{numbers.dtype}, for {len(X)} series. For a model of classes, leave task='regression' out."
+                f"{numbers.dtype}, for {n} series. For a model of classes, leave task='regression' out."
             )
         if self._n_outputs not in (None, numbers.shape[1]):
             raise ModelOutputError(
@@ -501,32 +501,7 @@ class Regressor(Model):
             )
         if not np.isfinite(numbers).all():
             raise ModelOutputError(f"{self.name} returned NaN or infinity. Check the model and its input.")
-        self._n_outputs = numbers.shape[1]
         return numbers.astype(np.float64)
 
-
-class DifferentiableRegressor(Regressor):
-    """A regressor made of torch operations, through which gradients flow to the series."""
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Device of the model."""
-
-    @abstractmethod
-    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.
-
-        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
-        they were.
-        """
-
-    @torch.no_grad()
-    def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        # A copy: the model may write into it, and the array may be read-only or have negative strides.
-        x = torch.from_numpy(np.array(X, order="C"))
-        single = self.device.type == "mps"  # where there is no double precision
-        x = (x.float() if single else x).to(self.device)
-        steps = None if lengths is None else torch.tensor(lengths, device=self.device)
-        found: FloatArray = self.numbers(x, steps).cpu().double().numpy()
-        return found
+    def _learn(self, outputs: FloatArray) -> None:
+        self._n_outputs = outputs.shape[1]

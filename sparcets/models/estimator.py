@@ -1,7 +1,8 @@
-"""Estimators with ``predict_proba`` or ``decision_function``: of scikit-learn, aeon, sktime, and boosters' own."""
+"""Black boxes: estimators of scikit-learn, aeon and sktime, boosters of xgboost and lightgbm, and functions."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
@@ -16,28 +17,55 @@ OF_TABLES = ("xgboost", "lightgbm")
 NOTE = "'decision_function', as the softmax or sigmoid of its values: their order is kept, they are not calibrated"
 
 
-def adapt(model: Any) -> Adapted | None:
-    """Return an estimator by its ``predict_proba`` or, where it has none, by its ``decision_function``."""
-    name = type(model).__name__
+def adapt(model: Any) -> Adapted:
+    """Return a model of classes: a booster, an estimator, or a callable as it is."""
+    name = name_of(model)
+    if name == "Booster" and package(model) in OF_TABLES:
+        return {"xgboost": _xgboost, "lightgbm": _lightgbm}[package(model)](model)
     if callable(getattr(model, "predict_proba", None)):
         return Adapted(
             call=model.predict_proba, name=name, kind="probabilities", kind_is_certain=True, layout=layout_of(model)
         )
-    if not callable(getattr(model, "decision_function", None)):
-        return None
+    if callable(getattr(model, "decision_function", None)):
+        return _by_decisions(model, name)
+    if callable(model):
+        return Adapted(call=model, name=name, kind="probabilities")
+    hint = " It predicts without them, by predict()." if hasattr(model, "predict") else ""
+    raise CapabilityError(
+        f"{name} has neither predict_proba nor decision_function and is not callable, so it gives no probabilities."
+        f"{hint} Wrap a function that returns them, (batch, classes)."
+    )
+
+
+def adapt_regressor(model: Any) -> Adapted:
+    """Return a model of numbers: a booster, an estimator by its ``predict``, or a callable as it is."""
+    name = name_of(model)
+    if hasattr(model, "predict_proba") or hasattr(model, "classes_"):
+        raise CapabilityError(
+            f"{name} is a classifier; leave task='regression' out, or wrap a function that returns a number of it, "
+            "such as lambda X: model.predict_proba(X)[:, 1]."
+        )
+    if name == "Booster" and package(model) == "xgboost":
+        return Adapted(call=model.inplace_predict, name="xgboost.Booster", kind="logits", layout="flat")
+    call = getattr(model, "predict", model)
+    if not callable(call):
+        raise CapabilityError(f"{name} has no predict and is not callable, so it gives no numbers.")
+    return Adapted(call=call, name=name, kind="logits", layout=layout_of(model))
+
+
+def name_of(model: Any) -> str:
+    """Return the name of a function, or of the class of a model."""
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _by_decisions(model: Any, name: str) -> Adapted:
     if any(getattr(part, "decision_function_shape", "ovr") == "ovo" for part in _parts(model)):
         raise CapabilityError(
             f"the decision_function of {name} gives one value per pair of classes. Set decision_function_shape='ovr', "
             "which needs no new fit, for one value per class."
         )
-    return Adapted(
-        call=partial(decisions, model),
-        name=name,
-        kind="logits",
-        kind_is_certain=True,
-        layout=layout_of(model),
-        note=NOTE,
-    )
+    call, layout = partial(decisions, model), layout_of(model)
+    return Adapted(call=call, name=name, kind="logits", kind_is_certain=True, layout=layout, note=NOTE)
 
 
 def decisions(model: Any, series: FloatArray, **side: Any) -> FloatArray:
@@ -80,3 +108,48 @@ def package(model: Any) -> str:
     known = (*CHANNELS_FIRST, *OF_TABLES, "keras", "tf_keras", "tensorflow", "onnxruntime")
     packages = [kind.__module__.split(".")[0] for kind in type(model).__mro__]
     return next((one for one in packages if one in known), packages[0])
+
+
+def _xgboost(booster: Any) -> Adapted:
+    learner = json.loads(booster.save_config())["learner"]
+    objective = str(learner["objective"]["name"])
+    if objective not in ("binary:logistic", "binary:logitraw", "multi:softmax", "multi:softprob"):
+        raise _no_classifier(objective)
+    # The margins are logits, also of multi:softmax, which predicts labels. A plain array needs no names of features.
+    return Adapted(
+        call=lambda table: booster.inplace_predict(table, predict_type="margin"),
+        name="xgboost.Booster",
+        kind="logits",
+        kind_is_certain=True,
+        layout="flat",
+        n_classes=int(learner["learner_model_param"]["num_class"]) or 2,
+    )
+
+
+def _lightgbm(booster: Any) -> Adapted:
+    header = booster.model_to_string(num_iteration=1).splitlines()
+    objective = next((line.partition("=")[2].split()[0] for line in header if line.startswith("objective=")), "none")
+    if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
+        raise _no_classifier(objective)
+    several = objective.startswith("multiclass")
+
+    def call(table: FloatArray) -> FloatArray:
+        proba: FloatArray = np.asarray(booster.predict(table))
+        # One classifier against all others per class: their probabilities do not sum to 1.
+        return proba / proba.sum(1, keepdims=True) if objective == "multiclassova" else proba
+
+    return Adapted(
+        call=call,
+        name="lightgbm.Booster",
+        kind="probabilities" if several else "sigmoid",
+        kind_is_certain=True,
+        layout="flat",
+        n_classes=booster.num_model_per_iteration() if several else 2,
+    )
+
+
+def _no_classifier(objective: str) -> CapabilityError:
+    return CapabilityError(
+        f"this booster was trained with the objective {objective!r}, which does not tell classes apart. Train it with "
+        "a binary or multi-class objective, or wrap a function that turns its predictions into probabilities."
+    )

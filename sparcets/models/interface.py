@@ -12,8 +12,7 @@ from sparcets.core.arrays import is_integer
 from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import check_names
-from sparcets.models.inputs import PADDED, LengthsForm, Missing, rule_name
-from sparcets.models.views import Batch
+from sparcets.models.inputs import PADDED, Batch, LengthsForm, Missing, rule_name
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]

@@ -1,9 +1,11 @@
-"""TorchClassifier: a network with its scaling, trained with early stopping, saved without pickle."""
+"""Networks with their scaling, trained with early stopping and saved without pickle, for classes and for numbers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +21,14 @@ from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFit
 from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
+from sparcets.core.series import Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels, check_padded
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.io.files import MALFORMED, as_path, digest_of_arrays, digest_of_json
 from sparcets.io.folders import SavedModel
-from sparcets.models.base import DifferentiableClassifier, DifferentiableRegressor, frozen, with_prediction
+from sparcets.models.base import Classifier, Model, Regressor, frozen, with_prediction
 from sparcets.training import ARCHITECTURES
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
@@ -47,12 +50,146 @@ if TYPE_CHECKING:
 
 
 FORMAT = 2
-WITHOUT_DIGESTS = 1  # an earlier format, which is still read
 FILES = SavedModel(header="classifier.json", arrays="weights.safetensors", what="classifier")
 DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 
 
-class TorchClassifier(DifferentiableClassifier):
+class _Network(Model):
+    """A network that standardises series itself.
+
+    Parameters
+    ----------
+    architecture, config
+        What is built, and how it is trained.
+    """
+
+    differentiable = True
+    _knows_means = True
+
+    def __init__(self, architecture: str, config: ClassifierConfig) -> None:
+        self.architecture = architecture
+        self.config = check_config(config, ClassifierConfig, type(self).__name__)
+        self.missing = self.config.missing
+        self._network: nn.Module | None = None
+        self._center: Tensor = torch.zeros(0)
+        self._scale: Tensor = torch.ones(0)
+        self._scaler = Scaler(center=np.zeros(0), scale=np.ones(0))
+
+    @single_precision()
+    def _build(self, scaler: Scaler, n_outputs: int, n_steps: int) -> None:
+        """Build an untrained network of the right sizes."""
+        config, device = self.config, resolve_device(self.config.device)
+        self._scaler, self.n_features, self.n_steps = scaler, len(scaler.center), n_steps
+        self._center = torch.tensor(scaler.center, dtype=torch.float32, device=device)
+        self._scale = torch.tensor(scaler.scale, dtype=torch.float32, device=device)
+        build = ARCHITECTURES.load(self.architecture)
+        with seeded(spawn(config.seed, "weights"), device):
+            network: nn.Module = build(self.n_features, n_outputs, config.hidden, config.layers, config.dropout)
+        self._network = network.to(device)
+
+    def _train(
+        self,
+        make_step: Callable[..., Any],
+        series: Series,
+        y: Tensor,
+        split: tuple[IntArray, IntArray],
+        stopping: EarlyStopping,
+        progress: bool | None,
+    ) -> History:
+        """Train the network, by steps on the training rows of ``split``, and keep its best epoch.
+
+        A ``best_epoch`` of ``stopping`` below 0 means that there is none: the training diverged.
+        """
+        config, device, network = self.config, self.device, self._fitted()
+        x, steps = self._as_tensors(series.values, series.lengths)
+        learn, watch = split
+        step = make_step(
+            network,
+            self._standardise(x, steps),
+            y.to(device),
+            steps,
+            train_rows=torch.tensor(learn, device=device),
+            validation_rows=torch.tensor(watch, device=device),
+            lr=config.lr,
+            noise=config.noise,
+        )
+        history, best = History(), KeepBest(network, stopping)
+        with (
+            threads_for(config.batch_size * series.values[0].size),
+            progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
+        ):
+            train(
+                # Series of different lengths are packed on the host, which a graph cannot do.
+                CapturedStep(step, device) if steps is None else step,
+                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
+                epochs=config.epochs,
+                seed=spawn(config.seed, "dropout"),
+                device=device,
+                callbacks=[history, stopping, best, Progress(bar)],
+            )
+        if stopping.best_epoch >= 0:
+            best.restore()
+            _freeze(network)
+            network.zero_grad(set_to_none=True)  # frees the gradients of the last step
+        return history
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the network."""
+        return self._center.device
+
+    def _raw(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """Return what the network says of series in the data's own units."""
+        network = self._fitted()
+        # Without gradients there is nothing to freeze, and freezing takes time.
+        plain = not torch.is_grad_enabled() and not network.training
+        with nullcontext() if plain else frozen(network):
+            raw: Tensor = network(self._standardise(x, lengths), lengths)
+        return raw
+
+    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        standard = ((x - self._center) / self._scale).float()
+        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
+
+    def _fitted(self) -> nn.Module:
+        if self._network is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet. Call fit(dataset) or fit(X, y) first.")
+        return self._network
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights of the network by name, on the CPU."""
+        return {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the weights, as plain values."""
+        return {
+            "architecture": self.architecture,
+            "config": self.config.to_dict(),
+            "n_steps": self.n_steps,
+            **({"unequal": True} if self.unequal else {}),
+            "scaler": self._scaler.to_dict(),
+        }
+
+    @classmethod
+    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
+    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
+        """Return the model of a :meth:`header` with its weights."""
+        config = ClassifierConfig.from_dict({**header["config"], "device": device})
+        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
+        made = cls(header["architecture"], config)
+        made._restore(header)
+        made.unequal = bool(header.get("unequal", False))
+        network = made._fitted()
+        network.load_state_dict(dict(weights))
+        _freeze(network)
+        return made
+
+    def _restore(self, header: Mapping[str, Any]) -> None:
+        """Build the network of a header, with what else it says."""
+        raise NotImplementedError
+
+
+class TorchClassifier(_Network, Classifier):
     """A neural network for classification; it standardises the series itself.
 
     Parameters
@@ -79,21 +216,13 @@ class TorchClassifier(DifferentiableClassifier):
     (2, 3)
     """
 
-    _knows_means = True
     may_contradict = False
 
     def __init__(self, architecture: str = "bilstm", config: ClassifierConfig | None = None) -> None:
         ARCHITECTURES.location(architecture)  # an unknown name is an error here, not after the data were loaded
-        self.architecture = architecture
-        given = config if config is not None else ClassifierConfig()
-        self.config = check_config(given, ClassifierConfig, type(self).__name__)
-        self.missing = self.config.missing
+        super().__init__(architecture, config if config is not None else ClassifierConfig())
         self.history_: dict[str, list[float]] = {}
         self.validation_rows_: IntArray = np.zeros(0, dtype=np.int64)
-        self._network: nn.Module | None = None
-        self._center: Tensor = torch.zeros(0)
-        self._scale: Tensor = torch.ones(0)
-        self._scaler = Scaler(center=np.zeros(0), scale=np.ones(0))
 
     def fit(self, X: Any, y: Any = None, *, lengths: Any = None, progress: bool | None = None) -> Self:
         """Train on a Dataset, or on series and labels.
@@ -147,91 +276,37 @@ class TorchClassifier(DifferentiableClassifier):
         ``y`` are labels (batch,), or probabilities (batch, classes) to be matched. Unlike ``fit``, it takes classes
         without a series. ``subjects`` (batch,) are those of a Dataset.
         """
-        self._prepare(Scaler.fit(X, lengths), class_names, named, X.shape[1])
-        self.unequal = self.takes_longer = lengths is not None
+        series, config = Series(X, lengths), self.config
         try:
-            with threads_for(self.config.batch_size * X[0].size):
-                self._train(X, y, lengths, subjects, progress)
+            self._prepare(Scaler.fit(X, lengths), class_names, named, series.n_steps)
+            self.unequal = self.takes_longer = series.lengths is not None
+            split = _validation_split(y, config, subjects)
+            self.validation_rows_ = np.sort(split[1][~np.isin(split[1], split[0])])
+            # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its
+            # few mistakes, long before it stops improving.
+            stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
+            step = partial(ClassifierStep, label_smoothing=config.label_smoothing)
+            self.history_ = self._train(step, series, torch.tensor(y), split, stopping, progress).values
+            if stopping.best_epoch < 0:
+                raise ConfigError(
+                    f"the training of {self.architecture} diverged: its validation loss was never a finite number. "
+                    f"Lower lr (now {config.lr:g})."
+                )
         except BaseException:
             self._network = None  # an interrupted fit leaves it unfitted
             raise
         return self
 
-    @single_precision()
     def _prepare(self, scaler: Scaler, class_names: tuple[str, ...], named: bool, n_steps: int) -> None:
-        """Build an untrained network of the right sizes."""
-        device = resolve_device(self.config.device)
         self._class_names, self.named = class_names, named
-        self.n_features, self.n_steps = len(scaler.center), n_steps
-        self._scaler = scaler
-        self._center = torch.tensor(scaler.center, dtype=torch.float32, device=device)
-        self._scale = torch.tensor(scaler.scale, dtype=torch.float32, device=device)
         one = self.config.output == "sigmoid"
         if one and len(class_names) != 2:
             raise ConfigError(
                 f"output='sigmoid' is one probability, for two classes, but the data have {len(class_names)}: "
                 f"{', '.join(class_names)}. Leave output out for a softmax over all of them."
             )
-        build = ARCHITECTURES.load(self.architecture)
-        with seeded(spawn(self.config.seed, "weights"), device):
-            outputs = 1 if one else len(class_names)
-            network: nn.Module = build(
-                self.n_features, outputs, self.config.hidden, self.config.layers, self.config.dropout
-            )
-        self._network = (OneLogit(network) if one else network).to(device)
-
-    def _train(
-        self,
-        X: FloatArray,
-        y: IntArray | FloatArray,
-        lengths: IntArray | None,
-        subjects: Any,
-        progress: bool | None,
-    ) -> None:
-        config, device, network = self.config, self.device, self._fitted()
-        learn, watch = _validation_split(y, config, subjects)
-        self.validation_rows_ = np.sort(watch[~np.isin(watch, learn)])
-        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
-        step = ClassifierStep(
-            network,
-            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
-            torch.tensor(y, device=device),
-            n_steps,
-            train_rows=torch.tensor(learn, device=device),
-            validation_rows=torch.tensor(watch, device=device),
-            lr=config.lr,
-            noise=config.noise,
-            label_smoothing=config.label_smoothing,
-        )
-        history = History()
-        # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its few
-        # mistakes, long before it stops improving.
-        stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
-        best = KeepBest(network, stopping)
-        with progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar:
-            train(
-                # Series of different lengths are packed on the host, which a graph cannot do.
-                step if lengths is not None else CapturedStep(step, device),
-                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
-                epochs=config.epochs,
-                seed=spawn(config.seed, "dropout"),
-                device=device,
-                callbacks=[history, stopping, best, Progress(bar)],
-            )
-        if stopping.best_epoch < 0:
-            raise ConfigError(
-                f"the training of {self.architecture} diverged: its validation loss was never a finite number. "
-                f"Lower lr (now {config.lr:g})."
-            )
-        best.restore()
-        _freeze(network)
-        network.zero_grad(set_to_none=True)  # frees the gradients of the last step
-        self.history_ = history.values
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the network."""
-        return self._center.device
+        self._build(scaler, 1 if one else len(class_names), n_steps)
+        self._network = OneLogit(self._fitted()) if one else self._network
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -241,26 +316,12 @@ class TorchClassifier(DifferentiableClassifier):
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
-        network = self._fitted()
-        if not torch.is_grad_enabled() and not network.training:  # nothing to freeze, and freezing takes time
-            logits = network(self._standardise(x, lengths), lengths)
-        else:
-            with frozen(network):
-                logits = network(self._standardise(x, lengths), lengths)
+        logits = self._raw(x, lengths)
         return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
-    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        standard = ((x - self._center) / self._scale).float()
-        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
-
-    def _fitted(self) -> nn.Module:
-        if self._network is None:
-            raise NotFittedError("this TorchClassifier is not fitted yet. Call fit(dataset) or fit(X, y) first.")
-        return self._network
-
-    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
         self._fitted()
-        return super()._predict_proba(X, lengths)
+        return super()._outputs(X, lengths)
 
     def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
         """Return the rows that were left out of its training, if these are the series that it was fitted on."""
@@ -273,22 +334,13 @@ class TorchClassifier(DifferentiableClassifier):
         state = "not fitted" if self._network is None else f"{self.n_features} features, {self.n_classes} classes"
         return f"TorchClassifier({self.architecture!r}, {state})"
 
-    def weights(self) -> dict[str, Tensor]:
-        """Return the weights of the network by name, on the CPU."""
-        return {k: v.detach().cpu().contiguous() for k, v in self._fitted().state_dict().items()}
-
     def header(self) -> dict[str, Any]:
         """Return everything but the weights, as plain values."""
-        self._fitted()
         return {
             "format": FORMAT,
-            "architecture": self.architecture,
-            "config": self.config.to_dict(),
             "class_names": list(self.class_names),
             "named": self.named,
-            "n_steps": self.n_steps,
-            **({"unequal": True} if self.unequal else {}),
-            "scaler": self._scaler.to_dict(),
+            **super().header(),
             "history": history_to_plain(self.history_),
             "validation_rows": self.validation_rows_.tolist(),
         }
@@ -298,27 +350,23 @@ class TorchClassifier(DifferentiableClassifier):
         header = self.header()
         names = ("architecture", "class_names", "n_steps", "scaler")
         weights = {name: weight.numpy() for name, weight in self.weights().items()}
-        rule = [self.missing] if self.takes_gaps else []  # without one, the digest is that of earlier versions
+        rule = [self.missing] if self.takes_gaps else []
         return digest_of_json([*(header[name] for name in names), *rule, digest_of_arrays(weights)])
 
-    @classmethod
-    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
-    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
-        """Return the classifier of a :meth:`header` with its weights."""
-        config = ClassifierConfig.from_dict({**header["config"], "device": device})
-        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
-        classifier = cls(header["architecture"], config)
-        names, scaler = tuple(header["class_names"]), Scaler.from_dict(header["scaler"])
+    def _restore(self, header: Mapping[str, Any]) -> None:
+        names, scaler, rows = (
+            tuple(header["class_names"]),
+            Scaler.from_dict(header["scaler"]),
+            header["validation_rows"],
+        )
         if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
             raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
-        classifier._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
-        classifier.unequal = classifier.takes_longer = bool(header.get("unequal", False))
-        network = classifier._fitted()
-        network.load_state_dict(dict(weights))
-        _freeze(network)
-        classifier.history_ = history_from_plain(header["history"])
-        classifier.validation_rows_ = _rows_from_plain(header.get("validation_rows", []))  # not in earlier versions
-        return classifier
+        if not isinstance(rows, list) or not all(is_integer(row) and row >= 0 for row in rows):
+            raise ValueError("validation_rows are not indices of series")
+        self._prepare(scaler, names, bool(header["named"]), int(header["n_steps"]))
+        self.takes_longer = bool(header.get("unequal", False))
+        self.history_ = history_from_plain(header["history"])
+        self.validation_rows_ = np.array(rows, dtype=np.int64)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write weights (safetensors) and description (JSON) into a folder."""
@@ -344,12 +392,6 @@ def _validation_split(
         rows = np.arange(len(y), dtype=np.int64)
         return rows, rows
     return held_out_split(labels, subjects, test_size=config.validation, seed=spawn(config.seed, "validation"))
-
-
-def _rows_from_plain(rows: Any) -> IntArray:
-    if not isinstance(rows, list) or not all(is_integer(row) and row >= 0 for row in rows):
-        raise ValueError("validation_rows are not indices of series")
-    return np.array(rows, dtype=np.int64)
 
 
 def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> TorchClassifier:
@@ -387,11 +429,11 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
 
 
 def _check_format(header: Any, folder: str | os.PathLike[str]) -> None:
-    if header["format"] not in (FORMAT, WITHOUT_DIGESTS):
+    if header["format"] != FORMAT:
         raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
 
 
-class TorchRegressor(DifferentiableRegressor):
+class TorchRegressor(_Network, Regressor):
     """A neural network for regression; it standardises series and numbers itself.
 
     Parameters
@@ -407,12 +449,7 @@ class TorchRegressor(DifferentiableRegressor):
         Root mean square error on validation series, in standard deviations of the labels, after ``fit``.
     """
 
-    _knows_means = True
-
-    def __init__(self, architecture: str, config: ClassifierConfig) -> None:
-        self.config = check_config(config, ClassifierConfig, type(self).__name__)
-        self.architecture, self.missing = architecture, config.missing
-        self.error_ = np.nan
+    error_ = np.nan
 
     @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
     def fit_unchecked(
@@ -428,115 +465,44 @@ class TorchRegressor(DifferentiableRegressor):
 
         Where ``subjects`` (batch,) are known, nobody is in both the part that it learns from and the validation part.
         """
-        config, spread = self.config, y.std(0)
-        scale = np.where(spread > 0, spread, 1.0)
-        self._prepare(Scaler.fit(X, lengths), Scaler(center=y.mean(0), scale=scale), X.shape[1])
-        self.unequal = lengths is not None
-        device, network = self.device, self._network
-        n_steps = None if lengths is None else torch.tensor(lengths, device=device)
-        rows = np.zeros(len(X), dtype=np.int64)
+        config, series, spread = self.config, Series(X, lengths), y.std(0)
+        outcome = Scaler(center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
+        self._prepare(Scaler.fit(X, lengths), outcome, series.n_steps)
+        self.unequal = series.lengths is not None
         seed = spawn(config.seed, "validation")
-        learn, watch = held_out_split(rows, subjects, test_size=config.validation, seed=seed)
-        step = RegressionStep(
-            network,
-            self._standardise(torch.from_numpy(np.array(X, order="C")).to(device), n_steps),
-            torch.tensor((y - y.mean(0)) / scale, dtype=torch.float32, device=device),
-            n_steps,
-            train_rows=torch.tensor(learn, device=device),
-            validation_rows=torch.tensor(watch, device=device),
-            lr=config.lr,
-            noise=config.noise,
-        )
+        rows = np.zeros(len(X), dtype=np.int64)
+        split = held_out_split(rows, subjects, test_size=config.validation, seed=seed)
         stopping = EarlyStopping("validation_loss", config.patience)
-        best = KeepBest(network, stopping)
-        with (
-            threads_for(config.batch_size * X[0].size),
-            progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
-        ):
-            train(
-                # Series of different lengths are packed on the host, which a graph cannot do.
-                step if lengths is not None else CapturedStep(step, device),
-                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
-                epochs=config.epochs,
-                seed=spawn(config.seed, "dropout"),
-                device=device,
-                callbacks=[History(), stopping, best, Progress(bar)],
-            )
+        standard = torch.tensor((y - outcome.center) / outcome.scale, dtype=torch.float32)
+        self._train(RegressionStep, series, standard, split, stopping, progress)
         if stopping.best_epoch < 0:
             raise TrainingError(
                 "the training of a network on the numbers diverged: its validation loss was never finite. Are there "
                 "labels, or predictions of the model, that are far from all others?"
             )
-        best.restore()
-        network.eval().requires_grad_(False)
-        network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         self.error_ = float(np.sqrt(stopping.best))
         return self
 
-    @single_precision()
     def _prepare(self, scaler: Scaler, outcome: Scaler, n_steps: int) -> None:
-        """Build an untrained network of the right sizes."""
-        device = resolve_device(self.config.device)
-        self._scaler, self._outcome = scaler, outcome
-        self.n_features, self.n_steps, self._n_outputs = len(scaler.center), n_steps, len(outcome.center)
-        self._center, self._scale = (
-            torch.tensor(v, dtype=torch.float32, device=device) for v in (scaler.center, scaler.scale)
-        )
-        build = ARCHITECTURES.load(self.architecture)
-        config = self.config
-        with seeded(spawn(config.seed, "weights"), device):
-            network: nn.Module = build(self.n_features, self._n_outputs, config.hidden, config.layers, config.dropout)
-        self._network = network.to(device)
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the network."""
-        return self._center.device
+        self._outcome, self._n_outputs = outcome, len(outcome.center)
+        self._build(scaler, self._n_outputs, n_steps)
 
     def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
-        if not torch.is_grad_enabled() and not self._network.training:  # nothing to freeze, and freezing takes time
-            found = self._network(self._standardise(x, lengths), lengths)
-        else:
-            with frozen(self._network):
-                found = self._network(self._standardise(x, lengths), lengths)
+        found = self._raw(x, lengths).double()
         scale, center = (
             torch.as_tensor(v, dtype=torch.float64, device=found.device)
             for v in (self._outcome.scale, self._outcome.center)
         )
-        numbers: Tensor = found.double() * scale + center
-        return numbers
-
-    def _standardise(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        standard = ((x - self._center) / self._scale).float()
-        return fill_gaps(standard, self.config.missing, lengths, otherwise=0.0) if self.takes_gaps else standard
-
-    def weights(self) -> dict[str, Tensor]:
-        """Return the weights of the network by name, on the CPU."""
-        return {k: v.detach().cpu().contiguous() for k, v in self._network.state_dict().items()}
+        return found * scale + center
 
     def header(self) -> dict[str, Any]:
         """Return everything but the weights, as plain values; the device is chosen anew when it is rebuilt."""
-        return {
-            "architecture": self.architecture,
-            "config": {**self.config.to_dict(), "device": "auto"},
-            "n_steps": self.n_steps,
-            **({"unequal": True} if self.unequal else {}),
-            "scaler": self._scaler.to_dict(),
-            "outcome": self._outcome.to_dict(),
-            "error": self.error_,
-        }
+        plain = super().header()
+        config = {**plain["config"], "device": "auto"}
+        return {**plain, "config": config, "outcome": self._outcome.to_dict(), "error": self.error_}
 
-    @classmethod
-    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
-    def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
-        """Return the regressor of a :meth:`header` with its weights."""
-        config = ClassifierConfig.from_dict({**header["config"], "device": device})
-        check_sizes(config.hidden, config.layers, [weight.shape for weight in weights.values()])
-        made = cls(header["architecture"], config)
-        made._prepare(Scaler.from_dict(header["scaler"]), Scaler.from_dict(header["outcome"]), int(header["n_steps"]))
-        made.unequal = bool(header.get("unequal", False))
-        made._network.load_state_dict(dict(weights))
-        made._network.eval().requires_grad_(False)
-        made.error_ = float(header["error"])
-        return made
+    def _restore(self, header: Mapping[str, Any]) -> None:
+        scaler, outcome = (Scaler.from_dict(header[name]) for name in ("scaler", "outcome"))
+        self._prepare(scaler, outcome, int(header["n_steps"]))
+        self.error_ = float(header["error"])

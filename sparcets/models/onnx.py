@@ -1,9 +1,10 @@
-"""ONNX files, and sessions of onnxruntime."""
+"""ONNX files, the only files of models that are read, and sessions of onnxruntime."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,20 @@ _MEMORY = "_ORT_MEM_ADDR_"  # in a location, by which onnxruntime means an addre
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _OF_SIDE = {**_TYPES, **{f"tensor({kind})": np.dtype(kind) for kind in ("int64", "int32", "int16", "int8", "uint8")}}
 _OF_SIDE["tensor(bool)"] = np.dtype(bool)
+
+_PICKLED = "holds pickled Python objects, and whoever reads them runs whatever code is in them, so sparcets does not"
+_LOADERS = {
+    ".joblib": (_PICKLED, "joblib"),
+    ".pkl": (_PICKLED, "pickle"),
+    ".pickle": (_PICKLED, "pickle"),
+    ".pt": (_PICKLED, "torch"),
+    ".pth": (_PICKLED, "torch"),
+    ".ckpt": (_PICKLED, "torch"),
+    ".pt2": ("is a program of torch.export, which may hold pickled Python objects", "torch.export"),
+    ".keras": ("may hold Python code, which Keras runs", "keras"),
+    ".h5": ("may hold Python code, which Keras runs", "keras"),
+    ".safetensors": ("holds weights without the network they belong to", "its network"),
+}
 
 
 def adapt(model: Any) -> Adapted | None:
@@ -63,6 +78,30 @@ def adapt(model: Any) -> Adapted | None:
         layout="flat" if len(series.shape or ()) == 2 else "btf",
         batch=None if fixed is None else (fixed, fixed),
         n_classes=columns if columns != 1 else None,
+    )
+
+
+def adapt_file(path: str | os.PathLike[str]) -> Adapted:
+    """Return the model of an ONNX file; raise for any other file, with what to do."""
+    check_suffix(path)
+    session, digest = open_file(path)
+    adapted = adapt(session)
+    assert adapted is not None
+    return replace(adapted, name=Path(path).name, digest=digest)
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Raise unless it is the path of an ONNX file."""
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix == SUFFIX:
+        return
+    why, package = _LOADERS.get(
+        suffix, ("is no ONNX file (.onnx), the only one that sparcets reads", "its own package")
+    )
+    raise CapabilityError(
+        f"{file.name} {why}. Load it in a function of your own, with {package}: sp.wrap(load()) in Python, "
+        '--model "my_model.py:load" on the command line.'
     )
 
 

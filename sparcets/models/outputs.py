@@ -1,4 +1,4 @@
-"""The argument ``output`` of ``sp.wrap``: what a model returns, and in which part of a tuple or dict."""
+"""What models return: in which part of a tuple or dict, of what kind, and how it becomes probabilities."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from sparcets.core.errors import ConfigError, ModelOutputError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.models.inputs import further_arguments
-from sparcets.models.interface import Kind, Layout, Part
+from sparcets.models.base import with_prediction
+from sparcets.models.inputs import parameters_of
+from sparcets.models.interface import NUMBERS, Kind, Layout, Part
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# So many different outputs that sum to 1 are no accident.
+_DIFFERENT_ROWS = 5
 EXAMPLE = 'output=("logits", 0) or output=("logits", "name")'
 
 
@@ -97,6 +101,93 @@ def _parts(returned: Any) -> str:
     return f"a {type(returned).__name__}"
 
 
+def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
+    """Return the output for ``n`` series as (batch, columns); raise if it cannot be the output of that kind.
+
+    Parameters
+    ----------
+    raw
+        What the model returned, a tensor or an array.
+    n
+        Number of series that it was given.
+    kind
+        What it was said to return.
+    name
+        Name of the model, for messages.
+    """
+    shape, numbers = tuple(raw.shape), kind == NUMBERS
+    if n == 1 and raw.ndim < 2:
+        raw = raw.reshape(1, -1)  # a model that ends in squeeze() drops the batch of one
+    elif raw.ndim == 1:
+        raw = raw[:, None]
+    if raw.ndim != 2 or len(raw) != n:
+        wanted = "numbers (batch,) or (batch, outputs)" if numbers else "(batch, classes)"
+        raise ModelOutputError(f"{name} must return {wanted}, got {shape} for {n} series.")
+    if not (raw.is_floating_point() if isinstance(raw, Tensor) else raw.dtype.kind in "fiub"):
+        wanted = "a tensor of numbers" if numbers else "logits or probabilities, not labels"
+        raise ModelOutputError(f"{name} returned {raw.dtype}; wrap a model that returns {wanted}.")
+    if kind == "sigmoid" and raw.shape[1] != 1:
+        raise ModelOutputError(
+            f"output='sigmoid' means one probability per series, but {name} returned {raw.shape[1]} columns."
+        )
+    if kind == "probabilities" and raw.shape[1] == 1:
+        raise ModelOutputError(
+            f"{name} returned one {'column' if len(shape) == 2 else 'number per series'}; wrap what returns "
+            "probabilities (batch, classes), or with output='sigmoid' where it is the probability of class 1."
+        )
+    return raw
+
+
+def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
+    """Return log-probabilities (batch, classes) of the output (batch, columns) of a model.
+
+    Parameters
+    ----------
+    raw
+        The output; one column of logits or of probabilities is that of class 1.
+    kind
+        What it is.
+    name
+        Name of the model, for messages.
+    """
+    raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
+    if kind == "logits" and raw.shape[1] > 1:
+        _check_logits(raw, name)
+        return with_prediction(raw.log_softmax(1), raw.argmax(1))
+    if kind == "logits":
+        both = torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+        return with_prediction(both, (raw[:, 0] > 0).long())
+    _check_probabilities(raw, kind, name)
+    proba = torch.cat([1 - raw, raw], dim=1) if kind == "sigmoid" else raw
+    # A saturated probability of 0 would give infinite losses and gradients.
+    return with_prediction(proba.clamp_min(torch.finfo(proba.dtype).tiny).log(), proba.argmax(1))
+
+
+def _check_logits(raw: Tensor, name: str) -> None:
+    """Raise for outputs that can only be probabilities; a second softmax would flatten them silently.
+
+    Logits of a few series can sum to 1 by chance (rounded numbers, votes), so fewer than ``_DIFFERENT_ROWS`` prove
+    nothing: fits ask for the predictions of the training series, which are more.
+    """
+    if torch.is_grad_enabled() or not bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all()):
+        return
+    if len(set(map(tuple, raw.tolist()))) >= _DIFFERENT_ROWS:
+        raise ModelOutputError(
+            f"{name} returned rows that are probabilities already, where output='logits' promises logits. "
+            "Wrap it with output='probabilities'."
+        )
+
+
+def _check_probabilities(raw: Tensor, kind: Kind, name: str) -> None:
+    if torch.is_grad_enabled():
+        return  # checked at every prediction; here it would synchronise with the GPU
+    if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
+        raise ModelOutputError(
+            f"{name} returned {float(raw.min()):.3g} to {float(raw.max()):.3g} where output={kind!r} "
+            "promises probabilities. If these are logits, wrap with output='logits'."
+        )
+
+
 LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
 # Words of the messages of torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters about wrong shapes.
 _SHAPE = re.compile(
@@ -128,7 +219,7 @@ def model_failed(
         else ""
     )
     text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
-    missing = [one for one in further_arguments(call) if re.search(rf"missing .* required .*'{one}'", text)]
+    missing = [one for one in list(parameters_of(call))[1:] if re.search(rf"missing .* required .*'{one}'", text)]
     if missing:
         hint = (
             f" What it takes besides the series is passed by name, a row per series: side={{{missing[0]!r}: …}}; on "

@@ -1,4 +1,4 @@
-"""wrap: a user's model as a Classifier; the model itself is left unchanged.
+"""wrap: a user's model as a Classifier or a Regressor; the model itself is left unchanged.
 
 What is particular to a kind of model, from Keras to ONNX, is in a module beside this one.
 """
@@ -6,35 +6,198 @@ What is particular to a kind of model, from Keras to ONNX, is in a module beside
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Literal, get_args, overload
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from sparcets.core.errors import CapabilityError, ConfigError, quoted
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, SparcetsError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.models import black_box, boosters, estimator, keras, model_file, module, onnx, torch_export
-from sparcets.models.base import Classifier, Regressor
-from sparcets.models.black_box import BlackBox
-from sparcets.models.inputs import Lengths, Missing, check_missing, find_lengths_form
-from sparcets.models.interface import Adapted, Interface, Kind, Layout, Part, find_class_names, has_names
-from sparcets.models.module import WrappedModule
-from sparcets.models.outputs import parse_output
-from sparcets.models.regression import wrap_regressor
-from sparcets.models.views import check_batch
+from sparcets.core.series import Series, blank
+from sparcets.core.side_inputs import Side, SideInputs
+from sparcets.io.files import digest_of_json
+from sparcets.models import estimator, module, onnx
+from sparcets.models.base import PREDICT_BATCH, Classifier, Model, Regressor, frozen
+from sparcets.models.inputs import (
+    Lengths,
+    Missing,
+    arrange,
+    call_parts,
+    check_batch,
+    check_missing,
+    check_side_arguments,
+    filled,
+    find_lengths_form,
+    split_side,
+)
+from sparcets.models.interface import (
+    NUMBERS,
+    Adapted,
+    Interface,
+    Kind,
+    Layout,
+    Part,
+    find_class_names,
+    has_names,
+    own_names,
+)
+from sparcets.models.outputs import as_rows, log_probabilities, model_failed, no_distribution, parse_output, pick
+from sparcets.training.convolutional import blank_padding
 
 Task = Literal["classification", "regression"]
-# Each returns None for a model that is not of its kind; what is left must be callable. Keras comes before modules:
-# with PyTorch as its backend it is one, but with another output.
-KINDS: tuple[Callable[[Any], Adapted | None], ...] = (
-    keras.adapt,
-    torch_export.adapt,
-    module.adapt,
-    onnx.adapt,
-    boosters.adapt,
-    estimator.adapt,
-    black_box.adapt,
-)
+
+
+class _Wrapped(Model):
+    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays.
+
+    Parameters
+    ----------
+    model
+        The user's model itself.
+    adapted
+        How it is called.
+    interface
+        What it takes and returns.
+    """
+
+    takes_side = True
+
+    def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
+        self.model, self.interface, self._adapted = model, interface, adapted
+        self.missing, self.takes_longer = interface.missing, interface.lengths.kind != "padding"
+        if isinstance(adapted.call, nn.Module):
+            self.differentiable, self.module = True, adapted.call
+
+    def __repr__(self) -> str:
+        kind = "WrappedModule" if self.differentiable else "BlackBox"
+        return f"{kind}{super().__repr__().removeprefix(type(self).__name__)}"
+
+    @property
+    def name(self) -> str:
+        """The model's class or file, or the function's name."""
+        return self._adapted.name
+
+    @property
+    def description(self) -> str:
+        """The model's name, and what it was said or assumed to take and to return."""
+        return f"{self.name} ({self.interface.describe(self.side)})"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights of a module are; the CPU if it has none."""
+        first = next(self._tensors(), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The type of a module's weights, in which it receives its input; None if it has none and takes any."""
+        return next((p.dtype for p in self._tensors() if p.is_floating_point()), None)
+
+    def _tensors(self) -> Iterator[Tensor]:
+        return chain(self.module.parameters(), self.module.buffers()) if self.differentiable else iter(())
+
+    def digest(self) -> str | None:
+        """Return a digest of the model's file and of how it is used, or None where there is no file."""
+        form, rule = self.interface, [self.missing] if self.takes_gaps else []
+        if self._adapted.digest is None or callable(form.part) or callable(self.missing):
+            return None
+        return digest_of_json([self._adapted.digest, form.kind, form.part, form.layout, *rule])
+
+    def _check_side(self, side: SideInputs) -> None:
+        check_side_arguments(self._adapted.call, side, self.name, lengths=self.interface.lengths.keyword)
+
+    def _ask(self, x: Any, lengths: Any, call: Callable[[Any, Any, Any], Any] | None = None) -> Any:
+        """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
+        x, side = (x, {}) if self.side is None else split_side(x, self.side, self.dtype)
+        x = filled(x, self.missing, lengths) if self.takes_gaps else x
+        x = blank_padding(x.to(self.dtype or x.dtype), lengths) if isinstance(x, Tensor) else blank(x, lengths)
+        return call_parts(call or self._call, arrange(x, self.interface.layout), lengths, side, self.interface.batch)
+
+    def _ask_module(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        if not self.differentiable:
+            raise self._no_gradients()
+        with frozen(self.module):
+            raw: Tensor = self._ask(x, lengths)
+        return raw
+
+    def _pass(self, call: Callable[..., Any], x: Any, lengths: Any, side: Side) -> Any:
+        """Return what the model, or another function, returns for series in its layout."""
+        x = x if isinstance(x, Tensor) else np.array(x, order="C")  # a copy: the model may write into it
+        return self.interface.lengths.call(call, x, lengths, side, time=2 if self.interface.layout == "bft" else 1)
+
+    def _call(self, x: Any, lengths: Any, side: Side) -> Any:
+        form, call = self.interface, self._adapted.call
+        try:
+            raw = pick(self._pass(call, x, lengths, side), form.kind, form.part, self.name)
+            if not isinstance(x, Tensor):
+                raw = raw.detach().cpu().numpy() if isinstance(raw, Tensor) else np.asarray(raw)
+        except SparcetsError:
+            raise
+        except (Exception, SystemExit) as error:  # the user's code may raise anything
+            raise model_failed(self.name, tuple(x.shape), form.layout, error, call) from error
+        if not isinstance(raw, (Tensor, np.ndarray)):
+            raise ModelOutputError(
+                f"{self.name} returned {type(raw).__name__}; wrap a module that returns a tensor (batch, outputs), "
+                "or say where it is: output=('logits', function of what it returns)."
+            )
+        return as_rows(raw, len(x), form.kind, self.name)
+
+
+class WrappedClassifier(_Wrapped, Classifier):
+    """A user's model of classes."""
+
+    def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
+        super().__init__(model, adapted, interface)
+        self._class_names, self.named = interface.class_names, interface.named
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        return log_probabilities(self._ask_module(x, lengths), self.interface.kind, self.name)
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        if self.differentiable:
+            return super()._outputs(X, lengths)
+        raw, kind = self._ask(X, lengths), self.interface.kind
+        if kind == "probabilities":
+            return raw  # bit for bit
+        with torch.no_grad():
+            return log_probabilities(torch.from_numpy(raw.astype(np.float64)), kind, self.name).exp().numpy()
+
+    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
+        """Return what the estimator's ``predict`` says, (batch,); None if it has none beside ``predict_proba``."""
+        predict, names = getattr(self.model, "predict", None), own_names(self.model)
+        if not callable(predict) or names is None or not callable(getattr(self.model, "predict_proba", None)):
+            return None
+        index = {label: k for k, label in enumerate(np.asarray(self.model.classes_).tolist())}
+
+        def call(x: Any, lengths: Any, side: Side) -> Any:
+            return np.asarray(self._pass(predict, x, lengths, side))
+
+        try:
+            parts = [self._ask(part.values, part.lengths, call) for part in Series(X, lengths).batches(PREDICT_BATCH)]
+            said = np.array([index[label] for part in parts for label in part.tolist()], dtype=np.int64)
+        except (Exception, SystemExit):  # the probabilities count: a predict that fails is none
+            return None
+        return said if len(said) == len(X) else None
+
+    def _hint(self, proba: FloatArray) -> str:
+        return no_distribution(proba, may_be_logits=not self._adapted.kind_is_certain)
+
+
+class WrappedRegressor(_Wrapped, Regressor):
+    """A user's model of numbers (batch,) or (batch, outputs)."""
+
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
+        raw = self._ask_module(x, lengths)
+        return raw.to(torch.promote_types(raw.dtype, torch.float32))
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        return super()._outputs(X, lengths) if self.differentiable else self._ask(X, lengths)
 
 
 @overload
@@ -141,44 +304,42 @@ def wrap(
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
             raise ConfigError(f"no {what} {quoted(value)}.{hint} Known: {', '.join(choices)}.")
     kind, part = parse_output(output)
-    batch = check_batch(batch)
-    if task == "regression":
-        if any(v is not None for v in (n_classes, class_names, kind)):
-            raise ConfigError("n_classes, class_names and kinds of output are for classes; a regressor has none.")
-        rule = check_missing("refuse" if missing is None else missing)
-        return wrap_regressor(model, part=part, layout=layout, batch=batch, lengths=lengths, missing=rule)
-    adapted = _adapt(model)
+    numbers = task == "regression"
+    if numbers and any(v is not None for v in (n_classes, class_names, kind)):
+        raise ConfigError("n_classes, class_names and kinds of output are for classes; a regressor has none.")
+    adapted = _adapt(model, numbers=numbers)
     if adapted.kind_is_certain and kind not in (None, adapted.kind):
         raise ConfigError(
             f"{adapted.name} returns {adapted.kind}, so it cannot have output={quoted(kind)}. Leave it out."
         )
+    layout_is_given, layout = layout is not None, layout or adapted.layout
+    form: dict[str, Any] = {
+        "part": part,
+        "layout": layout,
+        "batch": check_batch(batch) or adapted.batch,
+        "lengths": find_lengths_form(model, adapted.call, lengths, layout),
+        "missing": check_missing("refuse" if missing is None else missing),
+    }
+    if numbers:
+        return WrappedRegressor(model, adapted, Interface(kind=NUMBERS, **form))
     is_known = kind is not None or adapted.kind_is_certain
-    names = find_class_names(
-        model,
-        n_classes=n_classes,
-        class_names=class_names,
-        kind=kind or adapted.kind,
-        declared=adapted.n_classes if part is None else None,
-    )
-    said = {"output": is_known, "layout": layout is not None, "lengths": lengths is not None}
+    kind = kind or adapted.kind
+    declared = adapted.n_classes if part is None else None
+    said = {"output": is_known, "layout": layout_is_given, "lengths": lengths is not None}
     interface = Interface(
-        kind=kind or adapted.kind,
-        layout=layout or adapted.layout,
-        lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
-        part=part,
-        batch=batch or adapted.batch,
-        missing=check_missing("refuse" if missing is None else missing),
-        class_names=names,
+        **form,
+        kind=kind,
+        class_names=find_class_names(model, n_classes=n_classes, class_names=class_names, kind=kind, declared=declared),
         named=class_names is not None or has_names(model),
         assumed=tuple(name for name, is_given in said.items() if not is_given),
         note=adapted.note,
     )
-    if isinstance(adapted.call, nn.Module):
-        return WrappedModule(adapted.call, interface, adapted.name)
-    return BlackBox(model, adapted, interface)
+    return WrappedClassifier(model, adapted, interface)
 
 
-def _adapt(model: Any) -> Adapted:
+def _adapt(model: Any, *, numbers: bool) -> Adapted:
     if isinstance(model, (str, os.PathLike)):
-        return model_file.adapt(model)
-    return next(found for adapt in KINDS if (found := adapt(model)) is not None)
+        return onnx.adapt_file(model)
+    return (
+        module.adapt(model) or onnx.adapt(model) or (estimator.adapt_regressor if numbers else estimator.adapt)(model)
+    )

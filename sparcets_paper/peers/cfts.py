@@ -30,7 +30,7 @@ from sparcets.core.seeding import RANDOM_STATE_LOCK, generator, spawn
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
-from sparcets.models.base import Classifier, DifferentiableClassifier
+from sparcets.models.base import Classifier
 from sparcets.training.device import seeded
 from sparcets_paper.peers import ALGORITHMS, Algorithm, Output
 
@@ -119,7 +119,7 @@ class PeerModule(nn.Module):
 
     def __init__(self, classifier: Classifier, info: SeriesInfo, dtype: np.dtype[Any], output: Output) -> None:
         super().__init__()
-        device = classifier.device if isinstance(classifier, DifferentiableClassifier) else torch.device("cpu")
+        device = classifier.device if classifier.differentiable else torch.device("cpu")
         self.anchor = nn.Parameter(torch.zeros((), device=device))  # peers read the device from the first parameter
         self.classifier, self.output, self.n_steps = classifier, output, info.n_steps
         self.center = torch.tensor(info.scaler.center.astype(dtype), device=device)
@@ -135,10 +135,10 @@ class PeerModule(nn.Module):
         """Return (batch, classes) for standardised series (batch, features, steps)."""
         self.check()
         own_units = x[..., : self.n_steps].transpose(1, 2) * self.scale + self.center
-        if isinstance(self.classifier, DifferentiableClassifier):
+        if self.classifier.differentiable:
             log_proba = self.classifier.log_proba(own_units.contiguous()).float()
         else:
-            proba = np.maximum(self.classifier.proba_unchecked(own_units.detach().numpy()), MIN_PROBA)
+            proba = np.maximum(self.classifier.outputs_unchecked(own_units.detach().numpy()), MIN_PROBA)
             log_proba = torch.tensor(np.log(proba), dtype=torch.float32)
         if self.output == "proba":
             return log_proba.exp()

@@ -18,7 +18,7 @@ class Fixed(Classifier):
         self.output = output
         self.given = []
 
-    def _predict_proba(self, X, lengths):
+    def _outputs(self, X, lengths):
         self.given.append((X, lengths))
         return self.output(X) if callable(self.output) else self.output
 
@@ -38,7 +38,7 @@ def test_series_come_in_batches_and_the_answers_in_order():
     np.testing.assert_array_equal(proba[:, 0], series[:, 0, 0])
     np.testing.assert_array_equal(model.predict(series), (series[:, 0, 0] < 0.5).astype(int))
     # What was checked before gives the same, in the same batches.
-    np.testing.assert_array_equal(model.proba_unchecked(series, lengths), proba)
+    np.testing.assert_array_equal(model.outputs_unchecked(series, lengths), proba)
     np.testing.assert_array_equal(model.predict_unchecked(series, lengths), proba.argmax(1))
     assert max(len(x) for x, _ in model.given) == PREDICT_BATCH
 
@@ -47,7 +47,7 @@ def test_only_input_goes_unchecked():
     broken = np.full_like(X, np.nan)
     assert Fixed(even).predict_unchecked(broken).tolist() == [0] * 5
     with pytest.raises(ModelOutputError):
-        Fixed(np.full((5, 3), 0.4)).proba_unchecked(X)
+        Fixed(np.full((5, 3), 0.4)).outputs_unchecked(X)
 
 
 def test_the_first_prediction_tells_the_number_of_classes():

@@ -212,7 +212,7 @@ def test_a_saturated_probability_has_a_finite_logarithm_and_gradient():
     [
         (means, {"output": "probabilities"}, r"output='probabilities' promises probabilities. If these are logits"),
         (means, {"output": "sigmoid"}, r"means one probability per series, but Given returned 2 columns"),
-        (lambda x: x.mean((1, 2)).sigmoid(), {"output": "probabilities"}, r"wrap it with output='sigmoid'"),
+        (lambda x: x.mean((1, 2)).sigmoid(), {"output": "probabilities"}, r"with output='sigmoid'"),
         (lambda x: means(x).sigmoid(), {"output": "probabilities"}, r"one probability for each of several labels\?"),
         (means, {"n_classes": 3}, r"Given returned 2 columns for 3 classes \(0, 1, 2\)"),
         (lambda x: x, {}, r"must return \(batch, classes\), got \(6, 5, 2\) for 6 series"),

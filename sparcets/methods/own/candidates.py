@@ -76,7 +76,7 @@ class FoundAnswers:
         request = self.request
         admitted = request.apply_limits(proposal, rows)
         lengths = None if request.lengths is None else request.lengths[rows]
-        proba = self.classifier.proba_unchecked(admitted, lengths)
+        proba = self.classifier.outputs_unchecked(admitted, lengths)
         valid = request.is_reached(proba, rows)
         if belief is None or self._altered(proposal, admitted):
             belief = self._ask(rows, admitted, valid)

@@ -32,7 +32,7 @@ from sparcets.methods.own.search import answer
 from sparcets.methods.own.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
 from sparcets.methods.own.surrogate import distill, distill_numbers
 from sparcets.methods.request import Answers, FitJob, Request
-from sparcets.models.base import Classifier, DifferentiableClassifier, DifferentiableRegressor, Model, Regressor
+from sparcets.models.base import Classifier, Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length
 
@@ -128,11 +128,11 @@ class GridView(Classifier):
         """Name of the model in messages."""
         return self.classifier.name
 
-    def _predict_proba(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         return self.lifting.ask(self.classifier, X, lengths)
 
 
-class DistilledView(GridView, DifferentiableClassifier):
+class DistilledView(GridView):
     """A view with gradients, those of a surrogate; its predictions remain those of the user's classifier.
 
     Parameters
@@ -142,6 +142,8 @@ class DistilledView(GridView, DifferentiableClassifier):
     surrogate
         A network of averages.
     """
+
+    differentiable = True
 
     def __init__(self, view: GridView, surrogate: TorchClassifier) -> None:
         super().__init__(view.classifier, view.lifting)
@@ -278,11 +280,11 @@ class GridRegressor(Regressor):
         """Name of the model in messages."""
         return self.regressor.name
 
-    def _predict(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         return self.lifting.ask(self.regressor, X, lengths)
 
 
-class DistilledRegressor(GridRegressor, DifferentiableRegressor):
+class DistilledRegressor(GridRegressor):
     """A view with gradients, those of a surrogate; its predictions remain those of the user's regressor.
 
     Parameters
@@ -292,6 +294,8 @@ class DistilledRegressor(GridRegressor, DifferentiableRegressor):
     surrogate
         A network of averages.
     """
+
+    differentiable = True
 
     def __init__(self, view: GridRegressor, surrogate: TorchRegressor) -> None:
         super().__init__(view.regressor, view.lifting)
@@ -380,7 +384,7 @@ def _fit_number_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, 
     model = inner._number_model
     assert model is not None
     assert job.numbers is not None
-    both = np.stack([job.numbers, regressor.predict_unchecked(job.X, job.lengths)])
+    both = np.stack([job.numbers, regressor.outputs_unchecked(job.X, job.lengths)])
     rows, references = choose_prototypes(job, seed), choose_references(job.numbers)
     series = job.info.scaler.transform(job.X[rows]).astype(np.float32)
     series = fill_gaps(series, lengths=job.steps(rows), otherwise=0.0)

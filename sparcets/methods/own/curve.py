@@ -25,7 +25,7 @@ from sparcets.methods.own.regression import NumberModel
 from sparcets.methods.own.search import SEARCH_BATCH, Search
 from sparcets.methods.request import FitJob, Request
 from sparcets.models.base import Classifier, Regressor
-from sparcets.models.views import WITHIN, Goal, as_classifier, at_length
+from sparcets.models.views import WITHIN, Goal, Within, at_length
 from sparcets.training.device import threads_for
 
 CAPS = (0.1, 0.2, 0.4, 1.0)  # largest shares of the entries at which the search is measured
@@ -83,12 +83,12 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
     goal = Goal(bounds, ("a high number", "another number"))
     low = numbers[held_out, 0] <= np.median(numbers[:, 0])
-    low &= ~is_within(regressor.predict_unchecked(job.X[held_out], job.steps(held_out)), bounds)
+    low &= ~is_within(regressor.outputs_unchecked(job.X[held_out], job.steps(held_out)), bounds)
     rows = held_out[low][:MAX_SEARCHED]
     target = np.full(len(rows), WITHIN, dtype=np.int64)
     request = held_out_request(replace(job, info=replace(job.info, class_names=goal.names)), rows, target)
     with threads_for(job.X[:CPU_BATCH].size):
-        classifier = as_classifier(regressor, goal, outcome.scale)
+        classifier = Within(regressor, goal, outcome.scale)
         return measure_search(model.within(goal), classifier, request)
 
 
@@ -157,7 +157,7 @@ def _measure(search: Search, tried: list[torch.Tensor], classifier: Classifier) 
         target = search.target.repeat(len(part))
         support = ensemble.believe(ensemble.standardise(made), target).support
         least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
-        proba = classifier.proba_unchecked(made, None).reshape(*shape, -1)
+        proba = classifier.outputs_unchecked(made, None).reshape(*shape, -1)
         valid = np.stack([request.is_reached(of_point) for of_point in proba])
         point = {
             "share": changed / entries,

@@ -29,7 +29,7 @@ from sparcets.methods.own.family import FamilyClassifier, FamilyWithin, choose_s
 from sparcets.methods.own.selector import NEURAL, Belief, Selector
 from sparcets.methods.own.surrogate import distill
 from sparcets.methods.request import FitJob
-from sparcets.models.base import Classifier, DifferentiableClassifier
+from sparcets.models.base import Classifier
 from sparcets.models.network import TorchClassifier
 from sparcets.models.views import at_length
 from sparcets.training.device import resolve_device, threads_for, with_double_precision
@@ -76,8 +76,8 @@ class Ensemble:
     other classifiers get the last value before.
     """
 
-    explained: DifferentiableClassifier
-    networks: Sequence[DifferentiableClassifier]
+    explained: Classifier
+    networks: Sequence[Classifier]
     families: Sequence[FamilyClassifier | FamilyWithin]
     levels: Tensor
     explained_accuracy: float
@@ -98,7 +98,7 @@ class Ensemble:
             while len(self._at_lengths) >= KEPT_LENGTHS:
                 self._at_lengths.pop(next(iter(self._at_lengths)), None)
             explained = at_length(self.explained, n_steps, of)
-            assert isinstance(explained, DifferentiableClassifier)
+            assert explained.differentiable
             self._at_lengths[n_steps] = replace(
                 self,
                 explained=explained,
@@ -142,7 +142,7 @@ class Ensemble:
         """
         scale, center = self.scale_and_center
 
-        def of_network(net: DifferentiableClassifier) -> Member:
+        def of_network(net: Classifier) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
                 steps = None if lengths is None else lengths.to(net.device)
                 given = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
@@ -279,7 +279,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
             members, judges = fitted.result()
         selector = Selector(networks=judging, judges=judges, gaps=gaps)
         explained = classifier
-        if not isinstance(explained, DifferentiableClassifier):
+        if not explained.differentiable:
             bar.advance(0, "surrogate")
             # "student": the older word for a surrogate, kept so that the same seed gives the same network.
             explained = distill(

@@ -62,7 +62,7 @@ from sparcets.methods.own.state import (
 from sparcets.methods.own.step import ExplainerStep, Schedule
 from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.methods.stream import answer_by_length
-from sparcets.models.base import Classifier, DifferentiableClassifier, DifferentiableRegressor, Regressor
+from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import Goal
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
 from sparcets.training.loop import Callback, DivergenceCheck, History, Pairing, TensorBoard, TrainingFailure
@@ -423,7 +423,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             model=self._model,
             long=fitted.long,
             epochs=len(self.history_.get("generator", [])),
-            black_box=not isinstance(self.classifier, (DifferentiableClassifier, DifferentiableRegressor)),
+            black_box=not self.classifier.differentiable,
             silent=self.silent_features_,
         )
         return "\n".join([super().summary(), *lines])

@@ -38,9 +38,9 @@ from sparcets.methods.own.prototypes import MAX_ENTRIES, NEAREST, PER_CLASS, STA
 from sparcets.methods.own.selector import NEURAL, Selector
 from sparcets.methods.own.surrogate import distill_numbers
 from sparcets.methods.request import FitJob
-from sparcets.models.base import DifferentiableRegressor, Regressor
+from sparcets.models.base import Regressor
 from sparcets.models.network import TorchRegressor
-from sparcets.models.views import WITHIN, DifferentiableWithin, Goal
+from sparcets.models.views import WITHIN, Goal, Within
 from sparcets.training.device import resolve_device, threads_for, with_double_precision
 
 MIN_SPREAD = 0.1  # smallest spread of the explained model, in standard deviations of the labels
@@ -77,7 +77,7 @@ class NumberModel:
         series, and the labels and predictions of these.
     """
 
-    explained: DifferentiableRegressor
+    explained: Regressor
     spread: FloatArray
     networks: Sequence[TorchRegressor]
     families: Sequence[FamilyRegressor]
@@ -114,12 +114,12 @@ class NumberModel:
         scale = self.outcome.scale
         standard = Goal((goal.bounds - self.outcome.center[:, None]) / scale[:, None], goal.names)
 
-        def of_network(net: TorchRegressor) -> DifferentiableWithin:
+        def of_network(net: TorchRegressor) -> Within:
             spread = np.maximum(net.error_, MIN_SPREAD) * scale
-            return DifferentiableWithin(net, goal.widened(spread), spread)
+            return Within(net, goal.widened(spread), spread)
 
         ensemble = Ensemble(
-            explained=DifferentiableWithin(self.explained, goal, self.spread),
+            explained=Within(self.explained, goal, self.spread),
             networks=[of_network(net) for net in self.networks],
             families=[FamilyWithin(family, standard) for family in self.families],
             levels=self._levels(goal, standard),
@@ -265,7 +265,7 @@ def fit_number_model(
             networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
             members, judges = fitted.result()
         explained = regressor
-        if not isinstance(explained, DifferentiableRegressor):
+        if not explained.differentiable:
             bar.advance(0, "surrogate")
             explained = distill_numbers(
                 regressor,
@@ -277,10 +277,10 @@ def fit_number_model(
                 progress=job.progress,
             )
         bar.advance()
-    both = np.stack([numbers, regressor.predict_unchecked(job.X, job.lengths)])
+    both = np.stack([numbers, regressor.outputs_unchecked(job.X, job.lengths)])
     known = np.linspace(0, len(rows) - 1, min(len(rows), LEVEL_SERIES)).astype(np.int64)
     steps = None if lengths is None else lengths[known]
-    by_network = [net.predict_unchecked(X[known], steps) for net in (explained, *networks)]
+    by_network = [net.outputs_unchecked(X[known], steps) for net in (explained, *networks)]
     error = np.sqrt(((by_network[0] - y[known]) ** 2).mean(0))
     prototypes, references = choose_prototypes(job, seed), choose_references(numbers)
     return NumberModel(

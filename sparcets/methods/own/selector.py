@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sparcets.methods.own.family import FamilyClassifier, FamilyWithin
 from sparcets.methods.request import pause
-from sparcets.models.base import DifferentiableClassifier
+from sparcets.models.base import Classifier
 from sparcets.training.device import one_thread_each
 from sparcets.training.networks import fill_gaps
 
@@ -82,7 +82,7 @@ class Selector:
         Families whose lead has to be larger than usual, and how large.
     """
 
-    networks: Sequence[DifferentiableClassifier]
+    networks: Sequence[Classifier]
     judges: Sequence[FamilyClassifier | FamilyWithin]
     gaps: bool = False
     larger_leads: Mapping[str, float] = field(default_factory=LEADS.copy)
@@ -142,7 +142,7 @@ class Selector:
         return _agreement(torch.cat(votes, dim=1), target)
 
 
-def _proba(net: DifferentiableClassifier, raw: Tensor, device: torch.device) -> Tensor:
+def _proba(net: Classifier, raw: Tensor, device: torch.device) -> Tensor:
     return net.log_proba(raw.to(net.device)).to(device).float().exp()
 
 

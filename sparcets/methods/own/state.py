@@ -33,7 +33,7 @@ from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.regression import NumberModel
 from sparcets.methods.own.selector import Selector
 from sparcets.methods.request import FitJob
-from sparcets.models.base import Classifier, DifferentiableClassifier, DifferentiableRegressor, Model, Regressor
+from sparcets.models.base import Classifier, Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.training.checkpoint import agree
 from sparcets.training.device import resolve_device, with_double_precision
@@ -199,7 +199,7 @@ def model_from_arrays(
     device = resolve_device(config.device)
     members = Members.from_arrays(arrays, header, TorchClassifier, FamilyClassifier, device=config.device)
     long = LongSeries.from_arrays(part_of(arrays, "long"))
-    gradients = isinstance(classifier, DifferentiableClassifier) and long is None
+    gradients = classifier.differentiable and long is None
     model = FittedModel(
         ensemble=Ensemble(
             explained=members.explained(classifier, gradients=gradients),
@@ -274,7 +274,7 @@ def number_model_from_arrays(
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     members = Members.from_arrays(arrays, header, TorchRegressor, FamilyRegressor, device=config.device)
     long = LongSeries.from_arrays(part_of(arrays, "long"))
-    gradients = isinstance(regressor, DifferentiableRegressor) and long is None
+    gradients = regressor.differentiable and long is None
     model = NumberModel(
         **{name: np.array(arrays[name]) for name in (*ARRAYS, *OPTIONAL) if name in arrays},
         explained=members.explained(regressor, gradients=gradients),

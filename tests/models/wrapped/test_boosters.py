@@ -105,7 +105,7 @@ BOTH = [*sources("xgboost"), *sources("lightgbm")]
 def test_a_booster_of_xgboost(source, objective, n_classes):
     booster = build(source, objective, n_classes)
     clf = sp.wrap(booster)
-    assert clf.n_classes == n_classes and clf.layout == "flat" and clf.name == "xgboost.Booster"
+    assert clf.n_classes == n_classes and clf.interface.layout == "flat" and clf.name == "xgboost.Booster"
     own = np.asarray(booster.inplace_predict(FLAT), dtype=np.float64)
     if objective == "multi:softmax":
         np.testing.assert_array_equal(clf.predict(X), own)
@@ -123,7 +123,7 @@ def test_a_booster_of_xgboost(source, objective, n_classes):
 def test_a_booster_of_lightgbm(source, objective, n_classes):
     booster = build(source, objective, n_classes)
     clf = sp.wrap(booster)
-    assert clf.n_classes == n_classes and clf.layout == "flat" and clf.name == "lightgbm.Booster"
+    assert clf.n_classes == n_classes and clf.interface.layout == "flat" and clf.name == "lightgbm.Booster"
     own = booster.predict(FLAT)
     expected = np.stack([1 - own, own], axis=1) if n_classes == 2 else own / own.sum(1, keepdims=True)
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-9)
@@ -180,5 +180,5 @@ def test_the_estimators_of_the_packages_take_tables(source):
     else:
         model = type("Estimator", (Estimator,), {"__module__": f"{package}.sklearn"})()
     clf = sp.wrap(model)
-    assert clf.layout == "flat" and clf.n_classes == 3
+    assert clf.interface.layout == "flat" and clf.n_classes == 3
     np.testing.assert_allclose(clf.predict_proba(X), model.predict_proba(FLAT), atol=1e-6)

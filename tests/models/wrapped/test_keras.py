@@ -13,7 +13,6 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import ModelOutputError
-from sparcets.models.base import DifferentiableClassifier
 
 X = np.random.default_rng(0).normal(size=(6, 5, 2)).astype(np.float32)
 SOURCES = [
@@ -96,12 +95,12 @@ def build(source, columns, activation):
 def test_softmax_and_one_sigmoid_are_taken_as_they_are(source, columns, activation):
     model = build(source, columns, activation)
     clf = sp.wrap(model)
-    assert clf.n_classes == max(columns, 2) and clf.layout == "btf"
+    assert clf.n_classes == max(columns, 2) and clf.interface.layout == "btf"
     p = model.predict_on_batch(X)
     expected = np.concatenate([1 - p, p], axis=1) if columns == 1 else p
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-6)
     np.testing.assert_array_equal(clf.predict_proba(X), clf.predict_proba(X))  # no dropout
-    assert isinstance(clf, DifferentiableClassifier) == isinstance(model, nn.Module)
+    assert clf.differentiable == isinstance(model, nn.Module)
 
 
 @pytest.mark.parametrize("source", SOURCES)

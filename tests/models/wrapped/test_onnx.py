@@ -52,7 +52,7 @@ def test_a_file_and_a_session_are_black_boxes(tmp_path):
     path = write(tmp_path / "gait.onnx")
     for model in (path, str(path), session(path)):
         clf = sp.wrap(model)
-        assert clf.n_classes == 3 and clf.layout == "btf"
+        assert clf.n_classes == 3 and clf.interface.layout == "btf"
         np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=1e-5)
     assert repr(sp.wrap(path)).startswith("BlackBox(gait.onnx (classification, output 'probabilities' (assumed), lay")
 
@@ -78,9 +78,9 @@ def test_of_several_outputs_one_is_named(tmp_path):
 def test_the_file_says_type_batch_and_layout(tmp_path):
     fixed = sp.wrap(write(tmp_path / "fixed.onnx", shape=(4, 5, 2)))
     np.testing.assert_allclose(fixed.predict_proba(X), expected(), atol=1e-5)
-    assert fixed.batch == (4, 4)
+    assert fixed.interface.batch == (4, 4)
     flat = sp.wrap(write(tmp_path / "flat.onnx", shape=("batch", 10)))
-    assert flat.layout == "flat"
+    assert flat.interface.layout == "flat"
     np.testing.assert_allclose(flat.predict_proba(X), expected(), atol=1e-5)
     double = sp.wrap(write(tmp_path / "double.onnx", kind=onnx.TensorProto.DOUBLE))
     np.testing.assert_allclose(double.predict_proba(X), expected(), atol=1e-9)
@@ -110,7 +110,7 @@ def onnx_value(name, kind, shape):
 
 def test_models_that_were_converted_from_scikit_learn():
     clf = sp.wrap(Converted(), class_names=["a", "b", "c"])
-    assert clf.layout == "flat"
+    assert clf.interface.layout == "flat"
     np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=1e-9)
 
 
@@ -163,7 +163,7 @@ def test_further_inputs_are_side_inputs(tmp_path):
     clf, ward, age = sp.wrap(path), np.arange(6) % 3, np.random.default_rng(2).normal(size=(6, 2))
     z = X.mean(1) + table[ward] + age
     softmax = np.exp(z) / np.exp(z).sum(1, keepdims=True)
-    assert clf.layout == "btf" and clf.n_classes == 2
+    assert clf.interface.layout == "btf" and clf.n_classes == 2
     np.testing.assert_allclose(clf.predict_proba(X, side={"age": age, "ward": ward}), softmax, atol=1e-5)
     with pytest.raises(CapabilityError, match=r"ONNX model takes ward, series, age. Name all but the series in side="):
         clf.predict_proba(X, side={"age": age})

@@ -42,7 +42,7 @@ def program(module, shapes=None, n=6):
 def test_a_program_is_a_module_with_gradients_and_batches_it_takes(shapes, batch):
     module = Net().eval()
     clf = sp.wrap(program(module, shapes, n=4 if batch == (2, 4) else 6))
-    assert clf.batch == batch and clf.name == "ExportedProgram"
+    assert clf.interface.batch == batch and clf.name == "ExportedProgram"
     for n in (1, 6):
         np.testing.assert_allclose(clf.predict_proba(X[:n]), sp.wrap(module).predict_proba(X[:n]), atol=1e-5)
     x = torch.tensor(X, requires_grad=True)
