@@ -304,15 +304,15 @@ class Dataset:
         >>> ds, ds.sampling_rate, ds.ids_test.tolist()
         (Dataset('frame': 8 training + 2 test series, 2 steps, 1 features, 2 classes), 2.0, ['6', '1'])
         """
-        from sparcets.data.files import dataset_of_sheet
-        from sparcets.data.tables import column_roles, sheet_of_frame
+        from sparcets.data.files import to_dataset
+        from sparcets.data.tables import read_frame
 
         columns: dict[str, Any] = {"series": series, "time": time, "subject": subject, "split": split}
         columns |= {"feature": feature, "value": value, "label": label, "side": side}
         if "task" in known:
             check_task(known["task"])
-        sheet = sheet_of_frame(frame, column_roles(columns, task=known.get("task")), source="the frame")
-        return dataset_of_sheet(sheet, test_size=test_size, seed=seed, **{"name": "frame", **known})
+        found = read_frame(frame, columns, task=known.get("task"))
+        return to_dataset(found, test_size=test_size, seed=seed, **{"name": "frame", **found.about, **known})
 
     @classmethod
     def from_rows(

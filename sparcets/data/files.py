@@ -72,119 +72,29 @@ and columns of a .parquet file become float32 if that changes no number.
 from __future__ import annotations
 
 import os
-import re
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, FloatArray, StrArray
+from sparcets.core.arrays import LARGEST
 from sparcets.core.errors import (
     ConfigError,
     DataError,
     DataNotFoundError,
     FileFormatError,
-    LabelError,
     NonFiniteError,
-    ShapeError,
 )
-from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.validation import Task, check_series, check_task
+from sparcets.core.registry import require_extra
+from sparcets.core.validation import Task, check_task
 from sparcets.data.dataset import Dataset
 from sparcets.data.precision import as_written
+from sparcets.data.recordings import ABOUT, PER_SERIES, SIDE, TABLES, Recordings, class_names_of, read_npz
 from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, write_npz
 
-if TYPE_CHECKING:
-    from sparcets.data.tables import Sheet
-
-
-def load_ts(path: Path, *, test_size: float, seed: int, task: Task | None, **known: Any) -> Dataset:
-    """Read a file, and its test part if there is one; see :mod:`sparcets.data.files`.
-
-    Parameters
-    ----------
-    path
-        The file.
-    test_size, seed
-        Share held out and the seed of the split, if there is no test part.
-    task
-        What the file has to be for, or None.
-    **known
-        Names and units of the numbers, where the file holds numbers.
-    """
-    base, test_path = path.stem.removesuffix("_TRAIN"), parts_of(path)[-1]
-    parts = [_read_ts(part) for part in parts_of(path)]
-    cases = [case for part, _ in parts for case in part]
-    labels = np.concatenate([part for _, part in parts])
-    found: Task = "regression" if labels.dtype.kind == "f" else "classification"
-    if task not in (None, found):
-        declared = "@targetLabel" if found == "regression" else "@classLabel"
-        raise FileFormatError(f"{path} is for {found}, by its line {declared}, not for {task}.")
-    known["task"] = found
-    if found == "classification":
-        labels, known["class_names"] = class_names_of(labels)
-    lengths = np.array([case.shape[1] for case in cases])
-    X = np.zeros((len(cases), lengths.max(), cases[0].shape[0]))
-    for row, case in zip(X, cases, strict=True):
-        if len(case) != X.shape[2]:
-            raise FileFormatError(f"{test_path} has {len(case)} features, {path} has {X.shape[2]}.")
-        row[: case.shape[1]] = case.T  # aeon's (channels, time) to (time, features)
-    known["lengths"] = lengths if (lengths != lengths[0]).any() else None
-    if len(parts) == 1:
-        return Dataset.from_arrays(as_written(X), labels, test_size=test_size, seed=seed, name=path.stem, **known)
-    train, test = np.split(np.arange(len(X)), [len(parts[0][0])])
-    return Dataset.from_rows(as_written(X), labels, train=train, test=test, name=base, **known)
-
-
-def parts_of(path: Path) -> list[Path]:
-    """Return a file, and the file of its test part if there is one."""
-    base = path.stem.removesuffix("_TRAIN")
-    test_path = path.with_name(f"{base}_TEST{path.suffix}")
-    return [path, test_path] if base != path.stem and test_path.is_file() else [path]
-
-
-def _read_ts(path: Path) -> tuple[list[FloatArray], StrArray | FloatArray]:
-    """Return the series of a .ts file, each (channels, time), and their labels: names, or numbers."""
-    aeon = require_extra("aeon.datasets", "a .ts file", "uea")
-    try:
-        cases, labels, header = aeon.load_from_ts_file(str(path), return_meta_data=True)
-    except Exception as error:  # aeon's parser raises various errors on malformed lines
-        raise FileFormatError(f"{path} is not a valid .ts file: {' '.join(str(error).split())}") from error
-    if not len(cases):
-        raise FileFormatError(f"{path} holds no series; they follow the line @data, one per line.")
-    if header["timestamps"]:  # aeon's parser for them drops the sign of the values
-        raise FileFormatError(
-            f"{path} has time stamps (@timeStamps true), which are not supported. Write the values only."
-        )
-    for index, case in enumerate(cases):
-        if (np.abs(case) > LARGEST).any():
-            raise NonFiniteError(f"{path.name} has a number beyond ±{LARGEST:.2g} in series {index}. Use larger units.")
-    if header["targetlabel"]:
-        return list(cases), np.asarray(labels, dtype=np.float64)
-    if not header["classlabel"]:
-        raise FileFormatError(
-            f"{path} has no labels: neither classes (@classLabel true and their names) nor numbers (@targetLabel true)."
-        )
-    # Lower case, because aeon replaces every "nan" of a line by "NaN", also within a label.
-    names = np.array([str(label).strip().lower() for label in labels])
-    declared = header["class_values"]
-    unknown = sorted(set(names.tolist()) - set(declared)) if declared else []
-    if unknown:
-        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
-    return list(cases), names
-
-
-TABLES = (".csv", ".parquet")
 SUFFIXES = {".npz", ".ts", *TABLES}
-
-PER_SERIES = ("X", "y", "ids", "subjects", "lengths", "salient")
-SIDE = "side_"  # begins the name of an array with side inputs
-OUTPUTS = ("task", "output_names", "output_units")
-ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split", *OUTPUTS)
 
 
 def load_file(
@@ -242,7 +152,7 @@ def load_file(
     suffix = file.suffix.lower()
     roles = {"series": series, "time": time, "subject": subject, "split": split, "label": label, "side": side}
     columns = {role: name for role, name in roles.items() if name is not None}
-    outputs = {"output_names": output_names, "output_units": output_units, "units": units}
+    outputs = {"task": task, "output_names": output_names, "output_units": output_units, "units": units}
     known = {name: value for name, value in outputs.items() if value is not None}
     if task is not None:
         check_task(task)
@@ -258,13 +168,89 @@ def load_file(
         )
     try:
         with naming(file):
-            load = _load_npz if suffix == ".npz" else load_ts
             if suffix in TABLES:
-                load = partial(_load_table, columns=columns)
-            data = load(file, test_size=test_size, seed=seed, task=task, **known)
+                from sparcets.data.tables import read_table  # imports pandas
+
+                found = read_table(file, columns, task=task)
+            else:
+                found = read_npz(file, task=task) if suffix == ".npz" else read_ts(file, task=task)
+            data = to_dataset(found, test_size=test_size, seed=seed, **{"name": file.stem, **found.about, **known})
             return data if class_names is None else _in_order(data, class_names)
     except PermissionError as error:
         raise FileFormatError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def to_dataset(found: Recordings, *, test_size: float, seed: int, **about: Any) -> Dataset:
+    """Check and split recordings, as they say themselves or at random; ``about`` are arguments of ``from_rows``."""
+    how = about.pop("split", None)
+    names = ("feature_names", "ids", "subjects", "lengths", "salient", "side", "split")
+    about |= {name: getattr(found, name) for name in names}
+    data = Dataset.from_arrays(found.X, found.labels, test_size=test_size, seed=seed, **about)
+    return data if how is None else replace(data, split=how)
+
+
+def read_ts(path: Path, *, task: Task | None) -> Recordings:
+    """Read a .ts file, and its test part if there is one; ``task`` is what they have to be for, or None."""
+    files = parts_of(path)
+    parts = [_read_ts(file) for file in files]
+    cases = [case.T for part, _ in parts for case in part]  # aeon's (channels, time) to (time, features)
+    labels = np.concatenate([part for _, part in parts])
+    found: Task = "regression" if labels.dtype.kind == "f" else "classification"
+    if task not in (None, found):
+        declared = "@targetLabel" if found == "regression" else "@classLabel"
+        raise FileFormatError(f"{path} is for {found}, by its line {declared}, not for {task}.")
+    about: dict[str, Any] = {"task": found}
+    if found == "classification":
+        labels, about["class_names"] = class_names_of(labels)
+    n_features = cases[0].shape[1]
+    other = next((case.shape[1] for case in cases if case.shape[1] != n_features), None)
+    if other is not None:
+        raise FileFormatError(f"{files[-1]} has {other} features, {path} has {n_features}.")
+    values = as_written(np.concatenate(cases))
+    X = np.split(values, np.cumsum([len(case) for case in cases])[:-1])
+    if len(parts) == 1:
+        return Recordings(X=X, labels=labels, about=about)
+    split = np.repeat(["train", "test"], [len(part) for part, _ in parts])
+    name = path.stem.removesuffix("_TRAIN")
+    return Recordings(X=X, labels=labels, split=split, about={**about, "name": name})
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return a file, and the file of its test part if there is one."""
+    base = path.stem.removesuffix("_TRAIN")
+    test_path = path.with_name(f"{base}_TEST{path.suffix}")
+    return [path, test_path] if base != path.stem and test_path.is_file() else [path]
+
+
+def _read_ts(path: Path) -> tuple[list[Any], Any]:
+    """Return the series of a .ts file, each (channels, time), and their labels: names, or numbers."""
+    aeon = require_extra("aeon.datasets", "a .ts file", "uea")
+    try:
+        cases, labels, header = aeon.load_from_ts_file(str(path), return_meta_data=True)
+    except Exception as error:  # aeon's parser raises various errors on malformed lines
+        raise FileFormatError(f"{path} is not a valid .ts file: {' '.join(str(error).split())}") from error
+    if not len(cases):
+        raise FileFormatError(f"{path} holds no series; they follow the line @data, one per line.")
+    if header["timestamps"]:  # aeon's parser for them drops the sign of the values
+        raise FileFormatError(
+            f"{path} has time stamps (@timeStamps true), which are not supported. Write the values only."
+        )
+    for index, case in enumerate(cases):
+        if (np.abs(case) > LARGEST).any():
+            raise NonFiniteError(f"{path.name} has a number beyond ±{LARGEST:.2g} in series {index}. Use larger units.")
+    if header["targetlabel"]:
+        return list(cases), np.asarray(labels, dtype=np.float64)
+    if not header["classlabel"]:
+        raise FileFormatError(
+            f"{path} has no labels: neither classes (@classLabel true and their names) nor numbers (@targetLabel true)."
+        )
+    # Lower case, because aeon replaces every "nan" of a line by "NaN", also within a label.
+    names = np.array([str(label).strip().lower() for label in labels])
+    declared = header["class_values"]
+    unknown = sorted(set(names.tolist()) - set(declared)) if declared else []
+    if unknown:
+        raise FileFormatError(f"{path} has the label {unknown[0]!r}, but @classLabel names {', '.join(declared)}.")
+    return list(cases), names
 
 
 def digest_of_data(source: str) -> str | None:
@@ -332,164 +318,3 @@ def save_dataset(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     with atomic_path(file) as temporary, temporary.open("wb") as handle:
         write_npz(handle, arrays)
     return file
-
-
-def _load_table(path: Path, *, columns: dict[str, Any], test_size: float, seed: int, **known: Any) -> Dataset:
-    from sparcets.data.tables import column_roles, read_sheet  # imports pandas
-
-    roles = column_roles(columns, task=known["task"])
-    sheet = read_sheet(path, roles, number_labels=known["task"] == "regression")
-    return dataset_of_sheet(sheet, test_size=test_size, seed=seed, name=path.stem, **known)
-
-
-def dataset_of_sheet(sheet: Sheet, *, test_size: float, seed: int, task: Task | None = None, **known: Any) -> Dataset:
-    """Convert a sheet, split by its column ``split`` if there is one; ``known`` is further metadata."""
-    from sparcets.data.tables import to_table
-
-    table = to_table(sheet, number_labels=task == "regression")
-    labels: Any = table.labels
-    about: dict[str, Any] = {"task": task or "classification"}
-    if task == "regression":
-        labels = labels[:, 0] if labels.shape[1] == 1 else labels
-        if sheet.labels != ["label"] or "label" in sheet.columns:  # a column that is called otherwise names its numbers
-            about["output_names"] = [sheet.name(column) for column in sheet.labels]
-    else:
-        labels, about["class_names"] = class_names_of(labels)
-    found: dict[str, Any] = {
-        **about,
-        "feature_names": table.feature_names,
-        "ids": table.ids,
-        "subjects": table.subjects,
-        "lengths": table.lengths,
-        "sampling_rate": table.sampling_rate,
-        "side": table.side,
-        **known,
-    }
-    return Dataset.from_arrays(table.X, labels, test_size=test_size, seed=seed, split=table.split, **found)
-
-
-def _load_npz(path: Path, *, test_size: float, seed: int, task: Task | None, **known: Any) -> Dataset:
-    arrays = read_npz(path)
-    parts = ("_train", "_test") if "X_train" in arrays else ("",)
-    beside = sorted({k.removesuffix(part) for k in arrays for part in parts if k.startswith(SIDE) and k.endswith(part)})
-    _check_keys(path, list(arrays), parts, beside)
-    for part in parts:
-        _check_part(arrays, part)
-    present = [key for key in (*PER_SERIES, *beside) if key + parts[0] in arrays]
-    rows = {key: _joined(key, [arrays[key + part] for part in parts]) for key in present}
-    X, y = rows.pop("X"), rows.pop("y")
-    side = {key.removeprefix(SIDE): rows.pop(key) for key in beside}
-    known |= {"side": side} if side else {}
-    about = {"name": path.stem, **{key: _about(path, key, arrays[key], X.shape[2]) for key in ABOUT if key in arrays}}
-    about |= known | ({} if task is None else {"task": task})
-    if (
-        about.get("task") != "regression"
-        and "class_names" not in about
-        and y.dtype.kind in "iubfU"
-        and (y.dtype.kind != "f" or (y == np.round(y)).all())
-    ):
-        y, about["class_names"] = class_names_of((y.astype(int) if y.dtype.kind == "b" else y).astype(str))
-    if parts == ("",):
-        return Dataset.from_arrays(X, y, test_size=test_size, seed=seed, **rows, **about)
-    if np.ndim(about.get("split", "")):
-        raise FileFormatError(f"{path} holds 'X_train' and 'X_test', so that 'split' has no meaning. Leave it out.")
-    train, test = np.split(np.arange(len(X)), [len(arrays["X_train"])])
-    return Dataset.from_rows(X, y, train=train, test=test, **rows, **about)
-
-
-def read_npz(path: Path) -> dict[str, Any]:
-    """Return the plain arrays of a .npz file, text decoded."""
-    if not zipfile.is_zipfile(path):
-        raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")
-    try:
-        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return {k: np.char.decode(v, "utf-8") if v.dtype.kind == "S" else v for k, v in arrays.items()}
-    except Exception as error:  # damaged files raise errors of zipfile, zlib, NumPy or the parser of its headers
-        plain = "It must hold plain arrays, text as np.array(names, dtype=str), and no objects"
-        raise FileFormatError(f"{path} cannot be read: {error}. {plain}.") from error
-
-
-def _check_keys(path: Path, names: list[str], parts: tuple[str, ...], beside: list[str]) -> None:
-    there = f"there are: {', '.join(names) or 'none'}"
-    known = [*(key + part for key in (*PER_SERIES, *beside) for part in parts), *ABOUT]
-    for key in (*PER_SERIES, *beside):
-        absent = [key + part for part in parts if key + part not in names]
-        if absent and (key in ("X", "y") or len(absent) < len(parts)):
-            needed = "Needed are X and y, or X_train, y_train, X_test and y_test; other arrays for both parts or none."
-            raise FileFormatError(f"{path} holds no array {absent[0]!r}; {there}. {needed}")
-    # An unknown name is an error: if "subjects" were misspelt, the split would not separate the subjects.
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise FileFormatError(f"{path} holds an unknown array {name!r}.{hint} Known: {', '.join(known)}.")
-
-
-def _check_part(arrays: dict[str, Any], part: str) -> None:
-    """Check that all arrays of a part have one entry per series."""
-    X, lengths = arrays["X" + part], arrays.get("lengths" + part)
-    shape = X.shape
-    if lengths is None or lengths.shape != shape[:1]:
-        check_series(X, name="X" + part, gaps=True)  # padding is not looked at, where its lengths are known
-    for key in PER_SERIES[1:]:
-        expected = shape if key == "salient" else shape[:1]
-        got = arrays[key + part].shape if key + part in arrays else expected
-        if key == "y" and len(got) == 2:  # several numbers per series; whether they may be, is checked with the labels
-            got = got[:1]
-        if got != expected:
-            raise ShapeError(f"{key}{part} must be of shape {expected}, as X{part} is {shape}, got {got}.")
-
-
-def _joined(key: str, parts: list[Any]) -> Any:
-    """Concatenate the rows of all parts, which must have the same shape and type."""
-    shapes = {part.shape[1:] for part in parts}
-    if len(shapes) > 1:
-        raise ShapeError(f"{key}_train and {key}_test differ in steps or features: {' and '.join(map(str, shapes))}.")
-    if len({part.dtype.kind == "U" for part in parts}) > 1:
-        raise FileFormatError(f"{key}_train and {key}_test have different types, text and numbers. Save both as text.")
-    rows = np.concatenate(parts)
-    return rows.astype(bool) if key == "salient" else rows
-
-
-def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
-    """Convert an array of metadata from a .npz file to the argument of Dataset."""
-    if key == "mutable":
-        if array.dtype.kind == "U" or (array.dtype == bool and array.shape == (n_features,)):
-            return array.ravel()
-        raise FileFormatError(f"{path}: mutable must be {n_features} flags (bool) or names of features, got {array}.")
-    if key == "sampling_rate":
-        if array.size == 1 and array.dtype.kind in "iuf":
-            return array.item()
-        raise FileFormatError(f"{path}: sampling_rate must be one number of Hz, got {array}.")
-    if key == "split" and array.ndim:
-        return array  # of each series; a data set that was split before says how
-    if key in ("name", "description", "split", "task"):
-        return str(array)
-    return str(array) if array.ndim == 0 else [str(value) for value in array.ravel()]
-
-
-_FRACTION = re.compile(r"-?\d*\.\d*[1-9]\d*")
-
-
-_WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
-
-
-def class_names_of(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
-    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
-
-    >>> class_names_of(np.array(["10.0", "9.0"]))[1], class_names_of(np.array(["b", "10", "9"]))[1]
-    (('9', '10'), ('10', '9', 'b'))
-    """
-    names, codes = np.unique(labels, return_inverse=True)
-    numbers = [_WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
-    fractions = [name for name in names.tolist() if _FRACTION.fullmatch(name)]
-    if fractions and len(fractions) + sum(map(bool, numbers)) == len(names) > len(labels) / 2:
-        raise LabelError(
-            f"the labels of {len(labels)} series are {len(names)} different numbers, such as {fractions[0]}. For "
-            "numbers that a model predicts, say task='regression'."
-        )
-    plain = [str(int(number[1])) for number in numbers if number]
-    if len(plain) < len(names):
-        return labels, tuple(names.tolist())
-    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))

@@ -1,45 +1,64 @@
-"""Recordings to be explained: series from a file without labels, or whose labels do not matter."""
+"""Recordings: what every reader of files returns, and files of arrays. Tables are read in ``tables.py``."""
 
 from __future__ import annotations
 
 import os
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray
-from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, ShapeError
+from sparcets.core.arrays import BoolArray, IntArray, StrArray
+from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, LabelError, ShapeError
 from sparcets.core.registry import did_you_mean
-from sparcets.core.validation import check_ids, check_names, check_padded
-from sparcets.data.files import TABLES, read_npz
+from sparcets.core.validation import Task, check_ids, check_names, check_padded, check_series
 from sparcets.io.files import is_file, naming
 
-ARRAYS = ("X", "y", "feature_names", "ids", "subjects", "lengths")
-OTHERS = ("class_names", "units", "sampling_rate", "mutable", "name", "description", "split", "salient")  # not needed
+TABLES = (".csv", ".parquet")
+PER_SERIES = ("X", "y", "ids", "subjects", "lengths", "salient")
+SIDE = "side_"  # begins the name of an array with side inputs
+ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "name", "description", "split", "task",
+         "output_names", "output_units")  # fmt: skip
 
 
-class Recordings(NamedTuple):
-    """Series without a split.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recordings:
+    """Series of a file, before they are checked or split.
 
     Attributes
     ----------
     X
-        Series (batch, time, features) in the data's own units, padded with zeros where ``lengths`` is given.
+        Series (batch, time, features) in the data's own units, or a list of series (time, features) of unequal length.
     feature_names
         Names of the features; None where unknown.
     lengths
         True lengths of padded series, or None.
-    labels, ids, subjects
-        Class, name and recorded person of each series, as text; None where unknown.
+    labels
+        Class of each series, or the numbers (batch, outputs) to predict; None where unknown.
+    ids, subjects
+        Name and recorded person of each series; None where unknown.
+    split
+        ``"train"`` or ``"test"`` for each series; None where the file does not say.
+    salient, side
+        Entries that determine the class, and side inputs by name; None where unknown.
+    about
+        What else the file says: further arguments of :meth:`Dataset.from_rows`.
     """
 
-    X: FloatArray
-    feature_names: tuple[str, ...] | None
-    lengths: IntArray | None
-    labels: StrArray | None
-    ids: StrArray | None
-    subjects: StrArray | None
+    X: Any
+    feature_names: tuple[str, ...] | None = None
+    lengths: IntArray | None = None
+    labels: Any = None
+    ids: StrArray | None = None
+    subjects: StrArray | None = None
+    split: Any = None
+    salient: BoolArray | None = None
+    side: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def like(self, feature_names: tuple[str, ...], n_steps: int, *, padded: bool) -> Recordings:
         """Return the series with these features in this order, and as many steps.
@@ -61,18 +80,23 @@ class Recordings(NamedTuple):
             columns = [self.feature_names.index(name) for name in feature_names]
         elif X.shape[2] != len(feature_names):
             raise ShapeError(f"the recordings have {X.shape[2]} features, those of the data set {len(feature_names)}.")
-        if X.shape[1] != n_steps or lengths is not None:
-            if not padded:
-                steps = f"{X.shape[1]} steps" if lengths is None else f"{lengths.min()} to {lengths.max()} steps"
-                raise ShapeError(f"the recordings have {steps}, those of the data set all have {n_steps}.")
-            if X.shape[1] > n_steps:
-                raise ShapeError(
-                    f"the recordings have up to {X.shape[1]} steps, those of the data set at most {n_steps}."
-                )
+        if not padded and (X.shape[1] != n_steps or lengths is not None):
+            steps = f"{X.shape[1]} steps" if lengths is None else f"{lengths.min()} to {lengths.max()} steps"
+            raise ShapeError(f"the recordings have {steps}, those of the data set all have {n_steps}.")
+        if X.shape[1] > n_steps:
+            raise ShapeError(f"the recordings have up to {X.shape[1]} steps, those of the data set at most {n_steps}.")
         if padded:
             lengths = np.full(len(X), X.shape[1]) if lengths is None else lengths
             X = np.pad(X, ((0, 0), (0, n_steps - X.shape[1]), (0, 0)))
-        return self._replace(X=X[:, :, columns], feature_names=feature_names, lengths=lengths)
+        return replace(self, X=X[:, :, columns], feature_names=feature_names, lengths=lengths)
+
+
+def _difference(found: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    missing = [name for name in expected if name not in found]
+    unknown = [name for name in found if name not in expected]
+    parts = [f"they have no {', '.join(missing[:5])}"] if missing else []
+    parts += [f"the data set has no {', '.join(unknown[:5])}"] if unknown else []
+    return f"the recordings have other features than the data set: {'; '.join(parts) or 'some appear twice'}."
 
 
 def load_recordings(path: str | os.PathLike[str]) -> Recordings:
@@ -98,46 +122,161 @@ def load_recordings(path: str | os.PathLike[str]) -> Recordings:
         raise DataNotFoundError(f"no file {file}. Give the path of a .npz, .csv or .parquet file.")
     with naming(file):
         if file.suffix.lower() == ".npz":
-            return _of_arrays(file, read_npz(file))
-        if file.suffix.lower() in TABLES:
-            return _of_table(file)
-    raise FileFormatError(f"{file} has an unknown format. Known: .npz, {', '.join(TABLES)}.")
+            found = read_npz(file, labelled=False)
+        elif file.suffix.lower() in TABLES:
+            from sparcets.data.tables import read_table  # imports pandas
+
+            found = read_table(file, {}, labelled=False)
+        else:
+            raise FileFormatError(f"{file} has an unknown format. Known: .npz, {', '.join(TABLES)}.")
+        X, lengths = check_padded(found.X, found.lengths, gaps=True)
+        given = {"labels": found.labels, "ids": found.ids, "subjects": found.subjects}
+        checked = {name: check_ids(values, what=name, n=len(X)) for name, values in given.items()}
+        texts: dict[str, Any] = {n: None if values is None else values.astype(str) for n, values in checked.items()}
+        features = check_names(found.feature_names, n=X.shape[2], what="feature_names")
+        return Recordings(X=X, lengths=lengths, feature_names=features, **texts)
 
 
-def _of_table(file: Path) -> Recordings:
-    from sparcets.data.tables import LABEL, read_sheet, to_table  # imports pandas
+def read_npz(path: Path, *, task: Task | None = None, labelled: bool = True) -> Recordings:
+    """Read a .npz file of plain arrays.
 
-    sheet = read_sheet(file, {})
-    # Recordings are not split, and a column of labels that nobody has filled in is none.
-    unused = [c for c in ("split", LABEL) if c in sheet.frame and (c == "split" or sheet.frame[c].isna().any())]
-    table = to_table(sheet._replace(frame=sheet.frame.drop(columns=unused)), labelled=False)
-    X, lengths = check_padded(table.X, table.lengths, gaps=True)
-    labels = None if table.labels is None else table.labels.astype(str)
-    return Recordings(X, table.feature_names, lengths, labels, table.ids, table.subjects)
+    Parameters
+    ----------
+    path
+        The file.
+    task
+        What the labels are for; None is what the file says itself, or else classification.
+    labelled
+        Whether labels are needed; otherwise the file has one part, and only what concerns single series is read.
+    """
+    arrays = _arrays(path)
+    parts = ("_train", "_test") if labelled and "X_train" in arrays else ("",)
+    beside = sorted({k.removesuffix(part) for k in arrays for part in parts if k.startswith(SIDE) and k.endswith(part)})
+    per_series = (*PER_SERIES, *beside)
+    _check_keys(path, list(arrays), parts, per_series, needed=("X", "y") if labelled else ("X",))
+    if labelled:
+        for part in parts:
+            _check_part(arrays, part)
+    rows = {key: _joined(key, [arrays[key + part] for part in parts]) for key in per_series if key + parts[0] in arrays}
+    known = {"X": rows["X"], "lengths": rows.get("lengths"), "labels": rows.get("y")}
+    known |= {name: rows.get(name) for name in ("ids", "subjects")}
+    if not labelled:
+        names = arrays.get("feature_names")
+        return Recordings(**known, feature_names=None if names is None else names.astype(str))
+    about = {key: _about(path, key, arrays[key], rows["X"].shape[2]) for key in ABOUT if key in arrays}
+    labels = rows["y"]
+    if (task or about.get("task")) != "regression" and "class_names" not in about:
+        labels = labels.astype(int) if labels.dtype.kind == "b" else labels
+        if labels.dtype.kind in "iuU" or (labels.dtype.kind == "f" and (labels == np.round(labels)).all()):
+            known["labels"], about["class_names"] = class_names_of(labels.astype(str))
+    split = about.pop("split", None)
+    if len(parts) > 1:
+        if split is not None and np.ndim(split):
+            raise FileFormatError(f"{path} holds 'X_train' and 'X_test', so that 'split' has no meaning. Leave it out.")
+        about |= {} if split is None else {"split": split}  # how the data set was split
+        split = np.repeat(["train", "test"], [len(arrays[f"X{part}"]) for part in parts])
+    side = {key.removeprefix(SIDE): rows[key] for key in beside}
+    features = about.pop("feature_names", None)
+    return Recordings(
+        **known, feature_names=features, split=split, salient=rows.get("salient"), side=side or None, about=about
+    )
 
 
-def _of_arrays(file: Path, arrays: dict[str, Any]) -> Recordings:
-    known = (*ARRAYS, *OTHERS)
-    if "X" not in arrays:
-        raise FileFormatError(f"{file} holds no array 'X'; there are: {', '.join(arrays) or 'none'}.")
-    for name in arrays:
-        if name not in known:
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the plain arrays of a .npz file, text decoded."""
+    if not zipfile.is_zipfile(path):
+        raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")
+    try:
+        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return {k: np.char.decode(v, "utf-8") if v.dtype.kind == "S" else v for k, v in arrays.items()}
+    except Exception as error:  # damaged files raise errors of zipfile, zlib, NumPy or the parser of its headers
+        plain = "It must hold plain arrays, text as np.array(names, dtype=str), and no objects"
+        raise FileFormatError(f"{path} cannot be read: {error}. {plain}.") from error
+
+
+def _check_keys(
+    path: Path, names: list[str], parts: tuple[str, ...], per_series: tuple[str, ...], needed: tuple[str, ...]
+) -> None:
+    known = [*(key + part for key in per_series for part in parts), *ABOUT]
+    for key in per_series:
+        absent = [key + part for part in parts if key + part not in names]
+        if absent and (key in needed or len(absent) < len(parts)):
+            there = ", ".join(names) or "none"
+            rule = "Needed are X and y, or X_train, y_train, X_test and y_test; other arrays for both parts or none."
             raise FileFormatError(
-                f"{file} holds an unknown array {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}."
+                f"{path} holds no array {absent[0]!r}; there are: {there}.{f' {rule}' if 'y' in needed else ''}"
             )
-    X, lengths = check_padded(arrays["X"], arrays.get("lengths"), gaps=True)
-    texts = {}
-    for name in ("y", "ids", "subjects"):
-        values = check_ids(arrays.get(name), what=name, n=len(X))
-        texts[name] = None if values is None else values.astype(str)
-    names = arrays.get("feature_names")
-    features = None if names is None else check_names(names.astype(str), n=X.shape[2], what="feature_names")
-    return Recordings(X, features, lengths, texts["y"], texts["ids"], texts["subjects"])
+    # An unknown name is an error: if "subjects" were misspelt, the split would not separate the subjects.
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise FileFormatError(f"{path} holds an unknown array {name!r}.{hint} Known: {', '.join(known)}.")
 
 
-def _difference(found: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    missing = [name for name in expected if name not in found]
-    unknown = [name for name in found if name not in expected]
-    parts = [f"they have no {', '.join(missing[:5])}"] if missing else []
-    parts += [f"the data set has no {', '.join(unknown[:5])}"] if unknown else []
-    return f"the recordings have other features than the data set: {'; '.join(parts) or 'some appear twice'}."
+def _check_part(arrays: dict[str, Any], part: str) -> None:
+    """Check that all arrays of a part have one entry per series."""
+    X, lengths = arrays["X" + part], arrays.get("lengths" + part)
+    shape = X.shape
+    if lengths is None or lengths.shape != shape[:1]:
+        check_series(X, name="X" + part, gaps=True)  # padding is not looked at, where its lengths are known
+    for key in PER_SERIES[1:]:
+        expected = shape if key == "salient" else shape[:1]
+        got = arrays[key + part].shape if key + part in arrays else expected
+        if key == "y" and len(got) == 2:  # several numbers per series; whether they may be, is checked with the labels
+            got = got[:1]
+        if got != expected:
+            raise ShapeError(f"{key}{part} must be of shape {expected}, as X{part} is {shape}, got {got}.")
+
+
+def _joined(key: str, parts: list[Any]) -> Any:
+    """Concatenate the rows of all parts, which must have the same shape and type."""
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) > 1:
+        raise ShapeError(f"{key}_train and {key}_test differ in steps or features: {' and '.join(map(str, shapes))}.")
+    if len({part.dtype.kind == "U" for part in parts}) > 1:
+        raise FileFormatError(f"{key}_train and {key}_test have different types, text and numbers. Save both as text.")
+    rows = np.concatenate(parts)
+    return rows.astype(bool) if key == "salient" else rows
+
+
+def _about(path: Path, key: str, array: Any, n_features: int) -> Any:
+    """Convert an array of metadata from a .npz file to the argument of Dataset."""
+    if key == "mutable":
+        if array.dtype.kind == "U" or (array.dtype == bool and array.shape == (n_features,)):
+            return array.ravel()
+        raise FileFormatError(f"{path}: mutable must be {n_features} flags (bool) or names of features, got {array}.")
+    if key == "sampling_rate":
+        if array.size == 1 and array.dtype.kind in "iuf":
+            return array.item()
+        raise FileFormatError(f"{path}: sampling_rate must be one number of Hz, got {array}.")
+    if key == "split" and array.ndim:
+        return array  # of each series; a data set that was split before says how
+    if key in ("name", "description", "split", "task"):
+        return str(array)
+    return str(array) if array.ndim == 0 else [str(value) for value in array.ravel()]
+
+
+_FRACTION = re.compile(r"-?\d*\.\d*[1-9]\d*")
+_WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
+
+
+def class_names_of(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
+    """Return labels and the sorted names of the classes, whole numbers in plain form and in numerical order.
+
+    >>> class_names_of(np.array(["10.0", "9.0"]))[1], class_names_of(np.array(["b", "10", "9"]))[1]
+    (('9', '10'), ('10', '9', 'b'))
+    """
+    names, codes = np.unique(labels, return_inverse=True)
+    numbers = [_WHOLE_NUMBER.fullmatch(name) for name in names.tolist()]
+    fractions = [name for name in names.tolist() if _FRACTION.fullmatch(name)]
+    if fractions and len(fractions) + sum(map(bool, numbers)) == len(names) > len(labels) / 2:
+        raise LabelError(
+            f"the labels of {len(labels)} series are {len(names)} different numbers, such as {fractions[0]}. For "
+            "numbers that a model predicts, say task='regression'."
+        )
+    plain = [str(int(number[1])) for number in numbers if number]
+    if len(plain) < len(names):
+        return labels, tuple(names.tolist())
+    return np.array(plain)[codes], tuple(sorted(set(plain), key=int))

@@ -1,7 +1,4 @@
-"""Tables of series in three forms (shown in :mod:`sparcets.data.files`), converted to arrays with pandas.
-
-Separate from ``files`` so that pandas is imported only for tables.
-"""
+"""Tables of series in three forms (shown in :mod:`sparcets.data.files`), read with pandas."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ from sparcets.core.registry import did_you_mean, require_extra
 from sparcets.core.series import blank
 from sparcets.core.validation import text_problem
 from sparcets.data.precision import as_stored, as_written, grid_of
+from sparcets.data.recordings import Recordings, class_names_of
 
 SERIES_COLUMNS = ("series", "label", "subject", "split")
 FORMS = (
@@ -46,12 +45,15 @@ class Sheet(NamedTuple):
         Role to the name that the column has in the source, where that is another one.
     is_text
         Whether the numbers were read from text.
+    number_labels
+        Whether labels are numbers instead of names.
     """
 
     source: str
     frame: pd.DataFrame
     columns: Mapping[str, str]
     is_text: bool
+    number_labels: bool = False
 
     @property
     def labels(self) -> list[str]:
@@ -104,7 +106,7 @@ def column_roles(columns: Mapping[str, Any], *, task: str | None) -> dict[str, s
     return {**roles, **{f"{LABEL} {k}" if k else LABEL: str(name) for k, name in enumerate(names)}}
 
 
-def read_sheet(path: Path, columns: Mapping[str, str], *, number_labels: bool = False) -> Sheet:
+def read_table(path: Path, columns: Mapping[str, Any], *, task: str | None = None, labelled: bool = True) -> Recordings:
     """Read a .csv or .parquet file.
 
     Parameters
@@ -112,26 +114,39 @@ def read_sheet(path: Path, columns: Mapping[str, str], *, number_labels: bool = 
     path
         The file.
     columns
-        Names of columns that are not called by their role.
-    number_labels
-        Whether labels are numbers instead of names.
+        Role to the names of columns that are not called by their role.
+    task
+        What the labels are for; they are numbers for ``"regression"``.
+    labelled
+        Whether labels are needed. If not, the split is left out, and so are labels with empty cells.
     """
+    roles, number_labels = column_roles(columns, task=task), task == "regression"
     if path.suffix.lower() == ".parquet":
-        return read_parquet(path, columns)
-    return read_csv(path, columns, number_labels=number_labels)
+        sheet = _sheet(str(path), _read_parquet(path), roles, number_labels=number_labels)
+    else:
+        sheet = _read_csv(path, roles, number_labels=number_labels)
+    if labelled:
+        return _recordings(sheet)
+    frame = sheet.frame
+    unused = [c for c in ("split", LABEL) if c in frame and (c == "split" or frame[c].isna().any())]
+    return _recordings(sheet._replace(frame=frame.drop(columns=unused)), labelled=False)
 
 
-def read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool = False) -> Sheet:
+def read_frame(frame: pd.DataFrame, columns: Mapping[str, Any], *, task: str | None = None) -> Recordings:
+    """Read a frame of pandas; see :func:`read_table`."""
+    return _recordings(_sheet("the frame", frame, column_roles(columns, task=task), number_labels=task == "regression"))
+
+
+def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) -> Sheet:
     """Read a .csv file, UTF-8 with a header line; separated by commas, or by semicolons or tabs if the header is."""
     try:
         # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
         with path.open(encoding="utf-8-sig") as file:
-            separator = _separator(file.readline())
+            separator = max(",;\t", key=file.readline().count)
         with path.open(encoding="utf-8-sig") as file:
             reader = csv.reader(_text_lines(path, file), skipinitialspace=True, delimiter=separator)
             header, lines, commas = _check_lines(path, reader)
-        own = dict(columns)
-        as_text = {own.get(r, r) for r in (*SERIES_COLUMNS, "feature") if r != LABEL or not number_labels}
+        as_text = {columns.get(r, r) for r in (*SERIES_COLUMNS, "feature") if r != LABEL or not number_labels}
         with path.open(encoding="utf-8-sig") as file:
             frame = pd.read_csv(
                 file,
@@ -153,11 +168,11 @@ def read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool = Fa
     if len(frame) != len(lines):
         raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
     frame.index = pd.Index(lines, name="line")
-    return _by_role(str(path), frame, columns, is_text=True)
+    frame, renamed = _by_role(str(path), frame, columns)
+    return Sheet(str(path), frame, renamed, is_text=True, number_labels=number_labels)
 
 
-def read_parquet(path: Path, columns: Mapping[str, str]) -> Sheet:
-    """Read a .parquet file."""
+def _read_parquet(path: Path) -> pd.DataFrame:
     require_extra("pyarrow", "a .parquet file", "parquet")
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
@@ -166,10 +181,10 @@ def read_parquet(path: Path, columns: Mapping[str, str]) -> Sheet:
                 frame[column].to_numpy(dtype=object)  # decodes the text, which pandas would do at the first use
     except Exception as error:  # damaged files raise various errors, among them OSError and pyarrow's own
         raise FileFormatError(f"{path} is not a valid .parquet file: {' '.join(str(error).split())}") from error
-    return sheet_of_frame(frame, columns, source=str(path))
+    return frame
 
 
-def sheet_of_frame(frame: pd.DataFrame, columns: Mapping[str, str], *, source: str) -> Sheet:
+def _sheet(source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, number_labels: bool) -> Sheet:
     """Return a frame as a sheet; named levels of its index are columns, levels of column names are joined by "_"."""
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()  # series and time may be the index
@@ -180,16 +195,17 @@ def sheet_of_frame(frame: pd.DataFrame, columns: Mapping[str, str], *, source: s
     frame = frame.set_axis(names, axis=1)
     _check_header(source, names)
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    return _by_role(source, frame, columns, is_text=False)
+    frame, renamed = _by_role(source, frame, columns)
+    return Sheet(source, frame, renamed, is_text=False, number_labels=number_labels)
 
 
-def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, is_text: bool) -> Sheet:
-    """Name the columns by their roles."""
+def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Name the columns by their roles; return also those that had other names."""
     renamed = {role: str(name) for role, name in columns.items() if str(name) != role}
     for role, name in renamed.items():
         if name not in frame:
             hint = did_you_mean(name, list(frame.columns))
-            shown = ", ".join(map(str, frame.columns[:8])) + (", …" if len(frame.columns) > 8 else "")
+            shown = _shown(frame.columns)
             raise FileFormatError(f"{source}: no column {name!r}, given as {role}; there are: {shown}.{hint}")
         if role in frame and role not in renamed.values():
             raise FileFormatError(
@@ -197,13 +213,13 @@ def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, is
             )
     if len(set(renamed.values())) < len(renamed):
         raise FileFormatError(f"{source}: one column is given as two of {', '.join(renamed)}.")
-    frame = frame.rename(columns={name: role for role, name in renamed.items()})
-    return Sheet(source, frame, renamed, is_text)
+    return frame.rename(columns={name: role for role, name in renamed.items()}), renamed
 
 
-def _separator(header: str) -> str:
-    """Return the separator of the columns, by the first line."""
-    return max(",;\t", key=header.count)
+def _shown(names: Iterable[Any]) -> str:
+    """Return the first names of columns, for messages."""
+    first = [str(name) for name in names]
+    return ", ".join(first[:8]) + (", …" if len(first) > 8 else "")
 
 
 def _text_lines(path: Path, file: Iterable[str]) -> Iterator[str]:
@@ -259,36 +275,30 @@ ZONE = re.compile(r".*\d\d?(:\d\d)+(\.\d+)?\s*(Z|[+-]\d\d(:?\d\d)?)")  # a time 
 STEP_COLUMN = re.compile(r"(?P<feature>.+)[_.](?P<step>\d{1,9})")
 
 
-class Table(NamedTuple):
-    """Series (batch, time, features), padded with zeros if ``lengths`` is given, and their metadata.
-
-    Labels are names (batch,), or numbers (batch, outputs).
-    """
-
-    X: FloatArray
-    feature_names: tuple[str, ...]
-    lengths: IntArray | None
-    labels: StrArray | FloatArray | None  # None only where they are not needed
-    ids: StrArray | None
-    subjects: StrArray | None
-    split: StrArray | None
-    side: dict[str, FloatArray] | None = None
-    sampling_rate: float | None = None
-
-
-def to_table(sheet: Sheet, *, number_labels: bool = False, labelled: bool = True) -> Table:
-    """Convert a sheet; its columns determine the form. Labels are names, or ``number_labels``; or not needed."""
+def _recordings(sheet: Sheet, *, labelled: bool = True) -> Recordings:
+    """Convert a sheet, whose columns determine the form; labels may not be needed."""
     label = (LABEL,) if labelled else ()
     if not len(sheet.frame):
         raise FileFormatError(f"{sheet.source} holds column names but no rows. {FORMS}")
     if "feature" in sheet.frame:
         _check_columns(sheet, "tidy", ("series", "time", "feature", "value", *label))
-        return _long(sheet, tidy=True, number_labels=number_labels)
-    if "time" in sheet.frame or _is_like_long(sheet):
+        found = _long(sheet, tidy=True)
+    elif "time" in sheet.frame or _is_like_long(sheet):
         _check_columns(sheet, "long", ("series", "time", *label))
-        return _long(sheet, tidy=False, number_labels=number_labels)
-    _check_columns(sheet, "wide", label)
-    return _wide(sheet, number_labels=number_labels)
+        found = _long(sheet, tidy=False)
+    else:
+        _check_columns(sheet, "wide", label)
+        found = _wide(sheet)
+    if not labelled:
+        return found
+    labels: Any = found.labels
+    about = dict(found.about)
+    if not sheet.number_labels:
+        labels, about["class_names"] = class_names_of(labels)
+        return replace(found, labels=labels, about=about)
+    if sheet.labels != [LABEL] or LABEL in sheet.columns:  # a column that is called otherwise names its numbers
+        about["output_names"] = [sheet.name(column) for column in sheet.labels]
+    return replace(found, labels=labels[:, 0] if labels.shape[1] == 1 else labels, about=about)
 
 
 def _is_like_long(sheet: Sheet) -> bool:
@@ -301,7 +311,7 @@ def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
     names = list(sheet.frame.columns)
     missing = [sheet.name(name) for name in needed if name not in names]
     others = [name for name in names if name not in (*needed, *sheet.series_columns)]
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    shown = _shown(names)
     if missing:
         one = len(names) == 1 and sheet.is_text
         hint = " Separate the columns by commas." if one else did_you_mean(missing[0], others)
@@ -316,11 +326,11 @@ def _check_columns(sheet: Sheet, form: str, needed: tuple[str, ...]) -> None:
         raise FileFormatError(f"{sheet.source}: no column holds a feature; there are: {shown}. {FORMS}")
 
 
-def _long(sheet: Sheet, *, tidy: bool, number_labels: bool) -> Table:
+def _long(sheet: Sheet, *, tidy: bool) -> Recordings:
     """Read one row per series and step, or in the tidy form per series, step and feature."""
     ranks, times, in_seconds = _times(sheet)
     keys = {"series": _factorize(sheet, "series")[0], "time": ranks}
-    metadata = _series_metadata(sheet, keys["series"], number_labels=number_labels)
+    metadata = _series_metadata(sheet, keys["series"])
     columns = ["value"] if tidy else [c for c in sheet.frame.columns if c not in (*sheet.series_columns, "time")]
     features = tuple(columns)
     if tidy:
@@ -338,13 +348,17 @@ def _long(sheet: Sheet, *, tidy: bool, number_labels: bool) -> Table:
     if lengths.sum() > len(series):
         X[length_mask(lengths, *X.shape[:2])] = np.nan
     X[series, places] = values
-    unequal, rate = lengths if (lengths != lengths[0]).any() else None, None
+    about = {}
     if step is not None and in_seconds:
-        rate = float(f"{1 / step:.6g}") if step < 1 else 1 / float(f"{step:.6g}")
-    return Table(X, features, unequal, **metadata, sampling_rate=rate)
+        about["sampling_rate"] = float(f"{1 / step:.6g}") if step < 1 else 1 / float(f"{step:.6g}")
+    return Recordings(X=X, feature_names=features, lengths=_unequal(lengths), **metadata, about=about)
 
 
-def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
+def _unequal(lengths: IntArray) -> IntArray | None:
+    return lengths if (lengths != lengths[0]).any() else None
+
+
+def _wide(sheet: Sheet) -> Recordings:
     """Read one row per series, with a column for each feature and step; a row that ends in empty cells ends there."""
     columns: dict[str, dict[int, str]] = {}
     for column in sheet.frame.columns:
@@ -373,13 +387,12 @@ def _wide(sheet: Sheet, *, number_labels: bool) -> Table:
     if (row := _first(np.asarray(~measured.any(1)))) is not None:
         raise FileFormatError(f"{sheet.source}, {sheet.line(row)} holds no value. Drop it: a series has at least one.")
     lengths = len(span) - measured[:, ::-1].argmax(1)
-    unequal = lengths if (lengths != lengths[0]).any() else None
-    X = blank(X, unequal, int(lengths.max()))
-    metadata = _series_metadata(sheet, np.arange(n_series), number_labels=number_labels)
-    return Table(X, tuple(columns), unequal, **metadata)
+    X = blank(X, _unequal(lengths), int(lengths.max()))
+    metadata = _series_metadata(sheet, np.arange(n_series))
+    return Recordings(X=X, feature_names=tuple(columns), lengths=_unequal(lengths), **metadata)
 
 
-def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> dict[str, Any]:
+def _series_metadata(sheet: Sheet, series: IntArray) -> dict[str, Any]:
     """Return labels, ids, subjects, split and side inputs, one entry per series."""
     first = np.unique(series, return_index=True)[1]
 
@@ -413,7 +426,9 @@ def _series_metadata(sheet: Sheet, series: IntArray, *, number_labels: bool) -> 
             needed = "Mark training and test rows, or drop the column for an automatic split"
             raise FileFormatError(f"{sheet.source}: every row has the split {str(split[0])!r}. {needed}.")
     ids = one_each("series")
-    labels = np.stack([numbers_of_each(c) for c in sheet.labels], axis=1) if number_labels else one_each(LABEL)
+    labels: Any = one_each(LABEL) if not sheet.number_labels else None
+    if sheet.number_labels:
+        labels = np.stack([numbers_of_each(c) for c in sheet.labels], axis=1)
     found = {"labels": labels, "ids": ids, "subjects": one_each("subject"), "split": split}
     # Whole numbers stay such: a model may look them up.
     kinds = {c: {"i": "int64", "u": "int64", "b": "bool"}.get(sheet.frame[c].dtype.kind, "float64") for c in sheet.side}

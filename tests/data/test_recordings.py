@@ -1,5 +1,6 @@
 """Recordings without labels: read from tables and arrays, and brought into the order of a data set's features."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -51,16 +52,16 @@ def test_unequal_lengths_are_padded(tmp_path: Path) -> None:
         found.like(("b", "a"), 3, padded=False)
     with pytest.raises(ShapeError, match="up to 3 steps, those of the data set at most 2"):
         found.like(("b", "a"), 2, padded=True)
-    whole = Recordings(np.zeros((1, 4, 2)), None, None, None, None, None)
+    whole = Recordings(X=np.zeros((1, 4, 2)))
     assert whole.like(("b", "a"), 4, padded=True).lengths.tolist() == [4]  # type: ignore[union-attr]
 
 
 def test_other_features_are_named(tmp_path: Path) -> None:
-    found = Recordings(np.zeros((1, 4, 2)), ("a", "c"), None, None, None, None)
+    found = Recordings(X=np.zeros((1, 4, 2)), feature_names=("a", "c"))
     with pytest.raises(FeatureMismatchError, match="they have no b; the data set has no c"):
         found.like(("a", "b"), 4, padded=False)
     with pytest.raises(ShapeError, match="2 features, those of the data set 3"):
-        found._replace(feature_names=None).like(("a", "b", "c"), 4, padded=False)
+        dataclasses.replace(found, feature_names=None).like(("a", "b", "c"), 4, padded=False)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01", b"series,time\n", b"PK\x03\x04"])
