@@ -63,31 +63,6 @@ def missing_entries(X: FloatArray) -> BoolArray | None:
     return gaps if gaps.any() else None
 
 
-def measured_entries(X: FloatArray, lengths: IntArray | None, allowed: BoolArray, gaps: BoolArray | None) -> BoolArray:
-    """Return which of the allowed entries (batch, time, features) are no padding and not missing.
-
-    With what the constraints allow, these are the entries that may change: what every share of changed entries is
-    relative to, and what ``sparsity=`` is a share of.
-
-    Parameters
-    ----------
-    X, lengths
-        Series (batch, time, features), and their true lengths or None.
-    allowed
-        Features (features,), or entries (time, features).
-    gaps
-        Entries that are missing (batch, time, features), or None.
-
-    Examples
-    --------
-    >>> X = np.array([[[1.0, 2.0], [np.nan, 3.0]]])
-    >>> measured_entries(X, None, np.array([True, False]), missing_entries(X)).tolist()
-    [[[True, False], [False, False]]]
-    """
-    entries: BoolArray = length_mask(lengths, *X.shape[:2])[..., None] & allowed
-    return entries if gaps is None else entries & ~gaps
-
-
 def differs(made: FloatArray, query: FloatArray) -> BoolArray:
     """Return which entries are not those of the query; a missing entry does not differ."""
     return np.asarray((made != query) & ~np.isnan(query))

@@ -421,15 +421,13 @@ def _measure(
 ) -> dict[str, FloatArray]:
     changed = differs(made, query) & inside[..., None]
     measured = dict.fromkeys(SHAPE, np.full(len(made), np.nan))
-    if info.low is not None and info.high is not None and info.max_step is not None:
-        tolerance = TOLERANCE * info.span
-        beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
-        steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
-        steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
-        measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
-        measured["jumps"] = steep.sum((1, 2)).astype(np.float64)
-        if info.max_moves is not None:
-            measured["jumps"] += fast_moves(query, made, changed, inside, info).any(0).sum((1, 2))
+    tolerance = TOLERANCE * info.span
+    beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
+    steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
+    steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
+    fast = fast_moves(query, made, changed, inside, info).any(0)
+    measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
+    measured["jumps"] = (steep.sum((1, 2)) + fast.sum((1, 2))).astype(np.float64)
     if skeleton is not None:
         stretch = [relative_change(*(limb_length(X, skeleton, limb) for X in (query, made))) for limb in skeleton.limbs]
         measured["stretch"] = np.where(inside, np.maximum.reduce(stretch), 0.0).max(1)
@@ -450,9 +448,8 @@ def fast_moves(
     inside
         False in padding (answers, time).
     info
-        Of the training series, with ``max_moves``.
+        Of the training series.
     """
-    assert info.max_moves is not None
     found = np.zeros((len(SPANS), *made.shape), dtype=bool)
     for k, span in enumerate(SPANS):
         if span >= made.shape[1]:

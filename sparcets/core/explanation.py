@@ -17,7 +17,6 @@ from sparcets.core.arrays import (
     IntArray,
     StrArray,
     check_rows,
-    measured_entries,
     missing_entries,
 )
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
@@ -26,6 +25,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import FIELDS, Numbers
 from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.progress import html_card
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import PREFIX as SIDE
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
 from sparcets.core.words import percent, said_after, said_before
@@ -211,7 +211,7 @@ class Explanation:
     def may_change(self) -> BoolArray:
         """Entries that may change (answers, time, features): of mutable features, no frozen steps, padding or gaps."""
         allowed = self.mutable if self.frozen is None else self.mutable & ~self.frozen
-        return measured_entries(self.query, self.lengths, allowed, self.missing)
+        return np.asarray(Series(self.query, self.lengths).measured & allowed)
 
     @cached_property
     def missing(self) -> BoolArray | None:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import DataError
 from sparcets.core.outcome import Outcome
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs
-from sparcets.core.validation import default_feature_names, feature_index
+from sparcets.core.validation import Task, default_feature_names, feature_index
 from sparcets.core.words import percent
 
 if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
 
 
-RANGES = ("low", "high", "max_step")
+PER_FEATURE = ("span", "low", "high", "max_step")  # statistics of the training series
 SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real series
 CHUNK = 1024  # series at a time, bounding memory
 
@@ -47,28 +48,18 @@ class Scaler:
     @classmethod
     def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
         """Fit on training series of shape (batch, time, features), ignoring padding and missing entries."""
-        flat = X.reshape(-1, X.shape[2])
-        rows = flat if lengths is None else flat[length_mask(lengths, len(X), X.shape[1]).ravel()]  # (steps, features)
-        center = rows.mean(0, dtype=np.float64)
+        rows = Series(X, lengths).flat
+        center, functions = rows.mean(0, dtype=np.float64), (np.std, np.min, np.max)
         if np.isnan(center).any():  # entries are missing
-            return cls._fit_with_gaps(rows)
-        return cls._of(center, rows.std(0, dtype=np.float64), rows.min(0) == rows.max(0), _float_type(X))
-
-    @classmethod
-    def _fit_with_gaps(cls, rows: FloatArray) -> Scaler:
-        """Fit on steps (steps, features) of which entries are missing."""
-        empty = np.flatnonzero(np.isnan(rows).all(0))
-        if len(empty):
-            more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
-            raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
-        constant = np.nanmin(rows, axis=0) == np.nanmax(rows, axis=0)
-        center, scale = (np.asarray(f(rows, axis=0, dtype=np.float64)) for f in (np.nanmean, np.nanstd))
-        return cls._of(center, scale, constant, _float_type(rows))
-
-    @classmethod
-    def _of(cls, center: FloatArray, scale: FloatArray, constant: BoolArray, kind: np.dtype[Any]) -> Scaler:
+            empty = np.flatnonzero(np.isnan(rows).all(0))
+            if len(empty):
+                more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
+                raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
+            center, functions = np.nanmean(rows, axis=0, dtype=np.float64), (np.nanstd, np.nanmin, np.nanmax)
+        spread, least, most = functions
+        scale, low, high = spread(rows, axis=0, dtype=np.float64), least(rows, axis=0), most(rows, axis=0)
         # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
-        constant = constant | (scale <= np.finfo(kind).eps * np.abs(center))
+        constant = (low == high) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
         return cls(center=center, scale=np.where(constant, 1.0, scale))
 
     def exact_from(self, first: int) -> Scaler:
@@ -286,11 +277,9 @@ class SeriesInfo:
     binary
         Per feature, whether its training values are 0 and 1.
     low, high, max_step
-        Smallest and largest training value, and largest change between two consecutive steps, per feature; None in
-        files of earlier versions.
+        Smallest and largest training value, and largest change between two consecutive steps, per feature.
     max_moves
-        Largest change over at most each number of steps in ``SPANS`` (spans, features); None in files of earlier
-        versions.
+        Largest change over at most each number of steps in ``SPANS`` (spans, features).
     unequal
         Whether the training series have unequal lengths.
     outcome
@@ -298,7 +287,7 @@ class SeriesInfo:
     side
         The side inputs of the model, which are the last features here and never change; None if there are none.
     model
-        How the model compared with the labels; None in files of earlier versions.
+        How the model compared with the labels; None before that is known.
 
     Examples
     --------
@@ -316,10 +305,10 @@ class SeriesInfo:
     scaler: Scaler
     span: FloatArray
     binary: BoolArray
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-    max_step: FloatArray | None = None
-    max_moves: FloatArray | None = None
+    low: FloatArray
+    high: FloatArray
+    max_step: FloatArray
+    max_moves: FloatArray
     unequal: bool = False
     outcome: Outcome | None = None
     side: SideInputs | None = None
@@ -340,15 +329,9 @@ class SeriesInfo:
             self,
             feature_names=self.feature_names[:n],
             units=None if self.units is None else self.units[:n],
-            mutable=self.mutable[:n],
             scaler=Scaler(self.scaler.center[:n], self.scaler.scale[:n]),
-            span=self.span[:n],
-            binary=self.binary[:n],
-            low=None if self.low is None else self.low[:n],
-            high=None if self.high is None else self.high[:n],
-            max_step=None if self.max_step is None else self.max_step[:n],
-            max_moves=None if self.max_moves is None else self.max_moves[:, :n],
             side=None,
+            **{name: getattr(self, name)[..., :n] for name in ("mutable", "binary", "max_moves", *PER_FEATURE)},
         )
 
     @property
@@ -366,6 +349,11 @@ class SeriesInfo:
     def model_doubts(self) -> tuple[str, ...]:
         """Why no answer for the model is believed, in words; empty where nothing speaks against it."""
         return () if self.model is None else self.model.doubts
+
+    @property
+    def task(self) -> Task:
+        """What models of these series do: ``"classification"`` or ``"regression"``."""
+        return "classification" if self.outcome is None else "regression"
 
     @property
     def predicts(self) -> str:
@@ -392,64 +380,58 @@ class SeriesInfo:
 
         ``side`` are the side inputs that are attached to the series.
         """
-        # Without padding a view is enough; a mask would copy all series.
-        inside = X.reshape(-1, X.shape[2]) if lengths is None else X[length_mask(lengths, len(X), X.shape[1])]
-        names = source.feature_names if source is not None else None
-        mutable = source.mutable if source is not None else None
-        scaler = Scaler.fit(X, lengths)
-        span = inside.max(0).astype(np.float64) - inside.min(0)
-        binary = ((inside == 0) | (inside == 1)).all(0) & (inside != inside[:1]).any(0)
-        if np.isnan(span).any():  # entries are missing
-            span = np.nanmax(inside, axis=0).astype(np.float64) - np.nanmin(inside, axis=0)
-            binary = ((inside == 0) | (inside == 1) | np.isnan(inside)).all(0) & (span > 0)
+        series, n_features = Series(X, lengths), X.shape[2] - (0 if side is None else side.n_columns)
+        names, units, rate, mutable = (
+            None if source is None else getattr(source, name)
+            for name in ("feature_names", "units", "sampling_rate", "mutable")
+        )
         beside = () if side is None else side.column_names
-        n_features, units = X.shape[2] - len(beside), source.units if source is not None else None
         mutable = np.ones(n_features, dtype=bool) if mutable is None else mutable
-        low, high, moves = _ranges(X, lengths)
+        scaler = Scaler.fit(X, lengths)
+        values = series.flat  # fmin and fmax ignore entries that are missing
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+        span = high.astype(np.float64) - low
+        moves = _largest_moves(series)
         return cls(
             feature_names=(*(names or default_feature_names(n_features)), *beside),
             class_names=class_names,
             units=None if units is None else (*units, *[""] * len(beside)),
-            sampling_rate=source.sampling_rate if source is not None else None,
+            sampling_rate=rate,
             mutable=np.append(mutable, np.zeros(len(beside), dtype=bool)),
             n_steps=X.shape[1],
             scaler=scaler if side is None else scaler.exact_from(n_features),
             span=span,
-            binary=binary,
-            low=low,
-            high=high,
+            binary=((values == 0) | (values == 1) | np.isnan(values)).all(0) & (span > 0),
+            low=low.astype(np.float64),
+            high=high.astype(np.float64),
             max_step=moves[0],
             max_moves=moves[1:],
-            unequal=lengths is not None,
+            unequal=series.unequal,
             outcome=outcome,
             side=side,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        numbers = {} if self.outcome is None else {"outcome": self.outcome.to_dict()}
-        ranges = {name: values for name in RANGES if (values := getattr(self, name)) is not None}
+        """Return plain values for JSON; what a model may lack is left out where it does."""
+        arrays = {name: getattr(self, name).tolist() for name in ("mutable", "binary", "max_moves", *PER_FEATURE)}
+        parts = {name: part for name in PARTS if (part := getattr(self, name)) is not None}
         return {
             "feature_names": list(self.feature_names),
             "class_names": list(self.class_names),
             "units": None if self.units is None else list(self.units),
             "sampling_rate": self.sampling_rate,
-            "mutable": self.mutable.tolist(),
             "n_steps": self.n_steps,
-            "scaler": self.scaler.to_dict(),
-            "span": self.span.tolist(),
-            "binary": self.binary.tolist(),
-            **{name: values.tolist() for name, values in ranges.items()},
-            **({} if self.max_moves is None else {"max_moves": self.max_moves.tolist()}),
-            **({"unequal": True} if self.unequal else {}),
-            **numbers,
-            **({} if self.side is None else {"side": self.side.to_dict()}),
-            **({} if self.model is None else {"model": self.model.to_dict()}),
+            "unequal": self.unequal,
+            **arrays,
+            **{name: part.to_dict() for name, part in parts.items()},
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
+        arrays: dict[str, Any] = {
+            name: np.asarray(data[name], dtype=np.float64) for name in (*PER_FEATURE, "max_moves")
+        }
         info = cls(
             feature_names=tuple(data["feature_names"]),
             class_names=tuple(data["class_names"]),
@@ -457,32 +439,22 @@ class SeriesInfo:
             sampling_rate=data["sampling_rate"],
             mutable=np.asarray(data["mutable"]),
             n_steps=int(data["n_steps"]),
-            scaler=Scaler.from_dict(data["scaler"]),
-            span=np.asarray(data["span"], dtype=np.float64),
-            binary=np.asarray(data.get("binary", [False] * len(data["span"])), dtype=bool),  # not in earlier versions
-            **{name: np.asarray(data[name], dtype=np.float64) for name in RANGES if name in data},
-            max_moves=np.asarray(data["max_moves"], dtype=np.float64) if "max_moves" in data else None,
             unequal=bool(data.get("unequal", False)),
-            outcome=Outcome.from_dict(data["outcome"]) if "outcome" in data else None,
-            side=SideInputs.from_dict(data["side"]) if "side" in data else None,
-            model=ModelCheck.from_dict(data["model"]) if "model" in data else None,
+            binary=np.asarray(data["binary"]),
+            **arrays,
+            **{name: kind.from_dict(data[name]) for name, kind in PARTS.items() if name in data},
         )
-        F, rate, names = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
-        numbers = (info.scaler.center, info.scaler.scale, info.span)
-        ranges = [values for name in RANGES if (values := getattr(info, name)) is not None]
+        F, rate, texts = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
+        numbers = (info.scaler.center, info.scaler.scale, *(getattr(info, name) for name in PER_FEATURE))
         checks = {
-            "names": F > 0
-            and (info.n_classes > 0) != (info.outcome is not None)
-            and all(isinstance(name, str) for name in names),
-            "units": info.units is None or (len(info.units) == F and all(isinstance(u, str) for u in info.units)),
+            "names": F > 0 and (info.n_classes > 0) != (info.task == "regression") and _are_texts(texts),
+            "units": info.units is None or (len(info.units) == F and _are_texts(info.units)),
             "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
-            "mutable": info.mutable.shape == (F,) and info.mutable.dtype == bool,
+            "mutable or binary": all(v.shape == (F,) and v.dtype == bool for v in (info.mutable, info.binary)),
             "n_steps": info.n_steps >= 1,
             "side": info.side is None or info.side.n_columns < F,
-            "scaler or span": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
-            "moves": info.max_moves is None
-            or (info.max_moves.shape == (len(SPANS), F) and bool(np.isfinite(info.max_moves).all())),
-            "ranges": len(ranges) in (0, len(RANGES)) and all(v.shape == (F,) and np.isfinite(v).all() for v in ranges),
+            "scale or ranges": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
+            "moves": info.max_moves.shape == (len(SPANS), F) and bool(np.isfinite(info.max_moves).all()),
         }
         wrong = [name for name, fine in checks.items() if not fine]
         if wrong:
@@ -490,23 +462,24 @@ class SeriesInfo:
         return info
 
 
-def _ranges(X: FloatArray, lengths: IntArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return smallest and largest value of each feature (features,), and its largest moves (1 + spans, features).
+PARTS: dict[str, Any] = {"scaler": Scaler, "outcome": Outcome, "side": SideInputs, "model": ModelCheck}
 
-    The moves are those over one step, and over those of ``SPANS``. Padding and gaps do not count.
+
+def _are_texts(values: tuple[Any, ...]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _largest_moves(series: Series) -> FloatArray:
+    """Return the largest move of each feature over one step, and over those of ``SPANS`` (1 + spans, features).
+
+    Padding and gaps do not count.
     """
-    low, high = np.full(X.shape[2], np.inf), np.full(X.shape[2], -np.inf)
-    largest = np.zeros((1 + len(SPANS), X.shape[2]))
-    for start in range(0, len(X), CHUNK):
-        part = X[start : start + CHUNK]
-        ends = None if lengths is None else lengths[start : start + CHUNK]
-        inside = length_mask(ends, len(part), X.shape[1])
-        # fmin and fmax ignore entries that are missing.
-        low, high = np.fmin(low, np.fmin.reduce(part[inside])), np.fmax(high, np.fmax.reduce(part[inside]))
+    largest = np.zeros((1 + len(SPANS), series.n_features))
+    for part in series.batches(CHUNK):
         for k, span in enumerate((1, *SPANS)):
-            moves = move_over(part, span)[inside[:, span:]]
+            moves = move_over(part.values, span)[part.inside[:, span:]]
             largest[k] = np.fmax(largest[k], np.fmax.reduce(moves, initial=0.0))
-    return low, high, np.maximum.accumulate(largest)  # series too short for a span say nothing about it
+    return np.maximum.accumulate(largest)  # series too short for a span say nothing about it
 
 
 def move_over(X: FloatArray, span: int) -> FloatArray:

@@ -58,6 +58,11 @@ class Series:
         return int(self.values.shape[2])
 
     @property
+    def unequal(self) -> bool:
+        """Whether the series have lengths of their own."""
+        return self.lengths is not None
+
+    @property
     def steps(self) -> IntArray:
         """Length of each series (batch,)."""
         return np.full(len(self), self.n_steps, dtype=np.int64) if self.lengths is None else self.lengths
@@ -78,6 +83,12 @@ class Series:
         inside = np.broadcast_to(self.inside[..., None], self.values.shape)
         return inside if self.gaps is None else inside & ~self.gaps
 
+    @property
+    def flat(self) -> FloatArray:
+        """All steps of all series (steps, features), without padding; a view if there is none."""
+        flat = self.values.reshape(-1, self.n_features)
+        return flat[self.inside.ravel()] if self.unequal else flat
+
     def with_values(self, values: FloatArray) -> Series:
         """Return other series of the same lengths."""
         return Series(values, self.lengths)
@@ -88,10 +99,10 @@ class Series:
 
     def by_length(self) -> Iterator[tuple[IntArray, Series]]:
         """Yield the series of each length that occurs, in rising order, without padding, and their rows."""
-        if self.lengths is None:
+        if not self.unequal:
             yield np.arange(len(self)), self
             return
-        for n_steps, rows in rows_by_length(self.lengths):
+        for n_steps, rows in rows_by_length(self.steps):
             yield rows, self[rows].cut(n_steps)
 
     def batches(self, size: int) -> Iterator[Series]:
@@ -118,7 +129,7 @@ class Series:
     def join(cls, parts: Sequence[Series]) -> Series:
         """Concatenate, padded to the longest."""
         n_steps = max(part.n_steps for part in parts)
-        if all(part.lengths is None and part.n_steps == n_steps for part in parts):
+        if all(part.n_steps == n_steps and not part.unequal for part in parts):
             return cls(np.concatenate([part.values for part in parts]))
         whole = [part.padded(n_steps) for part in parts]
         return cls(np.concatenate([part.values for part in whole]), np.concatenate([part.steps for part in whole]))
@@ -148,8 +159,6 @@ def blank(X: FloatArray, lengths: IntArray | None, n_steps: int | None = None) -
     if n_steps > X.shape[1]:
         X = np.concatenate([X, np.zeros((len(X), n_steps - X.shape[1], X.shape[2]), dtype=X.dtype)], axis=1)
     X = X[:, :n_steps]
-    if lengths is None:
-        return X
     inside = length_mask(lengths, len(X), n_steps)
     # A copy only if it is needed.
     return X if (X[~inside] == 0).all() else np.where(inside[..., None], X, X.dtype.type(0))
@@ -188,7 +197,7 @@ def resample(X: FloatArray, lengths: IntArray | None, n_steps: int | IntArray) -
     array([0., 1., 2.])
     """
     new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
-    old = np.full((len(X), 1), X.shape[1]) if lengths is None else lengths[:, None]
+    old = Series(X, lengths).steps[:, None]
     steps = np.arange(int(new.max()) if len(X) else 0)
     # Equal lengths give whole numbers exactly, and with them the series' own bits.
     where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
@@ -226,7 +235,7 @@ def fill_gaps(
     gaps = missing_entries(X)
     if gaps is None:
         return X
-    known = ~gaps if lengths is None else ~gaps & length_mask(lengths, *X.shape[:2])[..., None]
+    known = ~gaps & length_mask(lengths, *X.shape[:2])[..., None]
     if rule == "mean":
         total = np.where(known, X, 0.0).sum(1, keepdims=True, dtype=np.float64)
         value = total / np.maximum(known.sum(1, keepdims=True), 1)  # (batch, 1, features)
@@ -254,6 +263,5 @@ def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
     """
     empty = np.isnan(X[:, 0])
     suspects = np.flatnonzero(empty.any(1))  # few, where most series start with a value
-    inside = length_mask(None if lengths is None else lengths[suspects], len(suspects), X.shape[1])
-    empty[suspects] = (np.isnan(X[suspects]) | ~inside[..., None]).all(1)
-    return np.asarray(empty)
+    empty[suspects] = ~Series(X, lengths)[suspects].measured.any(1)
+    return empty

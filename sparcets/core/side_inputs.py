@@ -118,7 +118,7 @@ class SideInputs:
         """Return series (batch, time, features) with a table of side inputs as their last features; 0 in padding."""
         constant = np.broadcast_to(table[:, None], (len(X), X.shape[1], self.n_columns))
         whole: FloatArray = np.concatenate([X, constant], axis=2)
-        return whole if lengths is None else blank(whole, lengths)
+        return blank(whole, lengths)
 
     def split(self, x: Any) -> tuple[Any, dict[str, Any]]:
         """Return series alone, and their side inputs by name; for arrays and tensors, whose type is kept.

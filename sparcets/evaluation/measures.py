@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, measured_entries
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import without_gaps
+from sparcets.core.series import Series, without_gaps
 
 _DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
 
@@ -43,8 +43,7 @@ def standardised_delta(e: Explanation) -> FloatArray:
 
 def n_entries(e: Explanation) -> FloatArray:
     """Return the number of entries T·F of each answer, excluding padding and missing ones."""
-    entries = measured_entries(e.query, e.lengths, np.ones(e.query.shape[2], dtype=bool), e.missing)
-    return np.asarray(entries.sum((1, 2)), dtype=np.float64)
+    return np.asarray(Series(e.query, e.lengths).measured.sum((1, 2)), dtype=np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:

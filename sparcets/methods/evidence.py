@@ -275,10 +275,7 @@ class PlausibilityReference:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
         """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
-        rest, info = dict(arrays), info.of_series
-        if "max_jump" in rest:  # written by an earlier version, whose info had no ranges
-            info = replace(info, low=rest.pop("low"), high=rest.pop("high"), max_step=rest.pop("max_jump"))
-        return cls(info=info, **rest)
+        return cls(info=info.of_series, **arrays)
 
 
 def _evenly_spaced(rows: IntArray) -> IntArray:

@@ -234,10 +234,6 @@ def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -
         raise NotFittedError("like_real needs what a fit has seen of the training series: call fit first.")
     if not isinstance(info, SeriesInfo):
         raise DataError(f"like_real takes what a fit has seen, ex.info_, got {quoted(info)}.")
-    if info.low is None or info.high is None or info.max_step is None:
-        raise DataError(
-            "the ranges of the training series are not known: this was saved by an earlier version. Fit again."
-        )
     given = constraints or Constraints()
     moving = [f for f in range(info.n_features) if info.high[f] > info.low[f] and info.max_step[f] > 0]
     ranges: dict[int | str, tuple[float | None, float | None]] = {
@@ -248,10 +244,8 @@ def like_real(info: SeriesInfo | None, constraints: Constraints | None = None) -
         least, most = open_ends(*ranges.get(f, (None, None)))
         # A range that real series never reach is the user's decision.
         ranges[f] = (low, high) if low > most or high < least else (max(low, least), min(high, most))
-    steps = info.max_step
-    if info.max_moves is not None:
-        # Several such steps in a row are then no larger move than real series make.
-        steps = np.minimum(steps, (MARGIN * info.max_moves / np.array(SPANS)[:, None]).min(0))
+    # Several such steps in a row are then no larger move than real series make.
+    steps = np.minimum(info.max_step, (MARGIN * info.max_moves / np.array(SPANS)[:, None]).min(0))
     max_step: dict[int | str, float] = {f: float(steps[f]) for f in moving}
     for feature, limit in given.max_step.items():
         f = info.feature_index(feature)

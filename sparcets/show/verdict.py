@@ -144,13 +144,11 @@ def _jumps(answer: Explanation, n: int) -> str:
     """Name the move over one step, or over few, that is largest compared with those of its feature in real series."""
     info, made, changed = answer.info, answer.counterfactual[:1], answer.changed[:1]
     unnamed = f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
-    if info.max_step is None:
-        return unnamed
     near = changed[:, 1:] | changed[:, :-1]
     steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
     excess = ((steps - info.max_step) / info.scaler.scale).max((0, 1))  # (features,)
     feature = int(excess.argmax())
-    if excess[feature] > 0 or info.max_moves is None:
+    if excess[feature] > 0:
         return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
     inside = length_mask(None if answer.lengths is None else answer.lengths[:1], 1, made.shape[1])
     ratios = []
@@ -179,8 +177,6 @@ def _too_far(answer: Explanation, feature: int, span: int, largest: float, limit
 def _outside(answer: Explanation, n: int) -> str:
     """Name the features with values outside the range of the training series, and the furthest value."""
     low, high = answer.info.low, answer.info.high
-    if low is None or high is None:
-        return f"{count(n, 'value')} {'lies' if n == 1 else 'lie'} outside the range of real series"
     made = np.where(answer.changed[0], answer.counterfactual[0].astype(np.float64), np.nan)  # (time, features)
     lowest, highest = np.fmin.reduce(made), np.fmax.reduce(made)  # NaN for features without a change
     beyond = np.fmax(low - lowest, highest - high) / answer.info.scaler.scale

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.arrays import differs, measured_entries, missing_entries
+from sparcets.core.arrays import differs, missing_entries
 from sparcets.core.errors import ConfigError
-from sparcets.core.series import fill_gaps, never_measured
+from sparcets.core.series import Series, fill_gaps, never_measured
 from sparcets.models.inputs import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
 
@@ -89,8 +89,8 @@ def test_huge_numbers_are_no_gaps():
 
 def test_missing_entries_do_not_count_and_do_not_differ():
     X = one(1, NAN, 3)
-    assert measured_entries(X, None, np.array([True]), missing_entries(X)).ravel().tolist() == [True, False, True]
-    assert measured_entries(X, np.array([2]), np.array([True]), missing_entries(X)).sum() == 1
+    assert Series(X).measured.ravel().tolist() == [True, False, True]
+    assert Series(X, np.array([2])).measured.sum() == 1
     assert differs(one(1, 2, 4), X).ravel().tolist() == [False, False, True]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.arrays import FloatArray
-from sparcets.core.errors import CapabilityError, DataError, NotFittedError, OutOfRangeError
+from sparcets.core.errors import CapabilityError, NotFittedError, OutOfRangeError
 from sparcets.core.evidence import limb_length, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.motion.limbs import keep_limbs, like_real
@@ -58,7 +58,6 @@ def test_several_steps_in_a_row_are_no_larger_than_in_real_series() -> None:
     assert like_real(info).max_step == {0: pytest.approx(1.25 / 6)}
     smooth = SeriesInfo.from_series(np.arange(20.0)[None, :, None], ("a", "b"))
     assert like_real(smooth).max_step == {0: 1.0}, "as far as single steps go"
-    assert like_real(replace(info, max_moves=None)).max_step == {0: 1.0}, "files of earlier versions"
 
 
 def test_changes_are_made_like_real_ones() -> None:
@@ -102,5 +101,3 @@ def test_what_cannot_be_kept_is_an_error() -> None:
     assert like_real(info).project is None, "without names there are no limbs"
     with pytest.raises(NotFittedError, match="call fit first"):
         like_real(None)
-    with pytest.raises(DataError, match="Fit again"):
-        like_real(replace(info, low=None))

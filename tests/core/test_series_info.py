@@ -41,10 +41,6 @@ def test_ranges_ignore_padding_and_gaps_and_survive_json() -> None:
         assert found.low.tolist() == [-3, 4] and found.high.tolist() == [2, 7]
         assert found.max_step.tolist() == [4, 3], "1 to -3, and 4 to 7; the gap and the padding are left out"
         assert found.max_moves is not None and found.max_moves.tolist() == [[4, 3]] * 4, "over two steps less"
-    earlier = {
-        name: value for name, value in info.to_dict().items() if name not in ("low", "high", "max_step", "max_moves")
-    }
-    assert SeriesInfo.from_dict(earlier).low is None and SeriesInfo.from_dict(earlier).max_moves is None
     with pytest.raises(ValueError, match="ranges"):
         SeriesInfo.from_dict({**info.to_dict(), "low": [0.0]})
     with pytest.raises(ValueError, match="moves"):

@@ -65,6 +65,10 @@ def by_hand(**changes) -> Explanation:
         scaler=Scaler(np.zeros(1), np.ones(1)),
         span=np.ones(1),
         binary=np.zeros(1, dtype=bool),
+        low=np.full(1, -np.inf),
+        high=np.full(1, np.inf),
+        max_step=np.full(1, np.inf),
+        max_moves=np.full((4, 1), np.inf),
     )
     query = np.arange(12, dtype=np.float32).reshape(4, 3, 1)
     query[1] = query[0]

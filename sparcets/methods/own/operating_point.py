@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, measured_entries, missing_entries
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.seeding import generator
-from sparcets.core.series import rows_by_length
+from sparcets.core.series import Series, rows_by_length
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.own.candidates import drop_negligible
 from sparcets.methods.own.model import FittedModel
@@ -109,7 +109,7 @@ def measure_trade_off(
 
     Residuals outside ``allowed`` entries (time, features) are left out, as in answers.
     """
-    entries = measured_entries(X, lengths, allowed, missing_entries(X)).sum((1, 2))
+    entries = (Series(X, lengths).measured & allowed).sum((1, 2))
     if lengths is not None:
         parts = []
         for n, rows in rows_by_length(lengths):

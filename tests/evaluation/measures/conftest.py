@@ -50,6 +50,10 @@ def _make_explanation(
         ),
         span=np.ones(F),
         binary=np.zeros(F, dtype=bool),
+        low=np.full(F, -np.inf),
+        high=np.full(F, np.inf),
+        max_step=np.full(F, np.inf),
+        max_moves=np.full((4, F), np.inf),
     )
     return Explanation(
         query=query,

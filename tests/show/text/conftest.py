@@ -12,12 +12,16 @@ import pytest
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 
+
+def unbounded(info: SeriesInfo) -> SeriesInfo:
+    """Return information on series by whose ranges any change is fine."""
+    F, most = info.n_features, np.full(info.n_features, np.inf)
+    return replace(info, span=np.ones(F), low=-most, high=most, max_step=most, max_moves=np.full((4, F), np.inf))
+
+
 INFO = replace(
     SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well")),  # standard deviations 1 and 4
     feature_names=("roll", "pressure"),
-    low=None,  # ranges are not known, so that any change is fine
-    high=None,
-    max_step=None,
 )
 
 
@@ -27,6 +31,7 @@ def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: A
     if names := other.pop("names", None):
         scale = replace(info.scaler, center=np.zeros(len(names)), scale=np.ones(len(names)))
         info = replace(info, feature_names=names, scaler=scale)
+    info = unbounded(info)
     query = np.full((1, n_steps, info.n_features), 0.5)
     counterfactual = query.copy()
     for entry, change in changes.items():

@@ -77,15 +77,6 @@ def test_what_is_doubted_in_words(answer: Make, evidence: Evidence, text: str) -
     assert answer(SMALL, evidence=evidence).text(0).startswith(text), "at the top"
 
 
-def test_files_of_earlier_versions_have_counts_only(answer: Make) -> None:
-    e = answer(SMALL, evidence=known(1, 1, 1, outside=2.0, jumps=1.0))
-    old = replace(e, info=replace(e.info, low=None, high=None, max_step=None))
-    assert conclude(old).doubts == (
-        "1 step between two values is larger than any real one",
-        "2 values lie outside the range of real series",
-    )
-
-
 def test_a_fall_over_several_steps_is_named() -> None:
     """Found by a reader: pressure that falls by 0.9 in three steps, each of which is as large as a real one."""
     rng = np.random.default_rng(0)

@@ -73,7 +73,8 @@ def body(query: dict[str, Any], made: dict[str, Any], **other: Any) -> Explanati
     for name, values in made.items():
         c[0, :, planted.feature_names.index(name)] = values
     info = replace(planted.info, units=("m",) * 14, sampling_rate=60.0, scaler=replace(planted.info.scaler))
-    info = replace(info, low=None, high=None, max_step=None)
+    low = np.full(14, -np.inf)
+    info = replace(info, low=low, high=-low, max_step=-low, max_moves=np.full((4, 14), np.inf))
     return replace(planted, query=q, counterfactual=c, info=info, **other)
 
 
