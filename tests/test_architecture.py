@@ -87,8 +87,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         top = {other.split(".")[0] for other in imports(tree, module_level=True)}
         part = name.split(".")[1] if "." in name else ""
         if not name.startswith("sparcets_paper"):
-            # show.picture is itself imported with the first figure.
-            assert not top & NEVER_AT_MODULE_LEVEL or name == "sparcets.show.picture", name
+            assert not top & NEVER_AT_MODULE_LEVEL, name
             assert part in TORCH or "torch" not in top, name
         assert "pandas" not in top or name in {"sparcets.data.tables", "sparcets.data.motionsense"}, name
 

@@ -13,8 +13,10 @@ from sparcets.core.errors import CapabilityError, OutOfRangeError
 from sparcets.core.explanation import Explanation
 from sparcets.motion.skeleton import Limb, find_skeleton
 from sparcets.show import style
-from sparcets.show.interactive import FONT, GRID, PageFigure, rounded
-from sparcets.show.plots import add_title, look_of, moment_names, n_steps_of, name_of, only_answer
+from sparcets.show.changes import only_answer
+from sparcets.show.drawing import look_of, moment_names
+from sparcets.show.interactive import GRID, NOTE, PageFigure, base_layout, rounded
+from sparcets.show.plots import add_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 MOMENTS = 6
 MAX_NAMED = 5  # points of a body that are named in the figure; names of more would cover each other
 OUTLINE: tuple[Limb, ...] = (("LeftShoulder", "RightShoulder"), ("LeftShoulder", "Head"), ("RightShoulder", "Head"))
+RIGHT: Any = (0, (3, 1))  # line style of the right limbs
 BALL = "Center"  # its name in the catching data
 
 
@@ -79,7 +82,7 @@ def find_body(answer: Explanation) -> Body | None:
 
     Of three coordinates, the two that change most are drawn; where nothing changes, those that move most.
     """
-    names = list(answer.feature_names)
+    answer, names = only_answer(answer), list(answer.feature_names)
     skeleton = find_skeleton(names, answer.info.units)
     if skeleton is None:
         return None
@@ -88,16 +91,15 @@ def find_body(answer: Explanation) -> Body | None:
         if f"{extra}_x" in names and f"{extra}_y" in names:
             points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
     size = min(len(indices) for indices in points.values())
-    n_steps = n_steps_of(answer)
     of_limbs = np.array([indices[:size] for indices in skeleton.points.values()])  # (points, size)
-    change = np.nansum(np.abs(answer.delta[0, :n_steps]), axis=0)[of_limbs].sum(0)  # (size,)
-    moving = np.nanstd(answer.query[0, :n_steps][:, of_limbs], (0, 1))
+    change = np.nansum(np.abs(answer.delta[0]), axis=0)[of_limbs].sum(0)  # (size,)
+    moving = np.nanstd(answer.query[0][:, of_limbs], (0, 1))
     drawn = sorted(np.lexsort((-moving, -change))[:2].tolist())
 
     def positions(series: FloatArray) -> dict[str, FloatArray]:
-        return {name: series[:n_steps, [indices[k] for k in drawn]] for name, indices in points.items()}
+        return {name: series[:, [indices[k] for k in drawn]] for name, indices in points.items()}
 
-    units, changed = answer.info.units, answer.changed[0, :n_steps]  # (time, features)
+    units, changed = answer.info.units, answer.changed[0]  # (time, features)
     return Body(
         query=positions(answer.query[0]),
         counterfactual=positions(answer.counterfactual[0]),
@@ -136,32 +138,34 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     >>> len(plot_body(e, moments=3).axes)
     6
     """
-    body = find_body(only_answer(answer))
+    answer = only_answer(answer)
+    body = find_body(answer)
     if body is None:
         raise CapabilityError(
             "a stick figure needs features that name points of a body joined by limbs, such as LeftElbow_x and "
             f"LeftElbow_y; these are {', '.join(answer.feature_names[:4])}, …"
         )
-    n_steps = n_steps_of(answer)
+    n_steps = answer.query.shape[1]
     if not 1 <= moments <= n_steps:
         raise OutOfRangeError(f"moments must be from 1 to the number of steps, {n_steps}, got {moments}.")
     size = np.where(answer.changed[0], np.abs(answer.delta[0] / answer.info.scaler.scale), 0.0)  # (time, features)
-    steps = _moments(size[:n_steps].sum(1), moments)
+    steps = _moments(size.sum(1), moments)
     low, high = body.frame()
     shape = float((high - low)[1] / (high - low)[0])
     width = min(12.0, 1.0 + 1.9 * moments)
     with style.new_figure(width, min(14.0, 1.8 + 2 * (width - 1) / moments * shape)) as figure:
         axes = np.asarray(figure.subplots(2, moments, sharex=True, sharey=True, squeeze=False))
-        for column, step in enumerate(steps):
+        look = look_of(answer)
+        for column, (step, moment) in enumerate(zip(steps, moment_names(answer, steps), strict=True)):
             _draw(axes[0, column], body, body.query, step, style.BEFORE)
             _draw(axes[1, column], body, body.query, step, style.FIXED, ghost=True)
-            _draw(axes[1, column], body, body.counterfactual, step, look_of(answer).colour, marked=True)
-            axes[0, column].set_title(moment_names(answer, steps)[column], loc="left")
+            _draw(axes[1, column], body, body.counterfactual, step, look.colour, marked=True)
+            axes[0, column].set_title(moment, loc="left")
             axes[1, column].set_xlabel(f"{body.axes[0]} ({body.unit or 'no unit'})")
         if len(body.query) <= MAX_NAMED:
             for name, position in body.query.items():
                 axes[0, 0].annotate(name, position[steps[0]], (4, 3), textcoords="offset points", fontsize=style.TICKS)
-        for row, side in enumerate(("recorded", name_of(answer))):
+        for row, side in enumerate(("recorded", look.name)):
             axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
         axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         for panel in axes.flat:
@@ -210,23 +214,16 @@ def _draw(
     ghost: bool = False,
     marked: bool = False,
 ) -> None:
-    width = 1.0 if ghost else 2.0
-    for a, b in body.outline:
-        axes.plot(*zip(points[a][step], points[b][step], strict=True), color=colour, lw=0.8, ls=":", zorder=1)
-    for a, b in body.limbs:
-        axes.plot(
-            *zip(points[a][step], points[b][step], strict=True),
-            color=colour,
-            lw=width,
-            ls=(0, (3, 1)) if a.startswith("Right") else "-",
-            zorder=2,
-            solid_capstyle="round",
-        )
-    for name, position in points.items():
+    limbs = [(pair, 0.8, ":") for pair in body.outline]
+    limbs += [(pair, 1.0 if ghost else 2.0, RIGHT if pair[0].startswith("Right") else "-") for pair in body.limbs]
+    for (a, b), width, line in limbs:
+        ends = zip(points[a][step], points[b][step], strict=True)
+        order = 1 if line == ":" else 2
+        axes.plot(*ends, color=colour, lw=width, ls=line, zorder=order, solid_capstyle="round")
+    for name, position in points.items() if not ghost else ():
         if name == BALL:
-            if not ghost:
-                axes.plot(*position[step], "o", mfc="none", mec=style.BLACK, ms=7, mew=1.2, zorder=3)
-        elif not ghost:
+            axes.plot(*position[step], "o", mfc="none", mec=style.BLACK, ms=7, mew=1.2, zorder=3)
+        else:
             moved = marked and bool(body.changed[name][step])
             axes.plot(*position[step], "o", color=style.MARK if moved else colour, ms=5 if moved else 3.5, zorder=3)
 
@@ -238,148 +235,110 @@ FRAME_DURATION = 40  # milliseconds, when played
 
 def body_figure(answer: Explanation) -> PageFigure | None:
     """Return the animated stick figure of one answer; None if its features name no body."""
-    body = find_body(only_answer(answer))
+    answer = only_answer(answer)
+    body = find_body(answer)
     if body is None:
         return None
-    steps = list(range(0, n_steps_of(answer), -(-n_steps_of(answer) // MAX_FRAMES)))
-    colour = look_of(answer).colour
+    n_steps, look = answer.query.shape[1], look_of(answer)
+    steps = list(range(0, n_steps, -(-n_steps // MAX_FRAMES)))
     labels = moment_names(answer, steps)
     frames = [
-        {"name": label, "data": [_frame_data(trace) for trace in _traces(body, step, colour)]}
+        {"name": label, "data": [_moving_parts(trace) for trace in _traces(body, step, look.colour)]}
         for label, step in zip(labels, steps, strict=True)
     ]
     moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
     first = int(moved.argmax())  # the step that changes most
-    layout = _layout(body, labels, first, name_of(answer))
-    return {"data": list(_traces(body, steps[first], colour)), "layout": layout, "frames": frames}
+    layout = _layout(body, labels, first, look.name)
+    return {"data": list(_traces(body, steps[first], look.colour)), "layout": layout, "frames": frames}
 
 
 def _traces(body: Body, step: int, made_colour: str) -> Iterator[PageFigure]:
     """Yield the traces of one step, always the same ones in the same order, as plotly.js requires of frames."""
-    for side, (axis, points, colour) in enumerate(
-        (("", body.query, style.BEFORE), ("2", body.counterfactual, made_colour))
-    ):
-        if side == 1:
-            yield _lines([*body.limbs, *body.outline], body.query, step, axis, style.FIXED, 1.2, "solid")
-        yield _lines(body.outline, points, step, axis, colour, 1, "dot")
-        right = [limb for limb in body.limbs if limb[0].startswith("Right")]
-        yield _lines([limb for limb in body.limbs if limb not in right], points, step, axis, colour, 3, "solid")
-        yield _lines(right, points, step, axis, colour, 3, "dash")
+    right = [limb for limb in body.limbs if limb[0].startswith("Right")]
+    others = [limb for limb in body.limbs if limb not in right]
+    for axis, points, colour in (("", body.query, style.BEFORE), ("2", body.counterfactual, made_colour)):
+        lines = [
+            (body.outline, points, {"color": colour, "width": 1, "dash": "dot"}),
+            (others, points, {"color": colour, "width": 3, "dash": "solid"}),
+            (right, points, {"color": colour, "width": 3, "dash": "dash"}),
+        ]
+        if axis:  # the recording again, in grey
+            again = {"color": style.FIXED, "width": 1.2, "dash": "solid"}
+            lines.insert(0, ([*body.limbs, *body.outline], body.query, again))
+        for limbs, ends, line in lines:
+            corners: list[list[float | None]] = [[], []]
+            for limb in limbs:
+                for k in range(2):
+                    corners[k] += [*rounded(np.array([ends[point][step][k] for point in limb]), 4), None]
+            yield {**_trace("lines", axis, *corners), "hoverinfo": "skip", "line": line}
         names = [name for name in points if name != BALL]
-        moved = [side == 1 and bool(body.changed[name][step]) for name in names]
+        moved = [bool(axis) and bool(body.changed[name][step]) for name in names]
         at = np.array([points[name][step] for name in names])  # (points, 2)
         yield {
-            "type": "scatter",
-            "mode": "markers",
-            "x": rounded(at[:, 0], 4),
-            "y": rounded(at[:, 1], 4),
+            **_trace("markers", axis, rounded(at[:, 0], 4), rounded(at[:, 1], 4)),
             "text": names,
             "hovertemplate": "%{text}<br>%{x}, %{y}<extra></extra>",
             "marker": {"color": [style.MARK if m else colour for m in moved], "size": [10 if m else 7 for m in moved]},
-            "xaxis": f"x{axis}",
-            "yaxis": f"y{axis}",
         }
         if BALL in points:
-            ball = points[BALL][step]
+            ball = rounded(points[BALL][step], 4)
             yield {
-                "type": "scatter",
-                "mode": "markers",
-                "x": rounded(ball[:1], 4),
-                "y": rounded(ball[1:], 4),
+                **_trace("markers", axis, ball[:1], ball[1:]),
                 "hovertemplate": "ball<extra></extra>",
                 "marker": {"color": "white", "size": 13, "line": {"color": style.BLACK, "width": 1.5}},
-                "xaxis": f"x{axis}",
-                "yaxis": f"y{axis}",
             }
 
 
-def _lines(
-    limbs: Sequence[tuple[str, str]],
-    points: Mapping[str, FloatArray],
-    step: int,
-    axis: str,
-    colour: str,
-    width: float,
-    dash: str,
-) -> PageFigure:
-    corners: list[list[float | None]] = [[], []]
-    for limb in limbs:
-        for k in range(2):
-            corners[k] += [*rounded(np.array([points[point][step][k] for point in limb]), 4), None]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": corners[0],
-        "y": corners[1],
-        "hoverinfo": "skip",
-        "line": {"color": colour, "width": width, "dash": dash},
-        "xaxis": f"x{axis}",
-        "yaxis": f"y{axis}",
-    }
+def _trace(mode: str, axis: str, x: list[float | None], y: list[float | None]) -> PageFigure:
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "xaxis": f"x{axis}", "yaxis": f"y{axis}"}
 
 
-def _frame_data(trace: PageFigure) -> PageFigure:
+def _moving_parts(trace: PageFigure) -> PageFigure:
     """Return the parts of a trace that change over time."""
-    kept = {key: trace[key] for key in ("x", "y")}
-    return kept | ({"marker": trace["marker"]} if "text" in trace else {})
+    return {key: trace[key] for key in ("x", "y", *(["marker"] if "text" in trace else []))}
 
 
 def _layout(body: Body, labels: Sequence[str], first: int, name: str) -> PageFigure:
     low, high = body.frame()
-    unit = body.unit or "no unit"
 
     def axis(k: int, **more: Any) -> PageFigure:
-        shared = {"range": rounded(np.array([low[k], high[k]]), 4), "gridcolor": GRID, "zeroline": False}
-        return {**shared, "title": {"text": f"{body.axes[k]} ({unit})"}, **more}
+        title = {"text": f"{body.axes[k]} ({body.unit or 'no unit'})"}
+        return {"range": rounded(np.array([low[k], high[k]]), 4), **GRID, "title": title, "constrain": "domain", **more}
 
     go: PageFigure = {"mode": "immediate", "transition": {"duration": 0}}
+    above = {"xref": "paper", "y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    slider = {
+        "active": first,
+        "x": 0.14,
+        "len": 0.86,
+        "pad": {"t": 62},
+        "currentvalue": {"prefix": "time: ", "font": {"size": 12}},
+        "steps": [
+            {"label": label, "method": "animate", "args": [[label], go | {"frame": {"duration": 0}}]}
+            for label in labels
+        ],
+    }
+    play = go | {"frame": {"duration": FRAME_DURATION}, "fromcurrent": True}
+    menu = {
+        "type": "buttons",
+        "showactive": False,
+        "x": 0.0,
+        "y": 0,
+        "xanchor": "left",
+        "yanchor": "top",
+        "pad": {"t": 76},
+        "buttons": [{"label": "play", "method": "animate", "args": [None, play]}],
+    }
     return {
-        "height": HEIGHT,
-        "autosize": True,
+        **base_layout(HEIGHT),
         "showlegend": False,
         "margin": {"l": 52, "r": 12, "t": 64, "b": 40},
-        "font": FONT,
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "template": {},
-        "xaxis": axis(0, domain=[0.0, 0.46], constrain="domain", anchor="y"),
-        "yaxis": axis(1, scaleanchor="x", constrain="domain", anchor="x"),
-        "xaxis2": axis(0, domain=[0.54, 1.0], constrain="domain", anchor="y2"),
-        "yaxis2": axis(1, scaleanchor="x2", constrain="domain", anchor="x2"),
-        "title": {"text": body.legend(), "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
-        "annotations": [
-            {"text": side, "x": x, "xref": "paper", "y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-            for side, x in (("recorded", 0.23), (name, 0.77))
-        ],
-        "sliders": [
-            {
-                "active": first,
-                "x": 0.14,
-                "len": 0.86,
-                "pad": {"t": 62},
-                "currentvalue": {"prefix": "time: ", "font": {"size": 12}},
-                "steps": [
-                    {"label": label, "method": "animate", "args": [[label], go | {"frame": {"duration": 0}}]}
-                    for label in labels
-                ],
-            }
-        ],
-        "updatemenus": [
-            {
-                "type": "buttons",
-                "showactive": False,
-                "x": 0.0,
-                "y": 0,
-                "xanchor": "left",
-                "yanchor": "top",
-                "pad": {"t": 76},
-                "buttons": [
-                    {
-                        "label": "play",
-                        "method": "animate",
-                        "args": [None, go | {"frame": {"duration": FRAME_DURATION}, "fromcurrent": True}],
-                    }
-                ],
-            }
-        ],
+        "xaxis": axis(0, domain=[0.0, 0.46], anchor="y"),
+        "yaxis": axis(1, scaleanchor="x", anchor="x"),
+        "xaxis2": axis(0, domain=[0.54, 1.0], anchor="y2"),
+        "yaxis2": axis(1, scaleanchor="x2", anchor="x2"),
+        "title": {**NOTE, "text": body.legend()},
+        "annotations": [{"text": side, "x": x, **above} for side, x in (("recorded", 0.23), (name, 0.77))],
+        "sliders": [slider],
+        "updatemenus": [menu],
     }

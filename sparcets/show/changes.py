@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from sparcets.core.arrays import FloatArray
+from sparcets.core.errors import ShapeError
 from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import Series
 from sparcets.motion.skeleton import coordinate_groups, split_axis
 
 MINOR = 0.05  # share of a segment's weight: a change in the other direction below this does not affect the description
@@ -115,6 +117,23 @@ class Change:
     def end(self) -> int:
         """One past the last step."""
         return max(segment.end for segment in self.segments)
+
+
+def without_padding(answers: Explanation) -> Explanation:
+    """Return the answers to one query without the padding of their series."""
+    n_steps = int(Series(answers.query, answers.lengths).steps.max())
+    if n_steps == answers.query.shape[1]:
+        return answers
+    cut = {name: getattr(answers, name)[:, :n_steps] for name in ("query", "counterfactual")}
+    frozen = None if answers.frozen is None else answers.frozen[:n_steps]
+    return replace(answers, **cut, frozen=frozen, lengths=None)
+
+
+def only_answer(answer: Explanation) -> Explanation:
+    """Return the explanation without padding if it holds exactly one answer, else raise an error."""
+    if len(answer) != 1:
+        raise ShapeError(f"this shows one answer, got {len(answer)}. Pass one of them, such as explanation[3].")
+    return without_padding(answer)
 
 
 def find_changes(answer: Explanation) -> list[Change]:

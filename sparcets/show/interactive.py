@@ -1,36 +1,34 @@
-"""Interactive figures as dictionaries of plain values for plotly.js.
+"""Interactive figures as dictionaries of plain values for plotly.js, and static ones as SVG.
 
 ``show(curves_figure(e[0]))`` returns a plotly figure for a notebook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, length_mask
-from sparcets.core.evidence import VERDICTS, find_segments
+from sparcets.core.evidence import VERDICTS
 from sparcets.core.explanation import Explanation
 from sparcets.core.registry import require_extra
+from sparcets.core.words import seconds, signed
 from sparcets.show import style
-from sparcets.show.plots import (
+from sparcets.show.changes import only_answer
+from sparcets.show.drawing import (
     BEST,
-    MAX_ANSWERS,
     MEANINGS,
-    answer_label,
-    curve_points,
-    limits_of,
-    look_of,
-    most_changed,
-    n_steps_of,
-    name_of,
-    only_answer,
-    shade_of,
+    SHARE,
+    Belief,
+    Curves,
+    Panel,
+    curves_of,
+    curves_of_several,
     time_label,
     times_of,
-    unit_of,
 )
 
 PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
@@ -38,9 +36,9 @@ PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as p
 PANEL, GAP = 92, 30  # pixels: height of a panel, gap between two
 TOP, BOTTOM = 84, 46  # pixels: margins above, with room for the toolbar and the legend, and below
 MAX_COLUMNS = 400  # of a map, about the resolution of a screen
-DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as in the matplotlib figures
-GRID = "#ececec"
+GRID = {"gridcolor": "#ececec", "zeroline": False}
 FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
+NOTE = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98}  # the title of a figure
 BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
 
 
@@ -64,34 +62,31 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     >>> [trace["name"] for trace in curves_figure(e[0])["data"][:2]]
     ['attempt (? doubtful)', 'recorded']
     """
-    shown, look = most_changed(only_answer(answer)), look_of(answer)
-    times = rounded(times_of(answer))
-    data, shapes = [], []
-    for row, feature in enumerate(shown):
-        after = rounded(answer.counterfactual[0, : len(times), feature])
-        data.append(_trace(times, after, row, name_of(answer), {"color": look.colour, "width": 2, "dash": look.dash}))
-        data.append(_recorded(answer, feature, row))
-        shapes += _changed_shapes(answer, feature, row)
-    return {"data": data, "layout": _panels(answer, shown, shapes, min_height)}
+    curves = curves_of(answer)
+    data, layout = [], _panels(curves, min_height)
+    for row, panel in enumerate(curves.panels):
+        data += [*_made(curves, row), _recorded(curves, row)]
+        mark = {
+            **BEHIND,
+            "xref": "x",
+            "yref": f"y{row + 1 if row else ''} domain",
+            "fillcolor": style.MARK,
+            "opacity": 0.2,
+        }
+        layout["shapes"] += [
+            {**mark, "x0": round(float(start), 5), "x1": round(float(end), 5), "y0": 0, "y1": 1}
+            for start, end in panel.curves[0].spans
+        ]
+    return {"data": data, "layout": layout}
 
 
 def answers_figure(answers: Explanation) -> PageFigure:
     """Return several answers to one query over its recording, each drawn where it changes something."""
-    found = answers[np.isin(answers.status, ["generated", "refined", "neighbour"])][:MAX_ANSWERS]
-    shown = most_changed(found if len(found) else answers)
-    times = rounded(times_of(answers[0]))
-    data = []
-    for row, feature in enumerate(shown):
-        data.append(_recorded(answers[0], feature, row))
-        for number, answer in enumerate(found):
-            changed = answer.changed[0, : len(times), feature]
-            near = changed | np.append(changed[1:], False) | np.append(False, changed[:-1])
-            drawn = np.where(near, answer.counterfactual[0, : len(times), feature], np.nan)
-            line = {"color": shade_of(answer, number), "width": 2, "dash": DASHES[number]}
-            data.append(_trace(times, rounded(drawn), row, answer_label(answer, number), line))
-    layout = _panels(answers[0], shown, [])
-    layout["margin"]["t"] += 18 * len(found)
-    layout["height"] += 18 * len(found)
+    curves = curves_of_several(answers)
+    data = [trace for row in range(len(curves.panels)) for trace in (_recorded(curves, row), *_made(curves, row))]
+    layout, lines = _panels(curves), 18 * len(curves.panels[0].curves)  # of the legend, in pixels
+    layout["margin"]["t"] += lines
+    layout["height"] += lines
     layout["legend"] |= {"orientation": "v", "traceorder": "normal"}
     return {"data": data, "layout": layout}
 
@@ -110,9 +105,9 @@ def map_figure(answer: Explanation) -> PageFigure:
     >>> map_figure(e)["data"][0]["type"]
     'heatmap'
     """
-    only_answer(answer)
-    n_steps, names = n_steps_of(answer), [_escape(name) for name in answer.feature_names]
-    delta = answer.delta[0, :n_steps] / answer.info.scaler.scale  # (time, features)
+    answer = only_answer(answer)
+    n_steps, names = answer.query.shape[1], [escape(name, quote=False) for name in answer.feature_names]
+    delta = answer.delta[0] / answer.info.scaler.scale  # (time, features)
     every = -(-n_steps // MAX_COLUMNS)
     if every > 1:
         padded = np.pad(delta, ((0, -n_steps % every), (0, 0))).reshape(-1, every, len(names))
@@ -147,7 +142,7 @@ def map_figure(answer: Explanation) -> PageFigure:
         **base_layout(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
         "xaxis": {**frame, "title": {"text": time_label(answer)}},
         "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
-        "title": {"text": f"white: no change{grey}", "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
+        "title": {**NOTE, "text": f"white: no change{grey}"},
         "shapes": locked,
         "showlegend": False,
     }
@@ -215,15 +210,14 @@ def rounded(values: FloatArray, figures: int = 5) -> list[float | None]:
     return [None if v != v else float(f"{v:.{figures}g}") for v in values.tolist()]
 
 
-def _trace(times: list[float | None], values: list[float | None], row: int, name: str, line: Any) -> PageFigure:
-    number = "" if row == 0 else str(row + 1)
+def _trace(curves: Curves, row: int, values: FloatArray, name: str, **line: Any) -> PageFigure:
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": times,
-        "y": values,
+        "x": rounded(curves.times),
+        "y": rounded(values),
         "xaxis": "x",
-        "yaxis": f"y{number}",
+        "yaxis": f"y{row + 1 if row else ''}",
         "name": name,
         "legendgroup": name,
         "showlegend": row == 0,
@@ -232,77 +226,37 @@ def _trace(times: list[float | None], values: list[float | None], row: int, name
     }
 
 
-def _recorded(answer: Explanation, feature: int, row: int) -> PageFigure:
-    times = rounded(times_of(answer))
-    values = rounded(answer.query[0, : len(times), feature])
-    return _trace(times, values, row, "recorded", {"color": style.BEFORE, "width": 1.6})
+def _recorded(curves: Curves, row: int) -> PageFigure:
+    return _trace(curves, row, curves.panels[row].recorded, "recorded", color=style.BEFORE, width=1.6)
 
 
-def _changed_shapes(answer: Explanation, feature: int, row: int) -> list[PageFigure]:
-    step = 1 / (answer.info.sampling_rate or 1.0)
-    found = find_segments(answer.changed[:1, : n_steps_of(answer), [feature]])
+def _made(curves: Curves, row: int) -> list[PageFigure]:
     return [
-        {
-            **BEHIND,
-            "xref": "x",
-            "yref": f"y{row + 1 if row else ''} domain",
-            "x0": round((start - 0.5) * step, 5),
-            "x1": round((end - 0.5) * step, 5),
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": style.MARK,
-            "opacity": 0.2,
-        }
-        for start, end in zip(found.start.tolist(), found.end.tolist(), strict=True)
+        _trace(curves, row, values, look.name, color=look.colour, width=2, dash=look.dash)
+        for values, _, look in curves.panels[row].curves
     ]
 
 
-def _panels(answer: Explanation, shown: Sequence[int], shapes: list[PageFigure], min_height: int = 0) -> PageFigure:
+def _panels(curves: Curves, min_height: int = 0) -> PageFigure:
     """Return the layout of stacked panels, each with the name and unit of its feature above it."""
-    around = TOP + BOTTOM
-    panel = max(PANEL, (min_height - around + GAP) / len(shown) - GAP)
-    height = len(shown) * (panel + GAP) - GAP
+    around, n = TOP + BOTTOM, len(curves.panels)
+    panel_height = max(PANEL, (min_height - around + GAP) / n - GAP)
+    height = n * (panel_height + GAP) - GAP
+    legend = {"orientation": "h", "traceorder": "reversed", "x": 1, "xanchor": "right"}
     layout = {
         **base_layout(round(height) + around),
-        "xaxis": {
-            "title": {"text": time_label(answer)},
-            "anchor": f"y{len(shown) if len(shown) > 1 else ''}",
-            "gridcolor": GRID,
-            "zeroline": False,
-        },
-        "shapes": shapes,
-        "legend": {
-            "orientation": "h",
-            "traceorder": "reversed",
-            "x": 1,
-            "xanchor": "right",
-            "y": 1 + 22 / height,
-            "yanchor": "bottom",
-        },
+        "xaxis": {"title": {"text": curves.time_label}, "anchor": f"y{n if n > 1 else ''}", **GRID},
+        "shapes": [],
+        "legend": {**legend, "y": 1 + 22 / height, "yanchor": "bottom"},
         "hovermode": "x unified",
         "annotations": [],
     }
-    for row, feature in enumerate(shown):
-        top = 1 - row * (panel + GAP) / height
-        layout[f"yaxis{row + 1 if row else ''}"] = {
-            "domain": [max(0.0, top - panel / height), top],
-            "gridcolor": GRID,
-            "zeroline": False,
-            "nticks": 4,
-            "automargin": True,
-        }
-        layout["annotations"].append(
-            {
-                "text": _escape(f"{answer.feature_names[feature]} {unit_of(answer, feature)}"),
-                "x": 0,
-                "xref": "paper",
-                "xanchor": "left",
-                "y": top,
-                "yref": "paper",
-                "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )
+    at = {"x": 0, "xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    for row, panel in enumerate(curves.panels):
+        top = 1 - row * (panel_height + GAP) / height
+        domain = [max(0.0, top - panel_height / height), top]
+        layout[f"yaxis{row + 1 if row else ''}"] = {"domain": domain, **GRID, "nticks": 4, "automargin": True}
+        layout["annotations"].append({"text": escape(f"{panel.name} {panel.unit}", quote=False), "y": top, **at})
     return layout
 
 
@@ -319,53 +273,132 @@ def base_layout(height: int) -> PageFigure:
     }
 
 
-def _escape(text: str) -> str:
-    """Escape characters that plotly.js would read as markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-SYMBOLS = {"believed": "circle", "doubtful": "diamond-open", "not reached": "x-thin-open"}  # on the curve of belief
-
-
-def belief_figure(answer: Explanation) -> PageFigure:
+def belief_figure(belief: Belief) -> PageFigure:
     """Return the curve of belief of one answer: changed values against the least convinced kind of other models."""
-    points = curve_points(only_answer(answer))
-    axis = {"gridcolor": GRID, "zeroline": False}
-    line: PageFigure = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": rounded(points.share),
-        "y": rounded(points.best),
-        "line": {"color": style.BEFORE, "width": 1.6, "shape": "hv"},
-        "hoverinfo": "skip",
-        "name": BEST,
-    }
-    data = [line]
-    for word, symbol in SYMBOLS.items():
-        chosen = points.word == word
-        if chosen.any():
+    data: list[PageFigure] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": rounded(belief.share),
+            "y": rounded(belief.best),
+            "line": {"color": style.BEFORE, "width": 1.6, "shape": "hv"},
+            "hoverinfo": "skip",
+            "name": BEST,
+        }
+    ]
+    for word, symbol in (("believed", "circle"), ("doubtful", "diamond-open"), ("not reached", "x-thin-open")):
+        if (chosen := belief.word == word).any():
             marker = {"color": VERDICTS[word].colour, "size": 8, "symbol": symbol}
-            at = {"x": rounded(points.share[chosen]), "y": rounded(points.support[chosen])}
+            at = {"x": rounded(belief.share[chosen]), "y": rounded(belief.support[chosen])}
             more = {"hovertemplate": "%{x:.3g} % changed, %{y:.3g} % agree<extra></extra>", "name": MEANINGS[word]}
             data.append({"type": "scatter", "mode": "markers", "marker": marker, **at, **more})
     shapes: list[PageFigure] = [
         {**BEHIND, "xref": "paper", "x0": 0, "x1": 1, "y0": 50, "y1": 104, "fillcolor": VERDICTS["believed"].tint}
     ]
-    for share, dash in ((answer.flips_at[0], "dot"), (answer.least_believed[0], "dash")):
-        if np.isfinite(share):
-            x = rounded(np.array([100 * share]))[0]
+    for x, dash in zip(rounded(np.array(belief.limits)), ("dot", "dash"), strict=True):
+        if x is not None:
             look = {"color": style.BEFORE, "width": 1, "dash": dash}
             shapes.append({"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": look})
+    agreement = "agreement of the least<br>convinced other models (%)"
     layout = {
         **base_layout(360),
-        "xaxis": {**axis, "title": {"text": "changed values (% of those that may change)"}, "rangemode": "tozero"},
-        "yaxis": {
-            **axis,
-            "title": {"text": "agreement of the least<br>convinced other models (%)"},
-            "range": [-4, 104],
-        },
+        "xaxis": {**GRID, "title": {"text": SHARE}, "rangemode": "tozero"},
+        "yaxis": {**GRID, "title": {"text": agreement}, "range": [-4, 104]},
         "shapes": shapes,
         "legend": {"orientation": "h", "x": 0, "y": -0.3, "yanchor": "top"},
-        "title": {"text": limits_of(answer), "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98},
+        "title": {**NOTE, "text": belief.title},
     }
     return {"data": data, "layout": layout}
+
+
+SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and what is beside the panels
+SVG_TOP, SVG_PANEL, SVG_GAP, SVG_BOTTOM = 34.0, 52.0, 20.0, 34.0
+MAX_POINTS = 400  # of a curve in SVG: about what a page can show
+MAX_TICKS = 6  # of its time axis
+SVG_DASHES = {"solid": "", "dash": "7 3", "dot": "2 2", "longdash": "9 5"}
+
+
+def curves_svg(answer: Explanation) -> str:
+    """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF.
+
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> picture = curves_svg(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1))
+    >>> picture[:4], picture.count("<polyline") >= 2, "attempt (? doubtful)" in picture
+    ('<svg', True, True)
+    """
+    curves = curves_of(answer)
+    look = curves.panels[0].curves[0].look
+    height = SVG_TOP + len(curves.panels) * (SVG_PANEL + SVG_GAP) - SVG_GAP + SVG_BOTTOM
+    parts = [
+        f'<svg viewBox="0 0 {SVG_WIDTH:g} {height:g}" role="img" '
+        f'aria-label="{escape(look.name)}" font-family="system-ui, sans-serif" font-size="10" fill="#222">',
+    ]
+    x = SVG_LEFT
+    for colour, dash, text in ((style.BEFORE, "", "recorded"), (look.colour, SVG_DASHES[look.dash], look.name)):
+        parts.append(
+            f'<line x1="{x:g}" x2="{x + 26:g}" y1="7" y2="7" stroke="{colour}" stroke-width="2"{_dashed(dash)}/>'
+            f'<text x="{x + 31:g}" y="10">{escape(text)}</text>'
+        )
+        x += 46 + 6 * len(text)
+    parts.append(f'<rect x="{x:g}" y="1" width="14" height="11" {SVG_MARK}/><text x="{x + 19:g}" y="10">changed</text>')
+    for row, panel in enumerate(curves.panels):
+        parts += _svg_panel(curves, panel, SVG_TOP + row * (SVG_PANEL + SVG_GAP))
+    return "".join([*parts, *_svg_time_axis(curves, height - SVG_BOTTOM), "</svg>"])
+
+
+SVG_MARK = f'fill="{style.MARK}" fill-opacity="0.25"'
+
+
+def _scaled(value: float, low: float, high: float, start: float, end: float) -> float:
+    """Return the pixel of a value: from ``start`` for ``low`` to ``end`` for ``high``."""
+    return start + (value - low) / (high - low) * (end - start)
+
+
+def _svg_x(curves: Curves, time: float) -> float:
+    low, high = float(curves.times[0]) - curves.half, float(curves.times[-1]) + curves.half
+    return _scaled(time, low, high, SVG_LEFT, SVG_WIDTH - SVG_RIGHT)
+
+
+def _svg_panel(curves: Curves, panel: Panel, top: float) -> Iterator[str]:
+    """Yield one feature: changed segments shaded, both curves, its name and the range of its values."""
+    ((values, spans, look),) = panel.curves
+    before, after = panel.recorded.astype(np.float64), values.astype(np.float64)
+    low, high = float(np.nanmin([before, after])), float(np.nanmax([before, after]))
+    for start, end in spans:
+        left, right = _svg_x(curves, float(start)), _svg_x(curves, float(end))
+        yield f'<rect x="{left:.1f}" y="{top:g}" width="{right - left:.1f}" height="{SVG_PANEL:g}" {SVG_MARK}/>'
+    frame = f"M{SVG_LEFT:g} {top:g}V{top + SVG_PANEL:g}H{SVG_WIDTH - SVG_RIGHT:g}"
+    yield f'<path d="{frame}" fill="none" stroke="{style.FIXED}"/>'
+    limits = (low, high if high > low else low + 1, top + SVG_PANEL - 2, top + 2)
+    every = -(-len(before) // MAX_POINTS)
+    times = [_svg_x(curves, t) for t in curves.times[::every].tolist()]
+    for drawn, colour, dash in ((after, look.colour, SVG_DASHES[look.dash]), (before, style.BEFORE, "")):
+        runs: list[list[str]] = [[]]  # where values are missing, a curve is interrupted
+        for t, value in zip(times, drawn[::every].tolist(), strict=True):
+            if value != value:
+                runs.append([])
+            else:
+                runs[-1].append(f"{t:.1f},{_scaled(value, *limits):.1f}")
+        line = f'fill="none" stroke="{colour}" stroke-width="1.5"{_dashed(dash)}'
+        yield "".join(f'<polyline points="{" ".join(run)}" {line}/>' for run in runs if run)
+    yield f'<text x="{SVG_LEFT:g}" y="{top - 4:g}">{escape(f"{panel.name} {panel.unit}")}</text>'
+    for text, at in zip(signed(high, low), (top + 8, top + SVG_PANEL), strict=True):
+        yield f'<text x="{SVG_LEFT - 4:g}" y="{at:g}" text-anchor="end">{text}</text>'
+
+
+def _svg_time_axis(curves: Curves, top: float) -> Iterator[str]:
+    times = curves.times.tolist()
+    ticks = sorted({round(k * (len(times) - 1) / (MAX_TICKS - 1)) for k in range(MAX_TICKS)})
+    for k, written in zip(ticks, seconds(*(times[k] for k in ticks)), strict=True):
+        at, text = _svg_x(curves, times[k]), written.rstrip("0").rstrip(".")
+        yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{top:g}" y2="{top + 4:g}" stroke="{style.FIXED}"/>'
+        yield f'<text x="{at:.1f}" y="{top + 14:g}" text-anchor="middle">{text}</text>'
+    middle = (SVG_LEFT + SVG_WIDTH - SVG_RIGHT) / 2
+    yield f'<text x="{middle:g}" y="{top + 28:g}" text-anchor="middle">{curves.time_label}</text>'
+
+
+def _dashed(dash: str) -> str:
+    return f' stroke-dasharray="{dash}"' if dash else ""

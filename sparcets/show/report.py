@@ -21,17 +21,17 @@ from sparcets.core.explanation import STATUSES, Explanation
 from sparcets.core.words import amount, percent, said_after, said_before
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure
+from sparcets.show.drawing import belief_of
 from sparcets.show.interactive import (
     PageFigure,
     answers_figure,
     belief_figure,
     curves_figure,
+    curves_svg,
     frequency_figure,
     map_figure,
     plotly_js,
 )
-from sparcets.show.plots import has_curve
-from sparcets.show.print import curves_svg
 from sparcets.show.quality import Scored, measures_of, quality_findings
 from sparcets.show.text import Measures, Narrative, advice_note, build_narrative, method_name, query_name
 from sparcets.show.verdict import Conclusion, find_votes
@@ -397,8 +397,8 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
         yield "body", body
-    if has_curve(e[i]):
-        yield "belief", belief_figure(e[i])
+    if (belief := belief_of(e[i])) is not None:
+        yield "belief", belief_figure(belief)
     others = np.flatnonzero(e.query_index == e.query_index[i])
     if others[0] == i and len(others) > 1:  # once per query, with its first answer
         yield "answers", answers_figure(e[others])

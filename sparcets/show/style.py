@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparcets.core.registry import require_extra
@@ -45,6 +47,7 @@ RC = {
     "figure.dpi": 110,
 }
 DPI = 150  # figures of nine inches remain readable when shown 1,000 pixels wide
+SHOWN_DPI = 80  # pixels per inch on the page of a notebook; the image has more, for sharp screens
 TICKS = 8  # font size of tick labels
 
 
@@ -115,10 +118,24 @@ def new_figure(width: float, height: float, *, layout: Any = "constrained") -> I
     A Figure instead of pyplot, so that nothing is registered globally and no window opens.
     """
     matplotlib = require_extra("matplotlib", "plots", "plots")
-    from sparcets.show.picture import Picture
-
     with matplotlib.rc_context(RC):
-        figure = Picture(figsize=(width, height), dpi=DPI, layout=layout)
+        figure: Figure = _picture_class()(figsize=(width, height), dpi=DPI, layout=layout)
         yield figure
         for axes in figure.axes:
             axes.tick_params(labelsize=TICKS)  # ticks are created on drawing, after the style has ended
+
+
+@cache
+def _picture_class() -> Any:
+    """Return the class of all figures: one that is not registered with pyplot, and that a notebook shows once."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+            """Return the image and its size on the page, as IPython asks for them."""
+            image = BytesIO()
+            self.savefig(image, format="png")
+            width, height = (round(SHOWN_DPI * float(inches)) for inches in self.get_size_inches())
+            return image.getvalue(), {"width": width, "height": height}
+
+    return Picture

@@ -10,7 +10,7 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import DataError, ShapeError, StorageError
 from sparcets.io import explanations as shards
-from sparcets.show.plots import title_of
+from sparcets.show.drawing import title_of
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

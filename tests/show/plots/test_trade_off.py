@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sparcets.core.errors import DataError
-from sparcets.show.training import plot_trade_off_curve
+from sparcets.show.plots import plot_trade_off_curve
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sparcets.core.errors import DataError
-from sparcets.show.training import plot_history
+from sparcets.show.plots import plot_history
 
 
 def test_every_value_has_a_panel_with_its_unit() -> None:

@@ -14,9 +14,9 @@ from sparcets.core.evidence import VERDICTS, Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.motion.stick_figure import body_figure, plot_body
 from sparcets.show import style
-from sparcets.show.interactive import belief_figure, curves_figure, show
-from sparcets.show.plots import curve_points, has_curve, plot_answer, plot_answers
-from sparcets.show.print import curves_svg
+from sparcets.show.drawing import belief_of
+from sparcets.show.interactive import belief_figure, curves_figure, curves_svg, show
+from sparcets.show.plots import plot_answer, plot_answers
 from tests.show.plots.conftest import BELIEVED, TRICK, evidence
 
 Make = Callable[..., Explanation]
@@ -85,7 +85,8 @@ def test_of_several_answers_each_has_the_colour_of_its_verdict(answer: Make) -> 
 
 
 def test_points_of_the_curve_by_what_is_known_at_each(answer: Make) -> None:
-    points = curve_points(answer({(3, 0): 1.0}, evidence=BELIEVED))
+    points = belief_of(answer({(3, 0): 1.0}, evidence=BELIEVED))
+    assert points is not None
     assert points.share.tolist() == [10.0, 20.0, 30.0] and points.support.tolist() == [50.0, 30.0, 90.0]
     assert points.word.tolist() == ["not reached", "doubtful", "believed"]
     assert points.best.tolist() == [0.0, 30.0, 90.0], "of what the model accepts, and never falling"
@@ -98,12 +99,14 @@ def test_the_curve_is_drawn_where_it_was_measured(answer: Make) -> None:
     assert [values.tolist() for values in drawn["model and all others agree"]] == [[30.0], [90.0]]
     assert panel.get_title(loc="left") == "the model flips at 20 % (dotted),\nall others follow at 30 % (dashed)"
     assert [line.get_xdata()[0] for line in panel.lines[-2:]] == [20.0, 30.0]
-    figure = belief_figure(e)
+    belief = belief_of(e)
+    assert belief is not None
+    figure = belief_figure(belief)
     assert show(figure).data and figure["layout"]["title"]["text"] == panel.get_title(loc="left").replace("\n", " ")
     by_name = {trace["name"]: trace["x"] for trace in figure["data"] if "name" in trace}
     assert by_name["the target is not reached"] == [10.0]
     without = answer({(3, 0): 1.0})
-    assert has_curve(e) and not has_curve(without) and len(plot_answer(without).axes) == 3
+    assert belief_of(without) is None and len(plot_answer(without).axes) == 3
 
 
 def test_gaps_interrupt_the_lines_on_paper(answer: Make) -> None:

@@ -1,0 +1,241 @@
+"""What the figures of answers show, as plain values: matplotlib, plotly and SVG draw the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray, StrArray
+from sparcets.core.evidence import MAJORITY, VERDICTS, find_segments
+from sparcets.core.explanation import Explanation
+from sparcets.core.words import distinct, percent, percents, said_after, said_before, seconds, subject_of
+from sparcets.show import style
+from sparcets.show.changes import only_answer, without_padding
+from sparcets.show.text import has_name, method_name, query_name
+
+MAX_FEATURES = 5  # drawn as curves
+MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
+FOUND = ("generated", "refined", "neighbour")  # statuses of answers that are drawn over one query
+LIGHTER = 0.15  # of the way to white: each further one of several answers
+DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as the lines of style.ANSWERS
+
+
+class Look(NamedTuple):
+    """Colour, line styles (of matplotlib and of plotly) and legend entry of a counterfactual."""
+
+    colour: str
+    line: Any
+    dash: str
+    name: str
+
+
+# Only a believed answer is drawn as one.
+LOOKS = {
+    "believed": Look(style.AFTER, "-", "solid", "counterfactual"),
+    "doubtful": Look(VERDICTS["doubtful"].colour, (0, (5, 1.5)), "dash", "attempt"),
+    "trick": Look(VERDICTS["trick"].colour, (0, (1.5, 1)), "dot", "attempt"),
+    "not reached": Look(VERDICTS["not reached"].colour, (0, (5, 3)), "longdash", "best attempt"),
+    "unchanged": Look(style.AFTER, "-", "solid", "unchanged"),
+}
+
+
+def look_of(answer: Explanation) -> Look:
+    """Return how the counterfactual of an explanation of length 1 is drawn, and what it is called with its verdict.
+
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series(60)
+    >>> look_of(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)).name
+    'attempt (? doubtful)'
+    """
+    verdict = VERDICTS[str(answer.verdict[0])]
+    look = LOOKS[verdict.word]
+    return look if verdict.word == "unchanged" else look._replace(name=f"{look.name} ({verdict.label})")
+
+
+def look_among(answer: Explanation, number: int) -> Look:
+    """Return how one of several answers is drawn: in the colour of its verdict, lighter for later ones."""
+    verdict, colour = VERDICTS[str(answer.verdict[0])], look_of(answer).colour
+    parts, lighter = [int(colour[k : k + 2], 16) for k in (1, 3, 5)], LIGHTER * number
+    shade = "#" + "".join(f"{round(part + lighter * (255 - part)):02x}" for part in parts)
+    kind = "answer" if verdict.word == "believed" else "attempt"
+    reached = f"{'p ' if answer.numbers is None else ''}{said_after(answer)}"
+    share = percent(float(answer.share_changed[0]))
+    name = f"{verdict.symbol} {kind} {number + 1}: {verdict.word}, {reached}, {share} changed, {answer.status[0]}"
+    return Look(shade, style.ANSWERS[number].line, DASHES[number], name)
+
+
+class Curve(NamedTuple):
+    """A counterfactual in a panel: its values (time,), and the times between which it differs from the recording."""
+
+    values: FloatArray
+    spans: list[tuple[float, float]]
+    look: Look
+
+
+class Panel(NamedTuple):
+    """One feature: its name, its unit in brackets, the recording (time,), and the counterfactuals over it."""
+
+    name: str
+    unit: str
+    recorded: FloatArray
+    curves: list[Curve]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The panels of the most changed features.
+
+    Attributes
+    ----------
+    times
+        In seconds if the sampling rate is known, else in steps (time,).
+    half
+        Half the time from one step to the next.
+    time_label
+        Label of the time axis.
+    panels
+        One per feature.
+    """
+
+    times: FloatArray
+    half: float
+    time_label: str
+    panels: list[Panel]
+
+
+def curves_of(answer: Explanation) -> Curves:
+    """Return the curves of one answer."""
+    answer = only_answer(answer)
+    return _curves(answer, answer, [look_of(answer)], lambda changed: np.ones_like(changed))
+
+
+def curves_of_several(answers: Explanation) -> Curves:
+    """Return those of the answers to one query that were found, each where it changes something.
+
+    That is where it changes a feature, and one step to either side, where it meets the recording.
+    """
+    answers = without_padding(answers)
+    found = answers[np.isin(answers.status, FOUND)][:MAX_ANSWERS]
+    looks = [look_among(answer, number) for number, answer in enumerate(found)]
+    return _curves(answers, found, looks, lambda c: c | np.append(c[1:], False) | np.append(False, c[:-1]))
+
+
+def _curves(answers: Explanation, drawn: Explanation, looks: Sequence[Look], is_drawn: Callable[..., Any]) -> Curves:
+    times, half = times_of(answers), 0.5 / (answers.info.sampling_rate or 1.0)
+    changed, panels = drawn.changed, []
+    for f in most_changed(drawn if len(drawn) else answers):
+        curves = []
+        for i, look in enumerate(looks):
+            found = find_segments(changed[[i]][..., [f]])
+            spans = [(times[a] - half, times[b - 1] + half) for a, b in zip(found.start, found.end, strict=True)]
+            values = np.where(is_drawn(changed[i, :, f]), drawn.counterfactual[i, :, f], np.nan)
+            curves.append(Curve(values, spans, look))
+        panels.append(Panel(answers.feature_names[f], _unit(answers, f), answers.query[0, :, f], curves))
+    return Curves(times, half, time_label(answers), panels)
+
+
+def most_changed(answers: Explanation, n: int = MAX_FEATURES) -> list[int]:
+    """Return the ``n`` features that change most in standard deviations, by index; the first ones if none changes."""
+    size = np.abs(answers.delta / answers.info.scaler.scale).sum((0, 1))  # (features,)
+    order = np.argsort(-size, kind="stable")
+    changed = [int(f) for f in order if size[f] > 0]
+    return sorted((changed or [int(f) for f in order])[:n])
+
+
+def times_of(answer: Explanation) -> FloatArray:
+    """Return the time of each step, in seconds if the sampling rate is known, else in steps."""
+    return np.asarray(np.arange(answer.query.shape[1]) / (answer.info.sampling_rate or 1.0))
+
+
+def moment_names(answer: Explanation, steps: Sequence[int]) -> list[str]:
+    """Return names of some steps: their times if the sampling rate is known, else their numbers."""
+    rate = answer.info.sampling_rate
+    return [f"{time} s" for time in seconds(*(step / rate for step in steps))] if rate else [f"step {k}" for k in steps]
+
+
+def time_label(answer: Explanation) -> str:
+    """Return the label of the time axis."""
+    return "time (s)" if answer.info.sampling_rate else "time (steps)"
+
+
+def _unit(answer: Explanation, feature: int) -> str:
+    unit = answer.info.units[feature] if answer.info.units else ""
+    return f"({unit or 'no unit'})"
+
+
+def title_of(answer: Explanation) -> str:
+    """Return a title: the query if it has a name, what the model says, the share of changes, and the method."""
+    before, after, target = said_before(answer), said_after(answer), str(answer.target_names[0])
+    change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
+    name = f"{query_name(answer)}:   " if has_name(answer) else ""
+    if answer.numbers is not None:
+        moved = f"{subject_of(answer)} {before} → {after}"
+    else:
+        own = float(answer.proba_before[0, int(answer.target[0])])
+        was = f"{own:.2f}"
+        was, after = distinct(own, float(answer.probability[0])) if was == after else (was, after)
+        moved = f"p({target}) {was} → {after}"
+    share = percent(float(answer.share_changed[0]))
+    return f"{name}{change}   {moved}   {share} changed   ({method_name(answer)})"
+
+
+BEST = "best with at most so many changes"
+SHARE = "changed values (% of those that may change)"
+MEANINGS = {
+    "believed": "model and all others agree",
+    "doubtful": "the model flips, not all others follow",
+    "not reached": "the target is not reached",
+}
+
+
+class Belief(NamedTuple):
+    """The curve of belief: points by increasing share.
+
+    Attributes
+    ----------
+    share, support
+        Changed values, and the least convinced kind of other models, in percent.
+    word
+        A verdict: ``believed`` where the model predicts the target and every kind of other models agrees, ``doubtful``
+        where not all of them do, ``not reached`` where the model does not.
+    best
+        The best support of any change up to this share that the model accepts; 0 if it accepts none.
+    limits
+        The shares, in percent, from which the model says the target, and from which all others do; NaN if never.
+    title
+        The same in words.
+    """
+
+    share: FloatArray
+    support: FloatArray
+    word: StrArray
+    best: FloatArray
+    limits: tuple[float, float]
+    title: str
+
+
+def belief_of(answer: Explanation) -> Belief | None:
+    """Return the curve of an explanation of length 1; None where it was not measured how few changes are enough."""
+    known = np.isfinite(answer.curve["share"][0])
+    if not known.any():
+        return None
+    share, support, valid = (answer.curve[name][0][known] for name in ("share", "support", "valid"))
+    order = np.lexsort((support, share))
+    share, support, valid = 100 * share[order], 100 * support[order], valid[order] == 1
+    words = np.where(~valid, "not reached", np.where(support > 100 * MAJORITY, "believed", "doubtful"))
+    best = np.maximum.accumulate(np.where(valid, np.nan_to_num(support), 0.0))
+    flips, believed = float(answer.flips_at[0]), float(answer.least_believed[0])
+    verb = "flips" if answer.confidence is None else f"reaches p = {answer.confidence!r}"
+    if not np.isfinite(flips):
+        title = f"the model never {verb}"
+    elif not np.isfinite(believed):
+        title = f"the model {verb} at {percent(flips)} (dotted), others never all follow"
+    else:
+        alone, all_of_them = percents(flips, believed)
+        title = f"the model {verb} at {alone} (dotted), all others follow at {all_of_them} (dashed)"
+    return Belief(share, support, words, best, (100 * flips, 100 * believed), title)
