@@ -22,8 +22,6 @@ from sparcets.training import ARCHITECTURES
 from sparcets_paper.benchmark.published import METHODS
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
 from sparcets_paper.reproduce.agreement import Runs
-from sparcets_paper.reproduce.page import folder_page, read_run
-from sparcets_paper.reproduce.tables import make_tables
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(sparcets.__file__).parent
@@ -199,32 +197,6 @@ def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
     rest = re.sub(r"<!-- begin: (\w+) -->.*?<!-- end: \1 -->|```.*?```", "", rest, flags=re.S)
     left = set(re.findall(r"\d+\.\d+", rest)) - quoted["SETTINGS"][page]
     assert not left, f"docs/{page} has numbers without a row: add them to docs/quoted.py"
-
-
-def test_runs_made_twice_gave_the_same_answers() -> None:
-    stored = ROOT / "results" / "reproduction"
-    first = {row["key"]: row for row in ResultStore(stored / RESULTS).rows()}
-    again = ResultStore(stored / "repeated.jsonl").rows()
-    assert len(again) == len(list((stored / "answers").glob("*.npz"))) == 15
-    for row in again:
-        before = first[row["key"]]
-        assert (row["code"], row["git"], row["figures"]) == (before["code"], before["git"], before["figures"])
-        assert {n for n, v in row["measures"].items() if v != before["measures"][n]} <= {
-            "seconds",
-            *(n for n in before["measures"] if n.startswith("transfer")),
-        }
-
-
-def test_the_reproduction_is_that_of_the_stored_rows_of_one_code(tmp_path: Path) -> None:
-    stored = ROOT / "results" / "reproduction"
-    rows = ResultStore(stored / RESULTS).rows()
-    assert len({(row["code"], row["git"]) for row in rows}) == 1
-    assert read("docs/reproduction.md") == folder_page(stored, root="../results/reproduction/"), "run: make docs"
-    run = read_run(stored)
-    for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
-        table.save(tmp_path, stem)
-    for file in tmp_path.iterdir():
-        assert file.read_bytes() == (stored / "tables" / file.name).read_bytes(), "run: make docs"
 
 
 def test_the_claims_have_the_numbers_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,19 +9,20 @@ import platform
 import subprocess
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 import sparcets
 from sparcets.core.arrays import IntArray
-from sparcets.core.errors import DataError, FileFormatError, SparcetsError, StorageError
+from sparcets.core.errors import DataError, SparcetsError, StorageError
 from sparcets.core.explanation import STATUSES, Explanation
 from sparcets.core.info import Scaler
 from sparcets.core.settings import ClassifierConfig, from_preset
@@ -46,6 +47,7 @@ from sparcets_paper.benchmark.plan import Cell, file_digest, registry_of
 from sparcets_paper.benchmark.properties import figure_numbers, measure_stability
 from sparcets_paper.peers.cfts import CftsPeer
 
+T = TypeVar("T")
 SECONDS = "fit.json"  # the time of the fit, in the folder of the explainer
 
 
@@ -69,18 +71,31 @@ def find_explainer(
     if not settings[0].get("trains_sparsity", True):
         del settings[0]["weights"]["sparsity"]  # a term without a gradient: with any weight, the training is the same
     kind = resolve_device(explainer.config.device).type  # sizes chosen from the data depend on it
-    identity = [explainer.method, classifier.architecture, *settings, dataset_digest(data), kind]
+
+    def read(stored: Path) -> tuple[BaseExplainer[Any], float]:
+        remove_unfinished(stored)  # of a process that was killed after it had stored the explainer
+        return load(stored, classifier), float(read_json(stored / SECONDS, "the time of a fit")["seconds"])
+
+    def make(stored: Path) -> tuple[BaseExplainer[Any], float]:
+        seconds = _fit(explainer, data)
+        with atomic_folder(stored) as new:
+            explainer.save(new)
+            write_json(new / SECONDS, {"seconds": seconds})
+        return explainer, seconds
+
+    return _stored(
+        folder, [explainer.method, classifier.architecture, *settings, dataset_digest(data), kind], read, make
+    )
+
+
+def _stored(folder: Path, identity: list[Any], read: Callable[[Path], T], make: Callable[[Path], T]) -> T:
+    """Return what is stored under its identity, or make and store it; by one process at a time."""
     stored = folder / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     with locked(stored.with_suffix(LOCK)):
-        remove_unfinished(stored)  # of a process that was killed after it had stored the explainer
         try:
-            return load(stored, classifier), float(read_json(stored / SECONDS, "the time of a fit")["seconds"])
+            return read(stored)
         except (SparcetsError, KeyError, TypeError, ValueError):  # missing or damaged
-            seconds = _fit(explainer, data)
-            with atomic_folder(stored) as folder:
-                explainer.save(folder)
-                write_json(folder / SECONDS, {"seconds": seconds})
-            return explainer, seconds
+            return make(stored)
 
 
 def _fit(explainer: BaseExplainer[Any], data: Dataset) -> float:
@@ -90,7 +105,7 @@ def _fit(explainer: BaseExplainer[Any], data: Dataset) -> float:
 
 
 RETRAINED = 1  # added to the seed of the classifier, for the second classifier of the stability measures
-DIGITS = 6  # significant digits in a row
+DIGITS, FEW_DIGITS = 6, 4  # significant digits in a row, and in its long lists
 COURSE = 20  # epochs between the values of a training that a row keeps
 MAX_MESSAGE, MAX_TRACE = 600, 2000  # characters of an error's message and of the end of its trace
 # Fields of a cell that its row holds under "request": under the first five names the row holds their results.
@@ -184,17 +199,14 @@ def find_classifier(cell: Cell, data: Dataset, context: RunContext, *, other_see
     """
     config = ClassifierConfig.from_dict(cell.classifier_config)
     config = replace(config, seed=config.seed + other_seed)
-    digest = dataset_digest(data)[:16]
-    name = json.dumps([cell.classifier, replace(config, device="auto").to_dict(), digest], sort_keys=True)
-    folder = context.folder / "classifiers" / hashlib.sha256(name.encode()).hexdigest()[:16]
-    with locked(folder.with_suffix(LOCK)):
-        try:
-            return load_classifier(folder, device=context.device)
-        except FileFormatError:  # missing or damaged
-            classifier = TorchClassifier(cell.classifier, replace(config, device=context.device))
-            classifier.fit(data, progress=False)
-            classifier.save(folder)
-            return classifier
+
+    def make(folder: Path) -> TorchClassifier:
+        classifier = TorchClassifier(cell.classifier, replace(config, device=context.device))
+        classifier.fit(data, progress=False).save(folder)
+        return classifier
+
+    identity = [cell.classifier, replace(config, device="auto").to_dict(), dataset_digest(data)[:16]]
+    return _stored(context.folder / "classifiers", identity, partial(load_classifier, device=context.device), make)
 
 
 def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
@@ -221,24 +233,16 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
     )
     correct = classifier.predict(data.X_test, data.lengths_test) == data.y_test
     row: dict[str, Any] = {
-        "measures": {name: _short(s["mean"]) for name, s in scores.summary.items()},
-        "intervals": {name: [_short(s["low"]), _short(s["high"])] for name, s in scores.summary.items()},
+        "measures": _rounded({name: s["mean"] for name, s in scores.summary.items()}),
+        "intervals": _rounded({name: [s["low"], s["high"]] for name, s in scores.summary.items()}),
         "queries": len(rows),
         "statuses": {status: int((e.status == status).sum()) for status in STATUSES},
-        "accuracy": _short(correct.mean()),
-        "judges": {name: _short(value) for name, value in scores.judges.items()},
-        "fit_s": _short(fit_s),
-        "explain_s": _short(explain_s),
-        "history": {name: _short(values[-1]) for name, values in explainer.history_.items() if values},
+        **_rounded({"accuracy": correct.mean(), "judges": scores.judges, "fit_s": fit_s, "explain_s": explain_s}),
+        "history": _rounded({name: values[-1] for name, values in explainer.history_.items() if values}),
         "config": {"classifier": classifier.config.to_dict(), "explainer": config.to_dict()},
         "device": _device_name(context.device),
-        "data": {
-            "name": data.name,
-            "digest": digest,
-            "split": data.split,
-            "train": len(data.X_train),
-            "test": len(data.X_test),
-        },
+        "data": {"name": data.name, "digest": digest, "split": data.split}
+        | {"train": len(data.X_train), "test": len(data.X_test)},
     }
     if isinstance(explainer, CftsPeer):  # it may time out or crash on some queries
         row["peer"] = {"ran": explainer.ran_, "timed_out": explainer.timed_out_, "crashed": explainer.crashed_}
@@ -248,12 +252,12 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
     if cell.curve:
         row["curve"] = _curve(e, data, rows)
     if cell.figures:
-        row["figures"] = _rounded(figure_numbers(e, data, rows))
-        row["course"] = {name: _rounded(values[COURSE - 1 :: COURSE]) for name, values in explainer.history_.items()}
+        row["figures"] = _rounded(figure_numbers(e, data, rows), FEW_DIGITS)
+        course = {name: values[COURSE - 1 :: COURSE] for name, values in explainer.history_.items()}
+        row["course"] = _rounded(course, FEW_DIGITS)
     if cell.stability:
         retrained = find_classifier(cell, data, context, other_seed=RETRAINED)
-        found = measure_stability(explainer, data, e, retrained=retrained)
-        row["stability"] = {name: _short(value) for name, value in found.items()}
+        row["stability"] = _rounded(measure_stability(explainer, data, e, retrained=retrained))
     return row
 
 
@@ -301,18 +305,16 @@ def _curve(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, list[floa
         return None
     answered = e[e.status != "unchanged"]
     fpr, tpr = roc(answered, data.salient_test[rows[answered.query_index]])
-    return {"fpr": [_short(v, 4) for v in fpr], "tpr": [_short(v, 4) for v in tpr]}
+    return dict(_rounded({"fpr": fpr, "tpr": tpr}, FEW_DIGITS))
 
 
-def _short(value: Any, digits: int = DIGITS) -> float:
-    return float(f"{float(value):.{digits}g}")
-
-
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, digits: int = DIGITS) -> Any:
     """Return nested numbers with few digits."""
-    if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else _short(value, 4)
+    if isinstance(value, Mapping):
+        return {name: _rounded(one, digits) for name, one in value.items()}
+    if isinstance(value, (list, np.ndarray)):
+        return [_rounded(one, digits) for one in value]
+    return float(f"{float(value):.{digits}g}")
 
 
 def _device_name(name: str) -> str:

@@ -147,22 +147,10 @@ ABLATION: Mapping[str, Mapping[str, Measurements]] = {
 # Seconds for one training and all test counterfactuals: data set -> method.
 SECONDS_ON = "Quadro RTX 5000"
 SECONDS: Mapping[str, Mapping[str, Reported]] = {
-    "catching": {
-        "ics": Reported(693, 34),
-        "gan": Reported(432, 5),
-        "countergan": Reported(435, 7),
-        "sparce": Reported(398, 4),
-    },
-    "motionsense": {
-        "ics": Reported(2678, 13),
-        "gan": Reported(1483, 21),
-        "countergan": Reported(1660, 23),
-        "sparce": Reported(1669, 32),
-    },
-    "moving_box": {
-        "ics": Reported(1755, 5),
-        "gan": Reported(22789, 1071),
-        "countergan": Reported(22290, 1198),
-        "sparce": Reported(21138, 914),
-    },
+    data: {method: Reported(*pair) for method, pair in zip(METHODS, pairs, strict=True)}
+    for data, pairs in {
+        "catching": [(693, 34), (432, 5), (435, 7), (398, 4)],
+        "motionsense": [(2678, 13), (1483, 21), (1660, 23), (1669, 32)],
+        "moving_box": [(1755, 5), (22789, 1071), (22290, 1198), (21138, 914)],
+    }.items()
 }

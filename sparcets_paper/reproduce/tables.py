@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -33,62 +33,153 @@ KINDS = ("queries", "targets", "counterfactuals")
 PLACES = {"inside": "box", "outside": "outside", "first": "first 3 steps", "last": "last 3 steps"}
 
 
-def figure_tables(runs: Runs, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Table]:
-    """Return the tables of the figures, by the name of their files; those that need rows only where there are any."""
-    tables = {}
-    if "moving_box" in facts:
-        tables["saliency"] = _saliency(runs)
-    if "catching" in facts:
-        tables["geometry"] = _geometry(runs)
-    found = {"neighbours": _neighbours(runs, facts), "places": _places(runs), "limbs": _limbs(runs)}
+Facts = Mapping[str, Mapping[str, Any]]  # facts about our data sets, by name; see `run.dataset_facts`
+COLUMNS = (*ROW_MEASURES, *OTHER_MEASURES.values())
+NOTE = (
+    "Ours / the paper's, mean ± std over repetitions (*runs*); **bold** where they are different, by the test below "
+    "Table 1. Precision is |argmax − target| on class indices, as in the published code; it and the next three are "
+    "means over all queries, lower is better. Queries are the test series of other classes, without those that the "
+    "classifier puts into the target class already. Valid, transfer (classifiers of other architectures, not used by "
+    "the method, predict the target) and oracle (so does the generating process) are shares of all queries, higher is "
+    "better; universality near 1 means one perturbation for all queries; with a 5-NN ratio of 1, answers are as near "
+    "to real series as these are to each other."
+)
+NO_STD = " Numbers for which the paper gives no std are not marked."
+
+
+def make_tables(rows: Iterable[Row], facts: Facts, parts: Iterable[str]) -> dict[str, Table]:
+    """Return the tables of some parts of the paper, by the name of their files.
+
+    Parameters
+    ----------
+    rows
+        Rows of the results, of all parts.
+    facts
+        Facts about our data sets; data sets without facts are left out.
+    parts
+        Names in :data:`~sparcets_paper.reproduce.plans.PARTS`.
+    """
+    names, runs = set(parts), Runs(rows)
+    tables = {"datasets": _datasets(runs, facts)}
+    for stem, make in {"table1": _table1, "targets": _targets, "ablation": _ablation, "timing": _timing}.items():
+        if names & {stem, "all"}:
+            tables[stem] = make(runs, facts)
+    found: dict[str, Table] = {}
+    if names & {"figures", "all"}:
+        tables |= {"saliency": _saliency(runs)} if "moving_box" in facts else {}
+        tables |= {"geometry": _geometry(runs)} if "catching" in facts else {}
+        found = {"neighbours": _neighbours(runs, facts), "places": _places(runs), "limbs": _limbs(runs)}
+    if names & {"probes", "all"}:
+        found["probes"] = _probes(runs, facts)
     return tables | {stem: table for stem, table in found.items() if table.rows}
+
+
+Experiment = tuple[tuple[str, ...], Repetitions, Measurements | None]  # its first cells, our runs, the paper's numbers
+
+
+def _experiments(title: str, heads: tuple[str, ...], experiments: Iterable[Experiment], note: str) -> Table:
+    """Return a table with one experiment per row, in all columns."""
+    rows, errors = [], []
+    for names, group, published in experiments:
+        rows.append((*names, *_cells(group, published)))
+        errors += group.partial_errors(", ".join(names[:2]))
+    return Table(title, (*heads, "runs", *COLUMNS), tuple(rows), note=" ".join([note, *errors]))
+
+
+def _table1(runs: Runs, facts: Facts) -> Table:
+    of = (
+        ((facts[name]["title"], title), runs.of(name, title), TABLE1[name][method])
+        for name in facts
+        for method, title in METHODS.items()
+    )
+    return _experiments("Table 1", ("data", "method"), of, NOTE)
+
+
+def _targets(runs: Runs, facts: Facts) -> Table:
+    of = (
+        ((facts[name]["title"], target), runs.of(name, "SPARCE", target), published)
+        for name in facts
+        for target, published in TARGETS[name].items()
+    )
+    return _experiments("SPARCE towards every target class", ("data", "target"), of, NOTE + NO_STD)
+
+
+def _ablation(runs: Runs, facts: Facts) -> Table:
+    gradient = (
+        "λ1, λ2 and λ3 are always on. The sparsity term has no gradient in the paper's preset, as in the published "
+        'code, so λ4 has no effect there: for each seed, our "+λ4" equals "none", and "both" equals "+λ5". In the last '
+        "two rows of each data set it has one."
+    )
+    of = (
+        ((facts[name]["title"], terms), runs.of(name, label), ABLATION[name].get(terms))
+        for name in facts
+        for terms, label in {**ABLATED, **TRAINED}.items()
+    )
+    return _experiments("Loss terms of SPARCE", ("data", "terms"), of, f"{gradient} {NOTE}{NO_STD}")
+
+
+def _probes(runs: Runs, facts: Facts) -> Table:
+    """Return the table of the runs that change one setting each."""
+    of = []
+    for name in facts:
+        for label, names in PROBES.items():
+            group, (method, changed) = runs.of(name, label), VARIANTS[label]
+            if name in names and group.rows:
+                shown = ", ".join(changed) or ", ".join(f"{k}={v}" for k, v in CLASSIFIERS[label].items())
+                of.append(((facts[name]["title"], label, shown), group, TABLE1[name][method]))
+    return _experiments("One setting changed", ("data", "run", "changed setting"), of, NOTE)
+
+
+def _figures(
+    title: str, heads: tuple[str, ...], groups: Iterable[tuple[tuple[str, ...], Repetitions, list[str]]], note: str
+) -> Table:
+    """Return a table of numbers behind a figure, one group of runs per row: its first cells, the runs, the numbers."""
+    rows, errors = [], []
+    for names, group, (first, *rest) in groups:
+        first = first if group.finished or not group.rows else group.failure
+        others = (number(group.values(name)) for name in OTHER_MEASURES)
+        rows.append((*names, str(len(group.finished)), first, *rest, *others))
+        errors += group.partial_errors(", ".join(reversed(names)))
+    return Table(title, (*heads, *OTHER_MEASURES.values()), tuple(rows), " ".join([note, *errors]))
+
+
+def _boxes(runs: Runs) -> Iterator[tuple[tuple[str, str], Repetitions]]:
+    """Yield the runs on Moving Box by target, the paper's main one first, and method."""
+    for target in sorted(DATASETS["moving_box"].classes, reverse=True):
+        for label in (*METHODS.values(), BARE):
+            yield (target, label), runs.of("moving_box", label, target)
 
 
 def _saliency(runs: Runs) -> Table:
     """Return the numbers behind figure 5, which the paper gives as curves only."""
-    rows, errors = [], []
-    for target in sorted(DATASETS["moving_box"].classes, reverse=True):  # the paper's main target first
-        for label in (*METHODS.values(), BARE):
-            group = runs.of("moving_box", label, target)
-            first, *areas = (number(group.values(name)) for name in ("saliency_auc_pooled_all", "saliency_auc_all"))
-            first = first if group.finished or not group.rows else group.failure
-            others = (number(group.values(name)) for name in OTHER_MEASURES)
-            rows.append((target, label, str(len(group.finished)), first, *areas, *others))
-            errors += group.partial_errors(f"{label}, {target}")
+    areas = ("saliency_auc_pooled_all", "saliency_auc_all")
+    groups = ((names, group, [number(group.values(area)) for area in areas]) for names, group in _boxes(runs))
     note = (
         "Area under the ROC curve of |δ| against the salient entries, over all entries of all answers (as in the "
         "figure) and as the mean over answers; 0.5 is chance, higher is better."
     )
-    columns = ("target", "method", "runs", "AUC, pooled", "AUC, mean", *OTHER_MEASURES.values())
-    return Table(
-        "Moving Box: agreement of the changes with the salient entries", columns, tuple(rows), " ".join([note, *errors])
-    )
+    heads = ("target", "method", "runs", "AUC, pooled", "AUC, mean")
+    return _figures("Moving Box: agreement of the changes with the salient entries", heads, groups, note)
 
 
 def _geometry(runs: Runs) -> Table:
     """Return the numbers behind figure 6, which the paper gives as box plots only."""
-    rows, errors = [], []
+    groups = []
     for label in METHODS.values():
         group = runs.of("catching", label)
-        limbs, joints = group.values("limb_deviation"), group.values("joint_deviation")
-        shapes = [100 * value for value in group.values("limb_distance")]
-        first = number([100 * value for value in limbs]) if group.finished or not group.rows else group.failure
-        others = (number(group.values(name)) for name in OTHER_MEASURES)
-        rows.append((label, str(len(group.finished)), first, number(joints), number(shapes), *others))
-        errors += group.partial_errors(label)
+        limbs, shapes = ([100 * v for v in group.values(name)] for name in ("limb_deviation", "limb_distance"))
+        groups.append(((label,), group, [number(limbs), number(group.values("joint_deviation")), number(shapes)]))
     note = (
         "Mean deviation of limb lengths (in per cent) and joint angles (in degrees) from those of the query, over "
         "limbs, joints, steps and valid answers; lower is better, since limbs have a fixed length. Distributions: the "
         "distance between the distributions of a limb's length in answers and queries (1-Wasserstein, in per cent of "
         "the mean length), which is what figure 6 compares."
     )
-    columns = ("method", "runs", "limb lengths, %", "joint angles, °", "distributions, %", *OTHER_MEASURES.values())
-    return Table(
-        "Catching: deviations of limb lengths and joint angles", columns, tuple(rows), " ".join([note, *errors])
-    )
+    heads = ("method", "runs", "limb lengths, %", "joint angles, °", "distributions, %")
+    return _figures("Catching: deviations of limb lengths and joint angles", heads, groups, note)
 
 
-def _neighbours(runs: Runs, facts: Mapping[str, Mapping[str, Any]]) -> Table:
+def _neighbours(runs: Runs, facts: Facts) -> Table:
     """Return who is next to the counterfactuals: figure 3 in numbers."""
     rows = []
     for name in facts:
@@ -110,12 +201,10 @@ def _neighbours(runs: Runs, facts: Mapping[str, Mapping[str, Any]]) -> Table:
 def _places(runs: Runs) -> Table:
     """Return where the changes are: figures 4 and 7 in numbers."""
     rows = []
-    for target in sorted(DATASETS["moving_box"].classes, reverse=True):
-        for label in (*METHODS.values(), BARE):
-            group = runs.of("moving_box", label, target)
-            cells = [number(group.figure("places", place, what)) for what in ("size", "changed") for place in PLACES]
-            if group.figure("places", "inside", "size"):
-                rows.append((target, label, str(len(group.finished)), *cells))
+    for names, group in _boxes(runs):
+        cells = [number(group.figure("places", place, what)) for what in ("size", "changed") for place in PLACES]
+        if group.figure("places", "inside", "size"):
+            rows.append((*names, str(len(group.finished)), *cells))
     note = (
         "Mean |δ| (standardised) and share of changed entries in the salient box and outside of it; of the latter, "
         "also in the first and the last three steps alone."
@@ -145,67 +234,6 @@ def _quartiles(group: Repetitions, limb: str, series: str) -> str:
 def _limbs_of(row: Row) -> Mapping[str, Mapping[str, list[float]]]:
     numbers = row.get("figures")
     return numbers.get("limbs") or {} if isinstance(numbers, Mapping) else {}
-
-
-Facts = Mapping[str, Mapping[str, Any]]  # facts about our data sets, by name; see `run.dataset_facts`
-
-COLUMNS = (*ROW_MEASURES, *OTHER_MEASURES.values())
-NOTE = (
-    "Ours / the paper's, mean ± std over repetitions (*runs*); **bold** where they are different, by the test below "
-    "Table 1. Precision is |argmax − target| on class indices, as in the published code; it and the next three are "
-    "means over all queries, lower is better. Queries are the test series of other classes, without those that the "
-    "classifier puts into the target class already. Valid, transfer (classifiers of other architectures, not used by "
-    "the method, predict the target) and oracle (so does the generating process) are shares of all queries, higher is "
-    "better; universality near 1 means one perturbation for all queries; with a 5-NN ratio of 1, answers are as near "
-    "to real series as these are to each other."
-)
-NO_STD = " Numbers for which the paper gives no std are not marked."
-
-
-def make_tables(rows: Iterable[Row], facts: Facts, parts: Iterable[str]) -> dict[str, Table]:
-    """Return the tables of some parts of the paper, by the name of their files.
-
-    Parameters
-    ----------
-    rows
-        Rows of the results, of all parts.
-    facts
-        Facts about our data sets; data sets without facts are left out.
-    parts
-        Names in :data:`~sparcets_paper.reproduce.plans.PARTS`.
-    """
-    names = set(parts)
-    runs = Runs(rows)
-    makers: dict[str, Callable[[Runs, Facts], Table]] = {
-        "table1": _table1,
-        "targets": _targets,
-        "ablation": _ablation,
-        "timing": _timing,
-    }
-    tables = {"datasets": _datasets(runs, facts)}
-    tables |= {stem: make(runs, facts) for stem, make in makers.items() if names & {stem, "all"}}
-    if names & {"figures", "all"}:
-        tables |= figure_tables(runs, facts)
-    if names & {"probes", "all"}:
-        tables |= probe_tables(runs, facts)
-    return tables
-
-
-def probe_tables(runs: Runs, facts: Facts) -> dict[str, Table]:
-    """Return the table of the runs that change one setting each; empty if there are none."""
-    rows: list[tuple[str, ...]] = []
-    errors: list[str] = []
-    for name in facts:
-        for label, names in PROBES.items():
-            group, (method, changed) = runs.of(name, label), VARIANTS[label]
-            if name in names and group.rows:
-                shown = ", ".join(changed) or ", ".join(f"{k}={v}" for k, v in CLASSIFIERS[label].items())
-                rows.append((facts[name]["title"], label, shown, *_cells(group, TABLE1[name][method])))
-                errors += group.partial_errors(f"{facts[name]['title']}, {label}")
-    if not rows:
-        return {}
-    columns = ("data", "run", "changed setting", "runs", *COLUMNS)
-    return {"probes": Table("One setting changed", columns, tuple(rows), note=" ".join([NOTE, *errors]))}
 
 
 def _datasets(runs: Runs, facts: Facts) -> Table:
@@ -245,43 +273,6 @@ def _accuracies(runs: Runs, name: str) -> tuple[str, str]:
         listed = ", ".join(f"{judge} {accuracy:.3f}" for judge, accuracy in judges.items()) or MISSING
         return (MISSING if row.get("accuracy") is None else f"{row['accuracy']:.3f}"), listed
     return MISSING, MISSING
-
-
-def _table1(runs: Runs, facts: Facts) -> Table:
-    rows, errors = [], []
-    for name in facts:
-        for method, title in METHODS.items():
-            group = runs.of(name, title)
-            rows.append((facts[name]["title"], title, *_cells(group, TABLE1[name][method])))
-            errors += group.partial_errors(f"{facts[name]['title']}, {title}")
-    return Table("Table 1", ("data", "method", "runs", *COLUMNS), tuple(rows), note=" ".join([NOTE, *errors]))
-
-
-def _targets(runs: Runs, facts: Facts) -> Table:
-    rows, errors = [], []
-    for name in facts:
-        for target, published in TARGETS[name].items():
-            group = runs.of(name, "SPARCE", target)
-            rows.append((facts[name]["title"], target, *_cells(group, published)))
-            errors += group.partial_errors(f"{facts[name]['title']}, {target}")
-    note = " ".join([NOTE + NO_STD, *errors])
-    return Table("SPARCE towards every target class", ("data", "target", "runs", *COLUMNS), tuple(rows), note=note)
-
-
-def _ablation(runs: Runs, facts: Facts) -> Table:
-    rows, errors = [], []
-    for name in facts:
-        for terms, label in {**ABLATED, **TRAINED}.items():
-            group = runs.of(name, label)
-            rows.append((facts[name]["title"], terms, *_cells(group, ABLATION[name].get(terms))))
-            errors += group.partial_errors(f"{facts[name]['title']}, {terms}")
-    gradient = (
-        "λ1, λ2 and λ3 are always on. The sparsity term has no gradient in the paper's preset, as in the published "
-        'code, so λ4 has no effect there: for each seed, our "+λ4" equals "none", and "both" equals "+λ5". In the last '
-        "two rows of each data set it has one."
-    )
-    note = " ".join([gradient, NOTE + NO_STD, *errors])
-    return Table("Loss terms of SPARCE", ("data", "terms", "runs", *COLUMNS), tuple(rows), note=note)
 
 
 def _timing(runs: Runs, facts: Facts) -> Table:

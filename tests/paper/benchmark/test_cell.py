@@ -91,13 +91,6 @@ def test_the_row_holds_cell_settings_and_versions(cell: Cell, row: dict[str, Any
     assert len(json.dumps(to_plain(row), allow_nan=False)) < 8000
 
 
-def test_the_first_answers_are_kept(cell: Cell, context: RunContext, row: dict[str, Any]) -> None:
-    kept = sp.load_explanation(context.folder / "explanations" / f"{cell.key}.npz")
-    assert len(kept) == row["keep"] == 3 and kept.method == "nearest"
-    data = load_data(cell)
-    assert np.array_equal(kept.query, data.X_test[data.y_test != data.class_names.index("brisk")][:3])
-
-
 @pytest.mark.usefixtures("no_judges")
 def test_the_first_queries_are_explained(cell: Cell, context: RunContext) -> None:
     capped = replace(cell, queries=4, keep=9)
@@ -245,12 +238,3 @@ def test_a_cache_that_cannot_be_written_to_stops_nothing(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert "error" not in run_cell(cell, RunContext(tmp_path / "runs", "cpu"))
-
-
-def test_a_damaged_classifier_is_trained_again(cell: Cell, own_data: str, tmp_path: Path) -> None:
-    data, context = sp.load_dataset(own_data), RunContext(tmp_path, "cpu")
-    before = find_classifier(cell, data, context).predict_proba(data.X_test)
-    weights = next(tmp_path.glob("classifiers/*/weights-*.safetensors"))
-    weights.write_bytes(weights.read_bytes()[:100])
-    assert np.array_equal(find_classifier(cell, data, context).predict_proba(data.X_test), before)
-    assert weights.stat().st_size > 100

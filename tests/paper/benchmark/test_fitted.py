@@ -1,6 +1,5 @@
 """Fits that cells share: trained once, loaded without any difference, trained again if damaged."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from sparcets.io.files import TEMPORARY
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
-from sparcets_paper.benchmark.cell import SECONDS, RunContext, find_classifier, find_explainer, load_data, run_cell
+from sparcets_paper.benchmark.cell import SECONDS, RunContext, find_explainer, run_cell
 from sparcets_paper.benchmark.plan import Cell
 
 pytestmark = pytest.mark.long
@@ -148,23 +147,6 @@ def test_a_damaged_explainer_is_trained_again(
     assert answers(first, data, target=1) == answers(second, data, target=1) == answers(third, data, target=1)
 
 
-def test_several_threads_train_one_explainer(
-    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
-    found: list[Any] = []
-
-    def find() -> None:
-        found.append(find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path))
-
-    threads = [threading.Thread(target=find) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert trained == ["sparcets"] and len(found) == 3 and len({seconds for _, seconds in found}) == 1
-    assert len({answers(explainer, data, target=1) for explainer, _ in found}) == 1
-
-
 @pytest.mark.usefixtures("no_judges")
 def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], tmp_path: Path) -> None:
     X, y = make_series(60, n_steps=9)
@@ -193,30 +175,6 @@ def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], t
     assert trained == ["sparcets"] * 5
     run_cell(replace(cell, seed=1), context)
     assert trained == ["sparcets"] * 6  # repetitions are not shared
-
-
-@pytest.mark.usefixtures("no_judges")
-def test_cells_of_the_preset_paper_share_a_fit_if_they_have_the_same_target(trained: list[str], tmp_path: Path) -> None:
-    X, y = make_series(60, n_steps=9)
-    np.savez(tmp_path / "own.npz", X=X, y=y)
-    settings = ("train.epochs=1", "generator.hidden=4", "generator.layers=1")
-    cell = Cell(dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, method="gan")
-    cell = replace(cell, preset="paper", settings=settings, target="1")
-    context = RunContext(tmp_path / "runs", "cpu")
-    for variant in (cell, replace(cell, sparsity=0.5), replace(cell, target="2"), cell):
-        assert "error" not in run_cell(variant, context)
-    assert trained == ["gan", "gan"]
-
-
-@pytest.mark.usefixtures("no_judges")
-def test_explainers_are_stored_in_the_folder_of_the_run(tmp_path: Path) -> None:
-    X, y = make_series(60, n_steps=9)
-    np.savez(tmp_path / "own.npz", X=X, y=y)
-    cell = Cell(dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, preset="tiny")
-    context = RunContext(tmp_path / "runs", "cpu")
-    assert "error" not in run_cell(replace(cell, settings=QUICK, queries=3), context)
-    (kept,) = (path for path in (context.folder / "explainers").iterdir() if path.is_dir())
-    assert sp.load(kept, find_classifier(cell, load_data(cell), context)).method == "sparcets"
 
 
 def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(

@@ -9,6 +9,16 @@ import pytest
 
 from sparcets.core.errors import ConfigError, SparcetsError
 from sparcets_paper.benchmark.plan import Cell, Plan, check_plan, file_digest
+from sparcets_paper.benchmark.published import (
+    ABLATION,
+    DATASETS,
+    MEASURES,
+    METHODS,
+    SECONDS,
+    TABLE1,
+    TARGETS,
+    TERMS,
+)
 from sparcets_paper.benchmark.store import ResultStore
 
 KEY = "d467565a977ffc9f"
@@ -175,3 +185,35 @@ def test_errors_of_a_plan_file_name_it(tmp_path: Path) -> None:
     file.write_text('{"cells": [{"dataset": "catching", "seeds": 3}]}')
     with pytest.raises(ConfigError, match=r"plan\.json: a cell has no field 'seeds'"):
         Plan.load(file)
+
+
+def test_nothing_is_missing() -> None:
+    names = ["catching", "motionsense", "moving_box"]
+    assert sorted(DATASETS) == sorted(TABLE1) == sorted(TARGETS) == sorted(ABLATION) == sorted(SECONDS) == names
+    for name in names:
+        described = DATASETS[name]
+        assert list(TABLE1[name]) == list(SECONDS[name]) == list(METHODS)
+        assert list(ABLATION[name]) == list(TERMS)
+        assert list(TARGETS[name]) == [c for c in described.classes if c not in described.left_out]
+        for rows in (TABLE1[name], TARGETS[name], ABLATION[name]):
+            assert all(tuple(row) == MEASURES for row in rows.values())
+
+
+def test_classes_add_up_to_the_samples() -> None:
+    assert {name: sum(d.classes.values()) for name, d in DATASETS.items()} == {
+        "catching": 1975,
+        "motionsense": 13950,
+        "moving_box": 17600,
+    }
+    assert DATASETS["motionsense"].n_used == 7544
+    assert all(d.n_samples == sum(d.classes.values()) for d in DATASETS.values())
+    assert [(d.n_steps, d.n_features, d.n_mutable) for d in DATASETS.values()] == [
+        (60, 20, 18),
+        (100, 12, 12),
+        (50, 50, 50),
+    ]
+
+
+def test_what_the_paper_states_twice_is_one_number() -> None:
+    for name, described in DATASETS.items():
+        assert TARGETS[name][described.target] == ABLATION[name]["both"] == TABLE1[name]["sparce"]

@@ -202,26 +202,10 @@ def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplo
     assert pending_cells(plan, tmp_path / "runs") == []
 
 
-def test_rows_without_a_digest_stay(base: Cell, tmp_path: Path) -> None:
-    cell = replace(base, method="nearest")
-    ResultStore(tmp_path / RESULTS).append({"key": cell.key, "data": {"name": "own"}})
-    assert pending_cells(Plan(cells=(cell,)), tmp_path) == []
-
-
 def test_an_unknown_device_raises_before_any_work(base: Cell, tmp_path: Path) -> None:
     with pytest.raises(SparcetsError, match="no device 'tpu9'"):
         run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("no_judges")
-def test_the_preparation_is_logged(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="sparcets_paper.benchmark")
-    cell, gone = replace(base, method="nearest"), replace(base, dataset="gone", source="/no/such/file.npz")
-    run_plan(Plan(cells=(cell, replace(cell, seed=1), gone)), tmp_path, device="cpu")
-    logged = [record.getMessage() for record in caplog.records if record.name == "sparcets_paper.benchmark.runner"]
-    assert logged[0] == "own: preparing classifier and judges" and logged[2] == "gone: preparing classifier and judges"
-    assert logged[1].startswith("own: classifier and judges are ready after ") and len(logged) == 3
 
 
 def test_networks_are_trained_before_the_cells_and_once(

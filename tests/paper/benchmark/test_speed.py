@@ -1,9 +1,10 @@
 """The speed benchmark: all parts run, rows are stored and read, and its reference is a training step.
 
-No test depends on measured times.
-"""
+No test depends on measured times."""
 
 import json
+import multiprocessing
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ import torch
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
 from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed, short
-from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, plain_step
+from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, _peak, plain_step
 
 pytestmark = pytest.mark.long
 
@@ -145,3 +146,11 @@ def test_a_damaged_file_of_rows(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"s\.jsonl holds no results of sparcets benchmark speed"):
         read_rows(tmp_path / "s.jsonl")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the system has one count only")
+def test_a_peak_does_not_begin_with_what_the_starting_process_held() -> None:
+    held = np.ones(2**26)  # 512 MiB
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        started = pool.apply(_peak)
+    assert _peak() > held.nbytes > 2 * started

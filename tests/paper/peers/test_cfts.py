@@ -7,7 +7,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from types import ModuleType
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ import torch
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, SparcetsError
+from sparcets.core.info import SeriesInfo
 from sparcets.methods.folder import load_as
 from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets_paper.peers import ALGORITHMS, PEERS
-from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, peer_class
+from sparcets_paper.peers import ALGORITHMS, PEERS, cfts
+from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, isolated, peer_class, time_limit, to_peer
 
 X, y = make_series(60, n_steps=12, n_features=4)
 X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
@@ -193,32 +195,6 @@ def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> N
     assert e.reason.tolist() == ["cfts:comte did not finish within 0.1 s"] * 2
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (0, 2, 0)
     assert signal.getsignal(signal.SIGALRM) is before
-
-
-def test_another_alarm_is_restored(install: Install) -> None:
-    def overdue(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
-        time.sleep(0.02)
-        return nearest(sample, model, target_class, dataset)
-
-    install(nearest)
-    peer = fitted()
-    rang: list[int] = []
-    handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
-    delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)
-    try:
-        peer.explain(QUERIES, TARGET)
-        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1e6 and signal.getsignal(signal.SIGALRM) is ring
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
-        install(overdue)
-        peer.explain(QUERIES, TARGET)
-        for _ in range(10_000):  # an alarm without a limit of its own: that of the tests is the same alarm
-            if rang:
-                break
-            time.sleep(0.01)
-    finally:
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, delay, interval)
-    assert rang
 
 
 def test_the_time_limit_in_other_threads(install: Install) -> None:
@@ -411,3 +387,79 @@ def test_the_registry_works_without_the_package() -> None:
 def test_invalid_settings(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         PeerConfig(**wrong)
+
+
+def test_output_and_warnings_are_restored_if_a_thread_waits_for_another() -> None:
+    before = sys.stdout, sys.stderr, list(warnings.filters)
+    starting = threading.Event()
+
+    def second() -> None:
+        starting.set()
+        with isolated(1, torch.device("cpu")):
+            pass
+
+    with ThreadPoolExecutor(1) as other:
+        with isolated(0, torch.device("cpu")):
+            waiting = other.submit(second)
+            starting.wait(10)
+            threading.Event().wait(0.2)  # it waits for the end of this block
+        waiting.result()
+    assert (sys.stdout, sys.stderr, list(warnings.filters)) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
+@pytest.mark.parametrize("moment", range(4))
+def test_an_alarm_that_is_due_while_the_limit_is_set_up_is_not_lost(
+    moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rang: list[int] = []
+    calls = 0
+
+    def due_before(function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            nonlocal calls
+            if calls == moment and signal.getitimer(signal.ITIMER_REAL)[0] > 1e5:  # the caller's, not yet stopped
+                signal.setitimer(signal.ITIMER_REAL, 1e-6)
+                while signal.getitimer(signal.ITIMER_REAL)[0]:
+                    time.sleep(1e-3)
+            calls += 1
+            return function(*arguments)
+
+        return call
+
+    watched = {name: due_before(getattr(signal, name)) for name in ("signal", "setitimer", "getitimer")}
+    monkeypatch.setattr(cfts, "signal", SimpleNamespace(**{**vars(signal), **watched}))
+    handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)  # that of pytest's own limit is restored below
+    try:
+        with time_limit(1000):
+            pass
+        left = signal.getitimer(signal.ITIMER_REAL)[0]
+        assert signal.getsignal(signal.SIGALRM) is ring
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, delay, interval)
+    assert rang == [1] or left > 1e5  # it rang, or has yet to ring
+
+
+NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
+INFO = SeriesInfo.from_series(NOISE, ("a", "b"))
+
+
+def test_unchanged_entries_equal_the_query_exactly() -> None:
+    query = np.full((6, 3), 1e6 + 1 / 3)  # the third is lost in float32, which peers compute in
+    given = to_peer(query[None], INFO, longest_is_time=True)[0]
+    found = given.astype(np.float64)
+    found[1, 2] = 0.0
+    answer = from_peer(found, given, query, INFO)
+    expected = query.copy()
+    expected[2, 1] = INFO.scaler.center[1]
+    np.testing.assert_array_equal(answer, expected)
+
+
+def test_round_trip() -> None:
+    given = to_peer(NOISE, INFO, longest_is_time=True)
+    assert given.shape == (20, 3, 6) and given.dtype == np.float32
+    back = from_peer(given[4].astype(np.float64), given[0], NOISE[0], INFO)
+    np.testing.assert_allclose(back, NOISE[4], rtol=1e-6)

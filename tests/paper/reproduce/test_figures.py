@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.core.errors import DataNotFoundError
+from sparcets.core.errors import DataNotFoundError, FileFormatError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.data.load import load_dataset
@@ -17,8 +17,10 @@ from sparcets_paper.reproduce.figures import (
     CAPTIONS,
     StoredRuns,
     draw_figures,
+    load_compact,
     roc_curves,
     saliency_panels,
+    save_compact,
     shared_answers,
 )
 from sparcets_paper.reproduce.plans import BARE
@@ -135,3 +137,31 @@ def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path: Path) 
     e.status[:3] = "unchanged"
     e.save(tmp_path / "explanations" / "c3.npz")
     assert StoredRuns(tmp_path, stored).answers("catching", "SPARCE").query_index.tolist() == [3, 4, 5, 6, 7]
+
+
+@pytest.fixture
+def few(sets) -> Explanation:
+    """Answers of which the second is ``unchanged``."""
+    e = answers(sets["moving_box"], 1, 0, n=5)
+    e.status[1] = "unchanged"
+    return e
+
+
+def test_what_is_stored_comes_back(few, sets, tmp_path: Path) -> None:
+    path = tmp_path / "answers" / "a.npz"
+    save_compact(few, path)
+    e, kept = load_compact(path, sets["moving_box"]), few[few.status != "unchanged"]
+    assert e.query_index.tolist() == [0, 2, 3, 4] and np.array_equal(e.query, kept.query)
+    assert np.array_equal(e.changed, kept.changed) and np.array_equal(e.valid, kept.valid)
+    np.testing.assert_allclose(e.delta, kept.delta, rtol=2e-3, atol=1e-4)
+    assert path.stat().st_size < 0.6 * 4 * kept.delta.size  # 3 of 10 entries, 2 bytes each, and what compresses badly
+
+
+def test_other_data_and_damage_are_errors(few, sets, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    save_compact(few, path)
+    with pytest.raises(DataNotFoundError, match="belong to another moving_box"):
+        load_compact(path, load_dataset("moving_box", n_per_combination=10, seed=1))
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(FileFormatError, match=r"a\.npz does not hold answers to moving_box"):
+        load_compact(path, sets["moving_box"])

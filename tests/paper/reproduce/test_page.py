@@ -1,7 +1,6 @@
 """The report: settings, agreement with the paper, and links to files that exist."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,16 @@ import pytest
 from sparcets.core.errors import FileFormatError
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.page import RESULTS, RUN, folder_page, make_page, read_run
+from sparcets_paper.reproduce.plans import plan
+from sparcets_paper.reproduce.provenance import (
+    ROOT,
+    deciding_files,
+    deciding_text,
+    describe,
+    missing,
+    of_latest_code,
+)
+from sparcets_paper.reproduce.tables import make_tables
 
 
 @pytest.fixture
@@ -34,41 +43,6 @@ def rows(make_row) -> list[dict[str, Any]]:
     return [*(make_row(label="GAN", seed=s, **gan(s)) for s in (0, 1)), make_row(label="ICS", error="ValueError: no")]
 
 
-def test_agreement_with_the_paper(run, rows) -> None:
-    page = make_page(run, rows, [])
-    title = "Catching (simulated), stands in for recordings"
-    assert f"| {title} | similarity, sparsity, smoothness, errors | 1 | 1 | 0 |" in page
-    assert f"| {title} | errors near zero | 1 | 0 | 0 |" in page
-    assert "- equivalent: GAN precision 0.000 ± 0.000 against 0.00 ± 0.00; GAN similarity" in page
-    assert "- different: GAN smoothness 0.91 ± 0.01 against 0.07 ± 0.01\n" in page  # sparsity is 1 by construction
-    assert "- undecided" not in page
-
-
-def test_differences_have_the_numbers_of_the_rows(run, rows, make_row) -> None:
-    assert "own units" not in make_page(run, rows, [])  # nothing to say without rows
-    found = [
-        make_row("motionsense", "SPARCE, own units", seed=s, sparsity_all=0.5 + s / 10, similarity_all=0.25)
-        | {"measures": {**dict.fromkeys(("precision_index", "smoothness_all"), 0.1), "similarity_all": 0.25}}
-        for s in (0, 1)
-    ]
-    for row, sparsity in zip(found, (0.5, 0.6), strict=True):
-        row["measures"] |= {"sparsity_all": sparsity, "universality": 0.75}
-    page = make_page(run, [*rows, *found], [])
-    assert "SPARCE changes 0.55 ± 0.07 of the entries, against 0.22 ± 0.14 in the paper (" in page
-    assert "  | 1 | 0.10 | 0.25 | 0.60 | 0.10 | 0.75 |" in page
-
-
-def test_runs_made_twice_and_judges_trained_twice_are_told(run, rows) -> None:
-    assert "made twice" not in make_page(run, rows, []) and "judges, one of them" not in make_page(run, rows, [])
-    row = next(row for row in rows if "error" not in row)
-    again = {**row, "measures": {**row["measures"], "similarity_all": 2.0}}
-    judged = [{**row, "judges": {"neural": accuracy}} for accuracy in (0.9, 0.95)]
-    page = make_page(run, [*judged, *rows], [], again=[again])
-    n = len(row["measures"])
-    assert f"1 run was made twice, with the same seed: {n - 1} of {n} numbers are the same to all digits; " in page
-    assert "others: similarity_all." in page and "Accuracies: neural on Catching 0.900, 0.950." in page
-
-
 def test_the_run_is_described(run, rows) -> None:
     page = make_page(run, rows, [])
     assert "run again with sparcets 9.9: scale full, up to 2 repetitions (" in page
@@ -82,19 +56,6 @@ def test_the_text_goes_with_the_scale(run, rows) -> None:
     assert "How to read the differences" in make_page(run, rows, [])
     small = make_page({**run, "scale": "small"}, rows, [])
     assert "How to read the differences" not in small and "This is the small scale" in small
-
-
-def test_links_are_relative_to_the_page(run, rows) -> None:
-    page = make_page(run, rows, ["figure5", "figure1", "unknown"], root="../results/")
-    assert re.findall(r"\]\(([^)]+)\)", page) == [
-        "../results/tables/datasets.csv",
-        "../results/tables/datasets.tex",
-        "../results/tables/table1.csv",
-        "../results/tables/table1.tex",
-        "../results/figures/figure1.png",
-        "../results/figures/figure5.png",
-    ]
-    assert "\n\n\n" not in page
 
 
 def test_a_page_from_a_folder(run, rows, tmp_path: Path) -> None:
@@ -115,3 +76,105 @@ def test_a_damaged_reproduction(entry: str, value: Any, run, tmp_path: Path) -> 
     (tmp_path / RUN).write_text(json.dumps({**run, entry: value}))
     with pytest.raises(FileFormatError, match=rf"{RUN} is damaged: its entry '{entry}' is missing or wrong"):
         read_run(tmp_path)
+
+
+def planned_run(**given: Any) -> dict[str, Any]:
+    one = {"catching": {"title": "Catching (simulated)"}}
+    return {"scale": "full", "repetitions": 2, "parts": ["table1"], "datasets": one, "seconds": 60.0, **given}
+
+
+def test_rows_of_different_code_are_not_mixed(make_row) -> None:
+    old = [{**make_row(seed=s), "code": "aa", "started": "2026-01-01"} for s in (0, 1)]
+    new = {**make_row(seed=2), "code": "bb", "started": "2026-02-01"}
+    assert of_latest_code([*old, new]) == of_latest_code([new, *old]) == [new]
+    unknown = make_row()  # rows of earlier versions have no digest
+    assert of_latest_code([unknown]) == [unknown] and of_latest_code([]) == []
+
+
+def test_missing_runs_are_listed_by_seed(make_row) -> None:
+    rows = [make_row(label=label, seed=0) for label in ("ICS", "GAN", "SPARCE")] + [make_row(label="GAN", seed=1)]
+    assert missing(planned_run(), rows) == {
+        ("catching", "ICS", "Control"): [1],
+        ("catching", "CounteRGAN", "Control"): [0, 1],
+        ("catching", "SPARCE", "Control"): [1],
+    }
+    text = describe(planned_run(), rows)
+    assert "Missing, 4 of the planned runs: ICS on Catching towards Control (seed 1); CounteRGAN" in text
+    assert "Experiments by their number of repetitions: 1 with 2, 2 with 1 (3 in all)." in text
+
+
+SOURCE = '''"""About λ."""
+
+import math  # for pi
+
+
+def area(r):
+    """Return the area, π r²."""
+    # A comment.
+    text = "# no comment"
+    return math.pi * r**2, text
+'''
+PLAIN = 'import math\n\ndef area(r):\n    text = "# no comment"\n    return math.pi * r**2, text\n'
+
+
+def test_comments_docstrings_and_blank_lines_do_not_count() -> None:
+    assert deciding_text(SOURCE) == deciding_text(PLAIN) == PLAIN.replace("\n\n", "\n")
+    assert deciding_text(SOURCE.replace("r**2", "r**3")) != deciding_text(SOURCE)
+    assert deciding_text(SOURCE.replace("# no", "# a")) != deciding_text(SOURCE)
+
+
+def test_tables_pages_plots_and_our_own_method_do_not_decide() -> None:
+    names = {file.relative_to(ROOT).as_posix() for file in deciding_files()}
+    assert all((ROOT / name).is_file() for name in names)
+    shown = (
+        "sparcets/show/",
+        "sparcets/cli/",
+        "sparcets/studio/",
+        "sparcets/methods/own/",
+        "sparcets_paper/reproduce/",
+    )
+    assert not [name for name in names if name.startswith(shown)]
+
+
+STORED = ROOT / "results" / "reproduction"
+stored = pytest.mark.skipif(not STORED.is_dir(), reason="the stored reproduction is not part of the source archive")
+
+
+@stored
+def test_the_stored_rows_give_the_page_and_the_tables_of_the_documentation(tmp_path: Path) -> None:
+    rows = ResultStore(STORED / RESULTS).rows()
+    assert len({(row["code"], row["git"]) for row in rows}) == 1
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert page == folder_page(STORED, root="../results/reproduction/"), "run: make docs"
+    stored_run = read_run(STORED)
+    for stem, table in make_tables(rows, stored_run["datasets"], stored_run["parts"]).items():
+        table.save(tmp_path, stem)
+    for file in tmp_path.iterdir():
+        assert file.read_bytes() == (STORED / "tables" / file.name).read_bytes(), "run: make docs"
+
+
+@stored
+def test_runs_made_twice_gave_the_same_answers() -> None:
+    first = {row["key"]: row for row in ResultStore(STORED / RESULTS).rows()}
+    again = ResultStore(STORED / "repeated.jsonl").rows()
+    assert len(again) == len(list((STORED / "answers").glob("*.npz"))) == 15
+    for row in again:
+        before = first[row["key"]]
+        assert (row["code"], row["git"], row["figures"]) == (before["code"], before["git"], before["figures"])
+        others = {n for n, v in row["measures"].items() if v != before["measures"][n]}
+        assert all(name == "seconds" or name.startswith("transfer") for name in others)
+
+
+@stored
+def test_the_plan_is_that_of_the_stored_rows() -> None:
+    rows = ResultStore(STORED / RESULTS).rows()
+    planned = {cell.key: cell for cell in plan("all", "full").cells}
+    assert planned.keys() == {row["key"] for row in rows}
+    for row in rows:
+        cell = planned[row["key"]]
+        assert (cell.label, cell.experiment, cell.curve, cell.figures) == (
+            row["label"],
+            row["experiment"],
+            "curve" in row,
+            True,
+        )

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, StorageError, UnknownNameError
-from sparcets.data.load import load_dataset
 from sparcets_paper.benchmark.plan import Plan
+from sparcets_paper.benchmark.published import DATASETS
 from sparcets_paper.benchmark.store import ResultStore
-from sparcets_paper.reproduce.run import dataset_facts, reproduce
+from sparcets_paper.reproduce.plans import KEPT, PARTS, SCALES, plan
+from sparcets_paper.reproduce.run import reproduce
 
 
 @pytest.fixture
@@ -116,23 +117,84 @@ def test_errors_are_raised_before_any_work(ran: list[str], tmp_path: Path) -> No
     assert ran == [] and not (tmp_path / "reproduction.json").exists()
 
 
-def test_dataset_facts() -> None:
-    facts = dataset_facts(load_dataset("catching"), "catching")
-    assert facts == {
-        "title": "Catching (simulated)",
-        "n_samples": 1975,
-        "n_train": 1580,
-        "n_test": 395,
-        "n_steps": 60,
-        "n_features": 20,
-        "n_mutable": 18,
-        "classes": {"Ataxia": 522, "Autism": 789, "Control": 664},
-    }
-
-
 @pytest.mark.parametrize("name", ["README.md", "tables", "results.jsonl"])
 def test_a_folder_of_others_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("theirs")
     with pytest.raises(StorageError, match=rf"holds {name} but no reproduction.json, so it is not of a reproduction"):
         reproduce("table1", out=tmp_path)
     assert (tmp_path / name).read_text() == "theirs" and len(list(tmp_path.iterdir())) == 1
+
+
+def cells(what: str, scale: str = "full", repetitions: int | None = None, **other):
+    return plan(what, scale, repetitions, **other).cells
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_all_is_the_union_and_each_cell_stands_once(scale: str) -> None:
+    whole = [c.key for c in cells("all", scale)]
+    assert len(set(whole)) == len(whole)
+    parts = [what for what in PARTS if what != "probes" or SCALES[scale].probes]
+    assert set(whole) == {c.key for what in parts for c in cells(what, scale)}
+    # 4 methods + other targets + 3 terms + 2 with a gradient; Moving Box also 4 more for the curves towards 0
+    n = (4 + 2 + 3 + 2) + (4 + 3 + 3 + 2) + (4 + 1 + 3 + 2 + 4)
+    # The search of ICS on three sets, own units, a sigmoid; two repetitions of three longer trainings
+    probes = 5 * SCALES[scale].repetitions + 2 * 3 if SCALES[scale].probes else 0
+    assert len(whole) == n * SCALES[scale].repetitions + probes
+
+
+def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest() -> None:
+    whole = cells("all")
+    labels = [c.label for c in whole]
+    assert labels[:3] == ["GAN, 300 epochs", "CounteRGAN, 300 epochs", "SPARCE, 300 epochs"]
+    main = [c for c in whole[3:] if c.label in ("ICS", "GAN", "CounteRGAN", "SPARCE", "SPARCE, λ4,5 = 0")]
+    assert main == list(whole[3 : 3 + len(main)]) and [c.seed for c in main] == sorted(c.seed for c in main)
+    # A run that loads the training of another comes after all of those.
+    assert labels.index("SPARCE, λ5 = 0") > 3 + len(main) - 1 < labels.index("SPARCE, λ4 = 0")
+    assert {c.seed for c in whole[-3:]} == {1} and {c.label for c in whole[-3:]} == set(labels[:3])
+
+
+def test_probes_need_the_paper_s_settings() -> None:
+    assert {c.label: (c.settings, c.classifier_config) for c in cells("probes", datasets=["moving_box"])} == {
+        "ICS, published search": (("steps=10", "max_lambdas=5", "lambda_step=0.001"), {}),
+        "SPARCE, sigmoid classifier": ((), {"output": "sigmoid"}),
+        **{f"{name}, 300 epochs": (("train.epochs=300",), {}) for name in ("GAN", "CounteRGAN", "SPARCE")},
+    }
+    with pytest.raises(ConfigError, match="add --scale full"):
+        plan("probes", "small")
+
+
+def test_answers_of_the_first_repetition_are_kept() -> None:
+    assert {(c.seed, c.keep) for c in cells("table1", repetitions=2, seed=7)} == {(7, KEPT), (8, 0)}
+    assert {c.keep for c in cells("targets", repetitions=1) if c.target != DATASETS[c.dataset].target} == {0}
+
+
+def test_settings_of_the_small_scale_are_settings() -> None:
+    from sparcets.core.settings import ClassifierConfig, from_preset
+    from sparcets.methods import EXPLAINERS
+
+    for cell in cells("all", "small", 1):
+        config = from_preset(EXPLAINERS.load(cell.method).config_class, "paper", cell.target)
+        config.override(*cell.settings)
+        ClassifierConfig.from_dict(cell.classifier_config)
+
+
+def test_a_source_replaces_name_and_options() -> None:
+    found = cells("table1", "small", 1, datasets=["moving_box", "catching"], sources={"moving_box": "box.npz"})
+    assert {(c.dataset, c.source, bool(c.options)) for c in found} == {
+        ("moving_box", "box.npz", False),
+        ("catching", None, False),
+    }
+
+
+def test_mistakes() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'table1'"):
+        plan("table", "small")
+    with pytest.raises(UnknownNameError, match="no scale 'huge'"):
+        plan("all", "huge")
+    with pytest.raises(ConfigError, match="repetitions must be >= 1, got 0"):
+        plan("all", "small", 0)
+
+
+def test_a_folder_is_given_to_the_loader_of_the_set(tmp_path) -> None:
+    found = cells("table1", "small", 1, datasets=["catching"], sources={"catching": str(tmp_path)})
+    assert {(c.source, str(c.options)) for c in found} == {(None, str({"path": str(tmp_path)}))}
