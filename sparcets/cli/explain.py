@@ -381,7 +381,7 @@ def _leave_the_real(answer: Explanation) -> bool:
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
     from sparcets.core.evidence import VERDICTS
-    from sparcets.core.words import percent, said_after, said_before
+    from sparcets.core.words import percent
 
     known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
     lines = [
@@ -389,20 +389,20 @@ def print_answers(answer: Explanation, series: Any) -> None:
             int(series[i]),
             *(str(values[i]) for values in known.values()),
             VERDICTS[str(answer.verdict[i])],
-            said_before(answer, i),
+            answer.predictions.say_before(i),
             str(answer.target_names[i]),
             answer.status[i],
-            said_after(answer, i),
+            answer.predictions.say_after(i),
             percent(float(answer.share_changed[i])),
         )
         for i in range(len(answer))
     ]
-    reached = "p(target)" if answer.numbers is None else "reached"
-    print_table(["series", *known, "verdict", "predicted", "target", "status", reached, "changed"], lines)
+    print_table(
+        ["series", *known, "verdict", "predicted", "target", "status", answer.predictions.head, "changed"], lines
+    )
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
-    from sparcets.core.words import said_before
     from sparcets.show.verdict import conclude
 
     return {
@@ -411,12 +411,12 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         "subject": None if answer.subjects is None else str(answer.subjects[i]),
         "verdict": str(answer.verdict[i]),
         "doubts": list(conclude(answer[i]).doubts),
-        "predicted": said_before(answer, i),
+        "predicted": answer.predictions.say_before(i),
         "target": str(answer.target_names[i]),
         "status": str(answer.status[i]),
         "valid": bool(answer.valid[i]),
         "believed": bool(answer.believed[i]),
-        **_reached(answer, i),
+        **answer.predictions.as_dict(i),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),
         "operations": [asdict(operation) for operation in answer.operations(i)],
@@ -424,19 +424,11 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
     }
 
 
-def _reached(answer: Explanation, i: int) -> dict[str, Any]:
-    outcome = answer.info.outcome
-    if answer.numbers is None or outcome is None:
-        return {"probability": float(answer.probability[i])}
-    tables = {"prediction_before": answer.prediction_before[i], "prediction": answer.prediction[i]}
-    return {key: dict(zip(outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
-
-
 def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name: str) -> list[int]:
     """Return the test series that the model predicts as a class."""
     info = explainer.info_
     assert info is not None
-    if info.outcome is not None:
+    if info.task == "regression":
         raise ConfigError("--predicted names a class, and this model predicts numbers. Choose --rows instead.")
     if name not in info.class_names:
         raise unknown_name("class", name, info.class_names)

@@ -20,15 +20,15 @@ from sparcets.core.arrays import (
     missing_entries,
 )
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
-from sparcets.core.evidence import PREFIX, VERDICTS, Evidence, find_segments, is_reached, shape_of
+from sparcets.core.evidence import PREFIX, VERDICTS, Evidence, find_segments, shape_of
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import FIELDS, Numbers
+from sparcets.core.outcome import FIELDS, ClassPredictions, NumberPredictions, Numbers, Predictions
 from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.progress import html_card
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import PREFIX as SIDE
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
-from sparcets.core.words import percent, said_after, said_before
+from sparcets.core.words import percent
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
 
 if TYPE_CHECKING:
@@ -224,38 +224,42 @@ class Explanation:
 
         Of a regressor: whether its number lies within the target.
         """
-        if self.numbers is not None:
-            return self.numbers.reached
-        return is_reached(self.proba_after, self.target, self.confidence)
+        return self.predictions.reached
+
+    @property
+    def predictions(self) -> Predictions:
+        """What the model predicts before and after, and whether and how that is told: of classes, or of numbers."""
+        if self.numbers is None or self.info.outcome is None:
+            return ClassPredictions(self)
+        return NumberPredictions(self, self.numbers, self.info.outcome)
 
     @property
     def probability(self) -> FloatArray:
         """Probability of the target after the change; NaN for a regressor."""
-        if self.numbers is not None:
-            return np.full(len(self), np.nan)
-        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
+        return self.predictions.probability
 
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
-        if self.numbers is not None:
+        said = self.predictions
+        if isinstance(said, NumberPredictions):
             raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
-        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+        return said.before
 
     @property
     def prediction_before(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
-        return self.predicted if self.numbers is None else self.numbers.before
+        return self.predictions.before
 
     @property
     def prediction(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
-        return self.proba_after.argmax(1) if self.numbers is None else self.numbers.after
+        return self.predictions.after
 
     @property
     def target_names(self) -> StrArray:
         """The target of each answer in words: the name of a class, or where the number has to lie."""
-        return self.target if self.numbers is not None else np.array(self.class_names)[self.target]
+        return self.predictions.target_names
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -491,18 +495,18 @@ def explanation_card(e: Explanation) -> str:
     """Return a row for each of the first answers as HTML."""
     shown = e[:MAX_ROWS]
     known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
-    reached = "p(target)" if e.numbers is None else "reached"
-    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", reached, "changed")
+    said = shown.predictions
+    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", said.head, "changed")
     rows = [
         (
             i,
             int(one.query_index[0]),
             *(str(values[i]) for values in known.values()),
             VERDICTS[str(one.verdict[0])],
-            said_before(one),
+            said.say_before(i),
             str(one.target_names[0]),
             str(one.status[0]),
-            said_after(one),
+            said.say_after(i),
             percent(float(one.share_changed[0])),
         )
         for i, one in enumerate(shown)

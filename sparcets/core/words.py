@@ -4,14 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from sparcets.core.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from sparcets.core.explanation import Explanation
 
 
 def amount(value: float, figures: int = 0) -> str:
@@ -125,28 +117,6 @@ def share_from(share: float) -> str:
     return f"{math.ceil(share / unit - 1e-9) * unit:.2g}"
 
 
-def said_before(e: Explanation, i: int = 0) -> str:
-    """Return what the model says of the query of answer ``i``: the name of a class, or the numbers asked for."""
-    if e.numbers is None:
-        return e.class_names[int(e.predicted[i])]
-    return _numbers(e, e.numbers.before, i, beside=e.numbers.after)
-
-
-def said_after(e: Explanation, i: int = 0) -> str:
-    """Return what the model says of answer ``i``: the probability of the target, or the number."""
-    if e.numbers is not None:
-        return _numbers(e, e.numbers.after, i, beside=e.numbers.before)
-    p = float(e.probability[i])
-    return probability_below(p, e.confidence) if is_unsure(e, i) else f"{p:.2f}"
-
-
-def is_unsure(e: Explanation, i: int = 0) -> bool:
-    """Return whether the model predicts the target of answer ``i``, but with less than the confidence asked for."""
-    if e.numbers is not None or e.confidence is None:
-        return False
-    return not e.valid[i] and int(e.proba_after[i].argmax()) == int(e.target[i])
-
-
 def probability_below(p: float, confidence: float | None) -> str:
     """Return a probability with as many digits as show that it is below the confidence asked for.
 
@@ -164,20 +134,3 @@ def unsure_words(name: str, p: float, confidence: float, within: str = "") -> st
     """
     words = f"the classifier predicts {name!r} with p({name}) = {probability_below(p, confidence)}{within}"
     return f"{words}; {confidence!r} was asked for"
-
-
-def subject_of(e: Explanation, i: int = 0) -> str:
-    """Return what answer ``i`` is about, of a regressor: the names of the outputs that were asked for."""
-    assert e.info.outcome is not None
-    return ", ".join(e.info.outcome.names[k] for k in _asked(e, i))
-
-
-def _asked(e: Explanation, i: int) -> list[int]:
-    assert e.numbers is not None
-    return [int(k) for k in np.flatnonzero(np.isfinite(e.numbers.bounds[i]).any(1))]
-
-
-def _numbers(e: Explanation, numbers: FloatArray, i: int, *, beside: FloatArray) -> str:
-    assert e.info.outcome is not None
-    assert e.numbers is not None
-    return e.info.outcome.say(numbers[i], _asked(e, i), e.numbers.bounds[i], beside[i])

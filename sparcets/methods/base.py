@@ -17,9 +17,10 @@ from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import ConfigError, DataError, NotFittedError, quoted
-from sparcets.core.evidence import Evidence, is_reached
+from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
+from sparcets.core.outcome import is_reached
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import Series

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray, StrArray, length_mask
-from sparcets.core.evidence import is_reached, shape_of
+from sparcets.core.evidence import shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.outcome import is_reached
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again

@@ -31,9 +31,10 @@ from sparcets.core.errors import (
     TargetError,
     quoted,
 )
-from sparcets.core.evidence import Evidence, is_reached
+from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.outcome import is_reached
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, one_side
 from sparcets.core.target import NumberTarget, check_confidence, check_target

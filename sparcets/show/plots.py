@@ -11,7 +11,6 @@ import numpy as np
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
-from sparcets.core.words import said_before
 from sparcets.show import style
 from sparcets.show.changes import only_answer
 from sparcets.show.drawing import (
@@ -131,7 +130,8 @@ def plot_answers(answers: Explanation) -> Figure:
             figure.legend(handles, labels, loc="outside lower center", ncols=2)
         all_axes[-1].set_xlabel(curves.time_label)
         n = len(curves.panels[0].curves)
-        title = f"{said_before(answers)} → {answers.target_names[0]}: {n} answer{'' if n == 1 else 's'} to one query"
+        change = f"{answers.predictions.say_before()} → {answers.target_names[0]}"
+        title = f"{change}: {n} answer{'' if n == 1 else 's'} to one query"
         figure.suptitle(style.escape_mathtext(title), x=0.01, ha="left", fontweight="bold")
     return figure
 

@@ -18,7 +18,7 @@ from sparcets import __version__
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import VERDICTS, Verdict, find_segments
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.words import amount, percent, said_after, said_before
+from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure
 from sparcets.show.drawing import belief_of
@@ -352,7 +352,7 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
     numbers = [
         (f'<a href="#answer-{i}">{i}</a>', i),
         (str(int(e.query_index[i])), int(e.query_index[i])),
-        (said_after(e, i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
+        (e.predictions.say_after(i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
         (percent(float(e.share_changed[i])).removesuffix(" %"), float(e.share_changed[i])),
         (str(n_segments), n_segments),
         *([agreement] if judged else []),
@@ -361,7 +361,7 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
     words = [
         *(escape(str(names[i])) for names in _names(e).values()),
         badge(narrative.conclusion.verdict),
-        escape(said_before(e, i)),
+        escape(e.predictions.say_before(i)),
         escape(str(e.target_names[i])),
         str(e.status[i]),
     ]
@@ -370,7 +370,7 @@ def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judge
 
 
 def _article(e: Explanation, i: int, narrative: Narrative) -> str:
-    before, target = said_before(e, i), str(e.target_names[i])
+    before, target = e.predictions.say_before(i), str(e.target_names[i])
     change = f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
     items = "".join(f"<li>{escape(change)}</li>" for change in narrative.changes)
     return "\n".join(

@@ -13,13 +13,9 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.words import (
     amount,
     distinct,
-    is_unsure,
     percent,
     probability_below,
-    said_after,
-    said_before,
     seconds,
-    subject_of,
 )
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
@@ -70,7 +66,7 @@ def predictions_of(answer: Explanation) -> Predictions:
 
 
 def _of_classes(answer: Explanation) -> Predictions:
-    before, target, p = said_before(answer), str(answer.target_names[0]), said_after(answer)
+    before, target, p = answer.predictions.say_before(), str(answer.target_names[0]), answer.predictions.say_after()
     own, known = float(answer.proba_before[0, int(answer.target[0])]), answer.confidence
     p_before = f"{own:.2f}" if known is None or own >= known else probability_below(own, known)
     if p_before == p:
@@ -93,8 +89,8 @@ def _of_classes(answer: Explanation) -> Predictions:
 
 
 def _of_numbers(answer: Explanation) -> Predictions:
-    before, after, target = said_before(answer), said_after(answer), str(answer.target_names[0])
-    name = subject_of(answer)
+    before, after, target = answer.predictions.say_before(), answer.predictions.say_after(), str(answer.target_names[0])
+    name = answer.predictions.subject
     return Predictions(
         before=before,
         target=target,
@@ -265,8 +261,12 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
 def _not_found(answer: Explanation, said: Predictions) -> str:
     reason = str(answer.reason[0]).rstrip(".")
     if not reason:
-        return f"{said.stands}; {said.attempt}." if is_unsure(answer) else f"{said.not_found}; {said.attempt}."
-    if is_unsure(answer):
+        return (
+            f"{said.stands}; {said.attempt}."
+            if answer.predictions.is_unsure()
+            else f"{said.not_found}; {said.attempt}."
+        )
+    if answer.predictions.is_unsure():
         return f"{said.stands}, and of the best attempt, {reason}."
     return f"{said.stands}{'' if said.before == said.target else f', not {said.target}'}: {reason}."
 

@@ -21,7 +21,7 @@ from sparcets.core.evidence import (
 )
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, move_over
-from sparcets.core.words import amount, amounts, is_unsure, percent, percents, said_after, signed
+from sparcets.core.words import amount, amounts, percent, percents, signed
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.show.phrases import count, listed_up_to_max, unit_of
 
@@ -82,8 +82,8 @@ def _not_reached(answer: Explanation) -> str:
         return "this repeats another answer; fewer answers were found than requested"
     if not answer.changed[0].any():
         return "nothing was found, and nothing is changed"
-    if is_unsure(answer):
-        reached = f"with a probability of {said_after(answer)}; {answer.confidence!r} was asked for"
+    if answer.predictions.is_unsure():
+        reached = f"with a probability of {answer.predictions.say_after()}; {answer.confidence!r} was asked for"
         return f"the model predicts the target for what is shown, the best attempt, {reached}"
     return "the model does not predict the target for what is shown, the best attempt"
 
