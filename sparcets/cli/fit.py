@@ -383,7 +383,8 @@ def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
     if data.task == "classification":
         correct = model.predict(data.X_test, data.lengths_test, side=side) == data.y_test
         return {"test_accuracy": float(correct.mean())}
-    from sparcets.evaluation.regression import labels_of, share_explained
+    from sparcets.evaluation.families import labels_of
+    from sparcets.evaluation.judges import share_explained
 
     if len(data.X_test) < 2:
         return {"explained_test_variance": None}

@@ -12,9 +12,7 @@ from sparcets.core.errors import DataError, filters_kept, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
 from sparcets.data.dataset import Dataset, series_digests
-from sparcets.evaluation import measures as proximity
-from sparcets.evaluation import measures as sparsity
-from sparcets.evaluation import measures as validity
+from sparcets.evaluation import measures
 from sparcets.evaluation.families import AEON, EXTRA, missing_families
 from sparcets.evaluation.judges import (
     accuracies,
@@ -26,13 +24,11 @@ from sparcets.evaluation.judges import (
     skip_checks,
     with_side_features,
 )
-from sparcets.evaluation.measures import diversity, place_diversity, smoothness, universality
 from sparcets.evaluation.outliers import Plausibility
-from sparcets.evaluation.regression import DIRECTION, transfer_of_numbers
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.evaluation.truth import Judge, oracle, transfer
+from sparcets.evaluation.truth import DIRECTION, Judge, oracle, transfer
 from sparcets.models.base import Classifier, Regressor
 from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.motion.skeleton import find_skeleton
@@ -42,26 +38,28 @@ if TYPE_CHECKING:
 
 Columns = dict[str, FloatArray]  # measures by name, one value per answer
 
-# Measures per answer that need nothing but the explanation.
-EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
-    "valid": validity.valid,
-    "precision": validity.error_rate,
-    "precision_index": validity.index_distance,
-    "precision_l2": validity.probability_distance,
-    "probability": validity.target_probability,
-    "similarity": proximity.similarity,
-    "sparsity": sparsity.sparsity,
-    "smoothness": smoothness,
-    "steps_touched": sparsity.steps_touched,
-    "features_touched": sparsity.features_touched,
-    "segments": sparsity.segments,
-    "segment_length": sparsity.segment_length,
-    "segments_per_feature": sparsity.segments_per_feature,
-    "l2": proximity.l2,
-    "linf": proximity.linf,
-    "dtw": proximity.dtw,
+# Measures per answer that need nothing but the explanation; numbers do not have all of them.
+OF_CLASSES: Mapping[str, Callable[[Explanation], FloatArray]] = {
+    "precision_index": measures.index_distance,
+    "precision_l2": measures.probability_distance,
+    "probability": measures.target_probability,
 }
-OF_CLASSES = ("precision_index", "precision_l2", "probability")  # measures that numbers do not have
+EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
+    "valid": measures.valid,
+    "precision": measures.error_rate,
+    **OF_CLASSES,
+    "similarity": measures.similarity,
+    "sparsity": measures.sparsity,
+    "smoothness": measures.smoothness,
+    "steps_touched": measures.steps_touched,
+    "features_touched": measures.features_touched,
+    "segments": measures.segments,
+    "segment_length": measures.segment_length,
+    "segments_per_feature": measures.segments_per_feature,
+    "l2": measures.l2,
+    "linf": measures.linf,
+    "dtw": measures.dtw,
+}
 # Names that no judge can have, because measures are named after them.
 RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use"}
 _CHUNK = 1000  # answers measured per chunk, bounding memory
@@ -145,7 +143,7 @@ def evaluate(
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained model's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
-        if e.numbers is None:
+        if not e.numbers:
             plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
         else:
             notes.append("outlier models are fitted per class; e.plausibility compares with real series of the target.")
@@ -169,8 +167,8 @@ def evaluate(
             columns |= measure()
             bar.advance()
         bar.advance(0, "the whole set")
-        set_measures = {"coverage": (validity.coverage(e), int(measured.sum()))}
-        set_measures["universality"] = (universality(answers), int(answers.valid.sum()))
+        set_measures = {"coverage": (measures.coverage(e), int(measured.sum()))}
+        set_measures["universality"] = (measures.universality(answers), int(answers.valid.sum()))
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
         with filters_kept():  # pandas sets them where it compares types
@@ -209,16 +207,17 @@ def _stages(
             "joint_deviation": joint_deviation(e, skeleton),
         }
     if len(np.unique(e.query_index)) < len(e):
-        stages["diversity"] = lambda: {"diversity": diversity(e), "place_diversity": place_diversity(e)}
+        stages["diversity"] = lambda: {
+            "diversity": measures.diversity(e),
+            "place_diversity": measures.place_diversity(e),
+        }
     return stages
 
 
 def _measure_plain(e: Explanation) -> Columns:
     parts = [e[start : start + _CHUNK] for start in range(0, max(len(e), 1), _CHUNK)]
-    measures = EXPLANATION_MEASURES
-    if e.numbers is not None:
-        measures = {name: measure for name, measure in measures.items() if name not in OF_CLASSES}
-    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in measures.items()}
+    chosen = {name: measure for name, measure in EXPLANATION_MEASURES.items() if not (e.numbers and name in OF_CLASSES)}
+    return {name: np.concatenate([measure(part) for part in parts]) for name, measure in chosen.items()}
 
 
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
@@ -227,7 +226,7 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
             raise DataError(
                 f"no judge can be named {quoted(name)}: transfer_{name} is the mean over {meaning}. Rename it."
             )
-    found = (transfer if e.numbers is None else transfer_of_numbers)(e, skip_checks(judges, e))
+    found = transfer(e, skip_checks(judges, e))
     unseen = [name for name in judges if name not in e.families]
 
     def by_judge(measure: str, names: Mapping[str, str]) -> Columns:
@@ -239,7 +238,7 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
         }
 
     columns = by_judge("transfer", {name: name for name in judges})
-    if e.numbers is not None:
+    if e.numbers:
         columns |= by_judge(DIRECTION, {name: f"{DIRECTION}_{name}" for name in judges})
     return columns
 

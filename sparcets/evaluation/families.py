@@ -1,6 +1,6 @@
-"""Judges that are no neural networks: classifiers of families that look at a series in different ways.
+"""Judges that are no neural networks: models of families that look at a series in different ways.
 
-A family is named after what its classifier looks at. The estimators are those of aeon, except for ``statistics``, which
+A family is named after what its models look at. The estimators are those of aeon, except for ``statistics``, which
 needs scikit-learn only. All of them learn from standardised series.
 """
 
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import filters_kept
 from sparcets.core.info import Scaler
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
-from sparcets.core.series import fill_gaps, resample
+from sparcets.core.series import Series
 from sparcets.core.validation import Task
 from sparcets.data.dataset import Dataset
-from sparcets.models.base import Classifier
+from sparcets.models.base import Classifier, Model, Regressor
 from sparcets.training.device import number_of_threads, single_precision
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ LARGE_SEEDS = (
 )  # aeon before this version, the last ones for Python 3.10, takes convolutions' seeds below 2³¹ only
 WINDOW = 0.1  # of the length: how far dynamic time warping may shift a series, for `distances`
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
+NEIGHBOURS = 3  # that `distances` takes the mean of, for numbers
+MOST_REFERENCES = 1000  # short series that it then compares with: there are more different numbers than classes
 MIN_STEPS = 9  # the length of the convolutions; shorter series are continued by their last value
 
 # The estimator of each family for classes and for numbers: module, class without its ending, and settings; imported on
@@ -82,21 +84,13 @@ def require_aeon() -> None:
         require_extra("aeon", f"judges of the families {', '.join(AEON)}", EXTRA)
 
 
-class FamilyJudge(Classifier):
-    """A classifier of one of the families, except ``neural``.
+class _OfFamily(Model):
+    """A model of one of the families, except ``neural``.
 
     Parameters
     ----------
     family
         One of :data:`FAMILIES`.
-
-    Examples
-    --------
-    >>> from sparcets.testing.data import make_series
-    >>> dataset = Dataset.from_arrays(*make_series(90))
-    >>> judge = FamilyJudge("statistics").fit(dataset)
-    >>> (judge.predict(dataset.X_test) == dataset.y_test).mean().item()
-    1.0
     """
 
     missing = "forward"
@@ -110,44 +104,143 @@ class FamilyJudge(Classifier):
         """The family."""
         return self.family
 
+    def _inputs(self, dataset: Dataset, rows: IntArray) -> FloatArray:
+        """Return what the estimator learns from, and keep the scale of the training part."""
+        series = Series(dataset.X_train, dataset.lengths_train)
+        self.n_steps, self.n_features = series.n_steps, series.n_features
+        self._scaler = Scaler.fit(series.values, series.lengths)
+        return judge_inputs(self.family, self._scaler, series[rows])
+
+
+class FamilyJudge(_OfFamily, Classifier):
+    """A classifier of one of the families, except ``neural``.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> dataset = Dataset.from_arrays(*make_series(90))
+    >>> judge = FamilyJudge("statistics").fit(dataset)
+    >>> (judge.predict(dataset.X_test) == dataset.y_test).mean().item()
+    1.0
+    """
+
     def fit(self, dataset: Dataset) -> Self:
         """Learn from the training part."""
-        _, self.n_steps, self.n_features = dataset.X_train.shape
         self._class_names, self.named = dataset.class_names, True
-        self._scaler = Scaler.fit(dataset.X_train, dataset.lengths_train)
         rows = np.arange(len(dataset.y_train))
         if self.family == "distances":
             rows = choose_rows(dataset.y_train, MAX_REFERENCES, balanced=True)
-        lengths = None if dataset.lengths_train is None else dataset.lengths_train[rows]
+        inputs = self._inputs(dataset, rows)
         with left_as_found():
-            self._estimator = make_estimator(self.family, "classification")
-            self._estimator.fit(self._inputs(dataset.X_train[rows], lengths), dataset.y_train[rows])
+            self._estimator = make_estimator(self.family, "classification").fit(inputs, dataset.y_train[rows])
         return self
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        inputs = judge_inputs(self.family, self._scaler, Series(X, lengths))
         with left_as_found():
-            found = np.asarray(self._estimator.predict_proba(self._inputs(X, lengths)))
+            found = np.asarray(self._estimator.predict_proba(inputs))
         proba = np.zeros((len(X), self.n_classes))
         proba[:, np.asarray(self._estimator.classes_, dtype=np.int64)] = found
         return proba
 
-    def _inputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        return judge_inputs(self.family, self._scaler, X, lengths)
+
+class NumberJudge(_OfFamily, Regressor):
+    """A regressor of one of the families, except ``neural``.
+
+    Examples
+    --------
+    >>> from sparcets.testing.data import make_series
+    >>> X, _ = make_series(90)
+    >>> dataset = Dataset.from_arrays(X, X[:, :, 0].mean(1), task="regression")
+    >>> judge = NumberJudge("statistics").fit(dataset)
+    >>> bool(np.corrcoef(judge.predict(dataset.X_test)[:, 0], dataset.y_test)[0, 1] > 0.9)
+    True
+    """
+
+    def fit(self, dataset: Dataset) -> Self:
+        """Learn from the training part; one estimator for each output, except for neighbours."""
+        y, rows = labels_of(dataset.y_train), np.arange(len(dataset.y_train))
+        if self.family == "distances":
+            rows = choose_rows(np.zeros(len(y), dtype=np.int64), number_of_references(dataset.X_train.shape[1]))
+        inputs = self._inputs(dataset, rows)
+        if self.family == "distances":
+            self._references, self._numbers = inputs, y[rows]
+        else:
+            with left_as_found():
+                self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y.T]
+        return self
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        inputs = judge_inputs(self.family, self._scaler, Series(X, lengths))
+        with left_as_found():
+            if self.family == "distances":
+                return weighted_mean(self._numbers, *nearest_series(inputs, self._references))
+            return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
 
 
-def judge_inputs(family: str, scaler: Scaler, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+def judge_inputs(family: str, scaler: Scaler, series: Series) -> FloatArray:
     """Return what the estimator of a family takes: statistics (batch, columns), or series (batch, features, time)."""
-    standardised = scaler.transform(np.asarray(X, dtype=np.float64))
+    standardised = series.with_values(scaler.transform(np.asarray(series.values, dtype=np.float64)))
     if family == "statistics":
-        inside = length_mask(lengths, len(X), X.shape[1])[..., None]  # (batch, time, 1)
-        return summary_statistics(np.where(inside, standardised, np.nan))
-    standardised = fill_gaps(standardised, lengths=lengths, otherwise=0.0)
-    if lengths is not None:
-        # The estimators take series of one length. Each is stretched to it, so that they see no padding.
-        standardised = resample(standardised, lengths, X.shape[1])
-    series = standardised.astype(np.float32)
-    missing = max(0, MIN_STEPS - X.shape[1])
-    return np.ascontiguousarray(np.pad(series, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
+        return summary_statistics(np.where(series.inside[..., None], standardised.values, np.nan))
+    # The estimators take series of one length. Each is stretched to it, so that they see no padding.
+    values = standardised.filled(otherwise=0.0).resampled(series.n_steps).astype(np.float32)
+    missing = max(0, MIN_STEPS - series.n_steps)
+    return np.ascontiguousarray(np.pad(values, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
+
+
+def nearest_series(X: FloatArray, references: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return distances to the nearest references by dynamic time warping, and their rows, each (batch, neighbours).
+
+    The regressor of aeon 1.0 has no public way to ask for them.
+
+    Parameters
+    ----------
+    X, references
+        Series of one length (batch, features, time) and (references, features, time).
+    """
+    from aeon.distances import dtw_pairwise_distance
+
+    distance = np.asarray(dtw_pairwise_distance(X, references, window=WINDOW))
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
+    return np.take_along_axis(distance, nearest, axis=1), nearest
+
+
+def weighted_mean(numbers: FloatArray, distance: FloatArray, nearest: IntArray) -> FloatArray:
+    """Return the means over the nearest series, in which the nearer ones count more.
+
+    Without weights, the mean would stay the same while a series changes, until its neighbours are others.
+
+    Parameters
+    ----------
+    numbers
+        Of the real series (series, outputs).
+    distance, nearest
+        Distances to the nearest ones, and their rows (batch, neighbours).
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[0.0], [1.0], [9.0]]), np.array([[1.0, 3.0]]), np.array([[0, 1]])).round(6).tolist()
+    [[0.25]]
+    """
+    weight = 1 / np.maximum(distance, np.finfo(np.float64).tiny ** 0.5)[..., None]
+    return np.asarray((weight * numbers[nearest]).sum(1) / weight.sum(1))
+
+
+def labels_of(y: Any) -> FloatArray:
+    """Return the labels of a data set for regression as (batch, outputs)."""
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+
+def number_of_references(n_steps: int) -> int:
+    """Return how many series `distances` compares with; a comparison takes a time quadratic in their length.
+
+    Examples
+    --------
+    >>> number_of_references(50), number_of_references(100), number_of_references(1000)
+    (1000, 500, 200)
+    """
+    return max(MAX_REFERENCES, min(MOST_REFERENCES, 5 * 10**6 // n_steps**2))
 
 
 def summary_statistics(X: FloatArray) -> FloatArray:

@@ -11,9 +11,8 @@ import hashlib
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -23,22 +22,22 @@ from sparcets.core.arrays import FloatArray, missing_entries
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
+from sparcets.core.series import Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.side_inputs import SideInputs, take_rows
 from sparcets.data.dataset import Dataset, dataset_digest
-from sparcets.evaluation.families import SEED, FamilyJudge, check_families, choose_rows
-from sparcets.evaluation.regression import check_explained_numbers, explained_variance, find_number_judges
+from sparcets.evaluation.families import SEED, FamilyJudge, NumberJudge, check_families, choose_rows, labels_of
 from sparcets.evaluation.truth import Judge
 from sparcets.models.base import Classifier, Regressor
-from sparcets.models.network import TorchClassifier, load_classifier
+from sparcets.models.network import TorchClassifier, TorchRegressor, load_classifier
 from sparcets.training.device import resolve_device
 
-N_COMPARED = (
-    16  # answers whose probabilities are computed again: the least certain ones, which differ most between models
-)
+# Answers whose outputs are computed again: of classes the least certain ones, which differ most between models.
+N_COMPARED = 16
 # Tolerance of a probability. Another device or batch size makes a smaller difference, another model a larger one; where
 # both models are certain, it shows in the small probabilities only, hence the relative part.
 ATOL, RTOL = 1e-4, 0.1
+ATOL_NUMBERS = 1e-3  # of the spread of the labels
 
 
 def check_explanation(e: Any) -> None:
@@ -76,44 +75,38 @@ def check_kind(classifier: Any) -> None:
 
 
 def check_explained(classifier: Any, e: Explanation) -> None:
-    """Raise an error if the classifier's probabilities of the answers differ from those in the explanation."""
+    """Raise an error if the outputs of the model for the answers differ from those in the explanation."""
     check_kind(classifier)
-    if isinstance(classifier, Regressor) != (e.numbers is not None):
-        raise DataError(
-            f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. Pass the "
-            "one the explainer was given, or leave classifier= out."
-        )
-    if e.numbers is not None:
-        some = slice(0, N_COMPARED)
-        ask: Callable[..., Any] = classifier.predict_unchecked if takes(classifier, e.query) else classifier.predict
-        if e.side is not None:
-            ask = partial(classifier.predict, side=take_rows(e.side, some))
-        check_explained_numbers(classifier, e, np.arange(len(e))[some], ask)
-    else:
-        _check_probabilities(classifier, e)
-
-
-def _check_probabilities(classifier: Classifier, e: Explanation) -> None:
-    rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
-    stored, X = e.proba_after[rows], e.counterfactual[rows]
-    # Where the shape does not fit, the checked path raises the error that says so.
-    fits = takes(classifier, X)
-    predict: Callable[..., FloatArray] = classifier.outputs_unchecked if fits else classifier.predict_proba
-    if e.side is not None:
-        predict = partial(classifier.predict_proba, side=take_rows(e.side, rows))
-    predicted = predict(X, None if e.lengths is None else e.lengths[rows])
     hint = "Pass the one the explainer was given, or leave classifier= out."
-    if predicted.shape != stored.shape:
+    if isinstance(classifier, Regressor) != bool(e.numbers):
         raise DataError(
-            f"{classifier!r} is not the classifier that was explained: it has {predicted.shape[1]} classes, the "
-            f"explanation {stored.shape[1]}. {hint}"
+            f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. {hint}"
         )
-    excess = np.abs(predicted - stored) - (ATOL + RTOL * stored)
+    if e.numbers and e.info.outcome:
+        rows, stored = np.arange(min(len(e), N_COMPARED)), e.numbers.after[:N_COMPARED]
+        tolerance = np.broadcast_to(ATOL_NUMBERS * e.info.outcome.scale, stored.shape)
+    else:
+        rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
+        stored = e.proba_after[rows]
+        tolerance = ATOL + RTOL * stored
+    series = Series(e.counterfactual, e.lengths)[rows]
+    side = None if e.side is None else take_rows(e.side, rows)
+    found = classifier.outputs(series.values, series.lengths, side=side)
+    if found.shape != stored.shape:
+        what = "numbers per series" if e.numbers else "classes"
+        raise DataError(
+            f"{classifier!r} is not the model that was explained: it has {found.shape[1]} {what}, the explanation "
+            f"{stored.shape[1]}. {hint}"
+        )
+    excess = np.abs(found - stored) - tolerance
     i, k = np.unravel_index(excess.argmax(), excess.shape)
     if excess[i, k] > 0:
+        outcome = e.info.outcome
+        of = "" if outcome else f" as the probability of class {e.class_names[k]!r}"
+        now, before = (outcome.say(x[i]) if outcome else f"{x[i, k]:.3g}" for x in (found, stored))
         raise DataError(
-            f"{classifier!r} is not the classifier that was explained: for answer {rows[i]} its probability of class "
-            f"{e.class_names[k]!r} is {predicted[i, k]:.3g}, but the explanation has {stored[i, k]:.3g}. {hint}"
+            f"{classifier!r} is not the model that was explained: for answer {rows[i]} it predicts {now}{of}, "
+            f"but the explanation has {before}. {hint}"
         )
 
 
@@ -156,9 +149,8 @@ MAX_TRAINING = 2000  # series that judges learn from
 MAX_TEST = 500  # series that their accuracy is measured on
 
 # Caches of this process: networks by fingerprint and device, the other families by digest of the data and family.
-_trained: dict[tuple[str, str], TorchClassifier] = {}
-_fitted: dict[tuple[str, str], FamilyJudge] = {}
-_of_numbers: dict[tuple[str, str], Any] = {}  # regressors
+_trained: dict[tuple[str, str], TorchClassifier | TorchRegressor] = {}
+_fitted: dict[tuple[str, str], FamilyJudge | NumberJudge] = {}
 
 
 def find_judges(
@@ -228,27 +220,17 @@ def find_judges(
     part = _training_part(dataset)
     digest = dataset_digest(part)
     excluded = getattr(classifier, "architecture", None)
-    if dataset.task == "regression":
-        return find_number_judges(
-            part,
-            chosen,
-            judge_config(len(part.X_train)),
-            _of_numbers,
-            digest,
-            architecture=next(name for name in JUDGES if name != excluded),
-            device=device,
-            progress=progress,
-        )
-    folder = judges_folder() if cache is None else Path(cache)
-    judges: dict[str, Classifier] = {}
+    judges: dict[str, Any] = {}
     if "neural" in chosen:
+        folder = judges_folder() if cache is None else Path(cache)
         judges["neural"] = _find_network(part, digest, excluded, folder, device, progress)
     others = [family for family in chosen if family != "neural"]
+    kind = FamilyJudge if dataset.task == "classification" else NumberJudge
     with progress_bar("judges", len(others), show=progress) as bar:
         for family in others:
             bar.advance(0, family)
             if (digest, family) not in _fitted:
-                _fitted[digest, family] = FamilyJudge(family).fit(part)
+                _fitted[digest, family] = kind(family).fit(part)
             judges[family] = _fitted[digest, family]
             bar.advance()
     return judges
@@ -269,17 +251,24 @@ def _training_part(dataset: Dataset) -> Dataset:
 
 def _find_network(
     dataset: Dataset, digest: str, excluded: str | None, folder: Path, device: str, progress: bool | None
-) -> TorchClassifier:
-    """Return the first network that is not excluded or, of few series, the one with the lowest validation loss."""
+) -> TorchClassifier | TorchRegressor:
+    """Return the first network that is not excluded or, of few series, the classifier with the lowest validation loss.
+
+    Classifiers are also stored on disk.
+    """
     config = judge_config(len(dataset.X_train))
-    available = [name for name in JUDGES if name != excluded]
+    available, of_classes = [name for name in JUDGES if name != excluded], dataset.task == "classification"
     networks = []
-    for architecture in available if len(dataset.X_train) < FEW else available[:1]:
+    for architecture in available if of_classes and len(dataset.X_train) < FEW else available[:1]:
         fingerprint = hashlib.sha256(f"{digest}/{architecture}/{config.fingerprint}".encode()).hexdigest()[:24]
-        known = _trained.get((fingerprint, device))
-        if known is None:
-            judge = TorchClassifier(architecture, replace(config, device=device))
-            known = _load_or_fit(folder / fingerprint, judge, dataset, progress)
+        known, settings = _trained.get((fingerprint, device)), replace(config, device=device)
+        if known is None and of_classes:
+            known = _load_or_fit(folder / fingerprint, TorchClassifier(architecture, settings), dataset, progress)
+        elif known is None:
+            series, y = Series(dataset.X_train, dataset.lengths_train), labels_of(dataset.y_train)
+            known = TorchRegressor(architecture, settings).fit_unchecked(
+                series.values, y, series.lengths, progress=progress, subjects=dataset.subjects_train
+            )
         _trained[fingerprint, device] = known
         networks.append(known)
     return min(networks, key=_validation_loss)  # the first of equal ones
@@ -315,14 +304,21 @@ def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float
 
     Of regressors, it is the share of the variance that they explain.
     """
-    if dataset.task == "regression":
-        return explained_variance(judges, dataset)
-    if not len(dataset.X_test):
+    of_classes, n = dataset.task == "classification", len(dataset.X_test)
+    if n < (1 if of_classes else 2):
         return dict.fromkeys(judges, math.nan)
-    rows = choose_rows(dataset.y_test, MAX_TEST)
-    X, y = dataset.X_test[rows], dataset.y_test[rows]
-    lengths = None if dataset.lengths_test is None else dataset.lengths_test[rows]
-    return {name: float((np.asarray(judge.predict(X, lengths)) == y).mean()) for name, judge in judges.items()}
+    rows = choose_rows(dataset.y_test if of_classes else np.zeros(n, dtype=np.int64), MAX_TEST)
+    series, y = Series(dataset.X_test, dataset.lengths_test)[rows], dataset.y_test[rows]
+    said = {name: np.asarray(judge.predict(series.values, series.lengths)) for name, judge in judges.items()}
+    if of_classes:
+        return {name: float((found == y).mean()) for name, found in said.items()}
+    return {name: share_explained(found, labels_of(y)) for name, found in said.items()}
+
+
+def share_explained(numbers: Any, y: FloatArray) -> float:
+    """Return the share of the variance of labels (batch, outputs) that predicted numbers explain."""
+    total = max(float(((y - y.mean(0)) ** 2).sum()), 1e-12)
+    return float(1 - ((np.asarray(numbers) - y) ** 2).sum() / total)
 
 
 def _load_or_fit(folder: Path, judge: TorchClassifier, dataset: Dataset, progress: bool | None) -> TorchClassifier:
@@ -340,8 +336,9 @@ def _load_or_fit(folder: Path, judge: TorchClassifier, dataset: Dataset, progres
     return judge
 
 
-def _validation_loss(judge: TorchClassifier) -> float:
-    return min((loss for loss in judge.history_.get("validation_loss", []) if math.isfinite(loss)), default=math.inf)
+def _validation_loss(judge: TorchClassifier | TorchRegressor) -> float:
+    history = judge.history_ if isinstance(judge, TorchClassifier) else {}
+    return min((loss for loss in history.get("validation_loss", []) if math.isfinite(loss)), default=math.inf)
 
 
 def judges_folder() -> Path:

@@ -19,11 +19,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import Series, without_gaps
 
 _DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
+
+
+def queries_of(e: Explanation) -> Series:
+    """Return the queries of answers, with what is known of their lengths and gaps."""
+    return Series(e.query, e.lengths)
 
 
 def standardised_delta(e: Explanation) -> FloatArray:
@@ -34,16 +39,13 @@ def standardised_delta(e: Explanation) -> FloatArray:
     delta = e.counterfactual.astype(np.float64)
     delta -= e.query  # in place to save memory: 10,000 answers of 50 × 50 take 200 MB
     delta /= e.info.scaler.scale
-    if e.lengths is not None:
-        delta[~length_mask(e.lengths, len(e), e.query.shape[1])] = 0.0
-    if (gaps := e.missing) is not None:
-        delta[gaps] = 0.0
+    delta[~queries_of(e).measured] = 0.0
     return delta
 
 
 def n_entries(e: Explanation) -> FloatArray:
     """Return the number of entries T·F of each answer, excluding padding and missing ones."""
-    return np.asarray(Series(e.query, e.lengths).measured.sum((1, 2)), dtype=np.float64)
+    return np.asarray(queries_of(e).measured.sum((1, 2)), dtype=np.float64)
 
 
 def similarity(e: Explanation) -> FloatArray:
@@ -71,7 +73,7 @@ def dtw(e: Explanation) -> FloatArray:
     where a change is a shift in time.
     """
     B, T, F = e.query.shape
-    last = np.full(B, T) if e.lengths is None else np.asarray(e.lengths)
+    last = queries_of(e).steps
     result = np.zeros(B)
     step = max(1, _DTW_ENTRIES // (T * F))
     for start in range(0, B, step):
@@ -122,16 +124,12 @@ def smoothness(e: Explanation) -> FloatArray:
     steps[:, 1:] -= steps[:, :-1]  # numpy reads overlapping arrays before it writes them
     length = np.sqrt(np.einsum("btf,btf->bt", steps, steps))
     # The step from the end of a series to the zeros of its padding does not count.
-    inside = length_mask(e.lengths, len(e), e.query.shape[1])
-    return np.asarray((length * inside).sum(1) / n_entries(e))
+    return np.asarray((length * queries_of(e).inside).sum(1) / n_entries(e))
 
 
 def changed_within(e: Explanation) -> BoolArray:
     """Return the mask of changed entries (answers, time, features), False in the padding."""
-    changed = e.changed
-    if e.lengths is not None:
-        changed[~length_mask(e.lengths, len(e), e.query.shape[1])] = False
-    return changed
+    return np.asarray(e.changed & queries_of(e).inside[..., None])
 
 
 def sparsity(e: Explanation) -> FloatArray:
@@ -255,16 +253,14 @@ def diversity(e: Explanation) -> FloatArray:
     The distance is that of :func:`~sparcets.evaluation.measures.similarity`, ‖c − c'‖₁ / (T·F) in standardised units.
     NaN for answers that are not valid, and where there is no other valid one.
     """
-    inside = length_mask(e.lengths, len(e), e.query.shape[1])
-    entries = n_entries(e)
+    measured, entries = queries_of(e).measured, n_entries(e)
 
     def distance(one: IntArray, other: IntArray) -> FloatArray:
         difference = e.counterfactual[one].astype(np.float64)
         difference -= e.counterfactual[other]
         difference /= e.info.scaler.scale
-        if (gaps := e.missing) is not None:
-            difference[gaps[one]] = 0.0
-        return np.asarray((np.abs(difference, out=difference).sum(2) * inside[one]).sum(1) / entries[one])
+        difference[~measured[one]] = 0.0
+        return np.asarray(np.abs(difference, out=difference).sum(2).sum(1) / entries[one])
 
     return _mean_over_pairs(e, distance)
 

@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import FeatureMismatchError, filters_kept
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator, random_state_kept, spawn
-from sparcets.core.series import fill_gaps
+from sparcets.core.series import Series
 from sparcets.data.dataset import Dataset
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
@@ -90,7 +90,7 @@ class Plausibility:
             scores, reference = fitted
             rows = np.flatnonzero(e.target == target)
             for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)):
-                flat = self._flat(e.counterfactual[part], None if e.lengths is None else e.lengths[part])
+                flat = self._flat(Series(e.counterfactual, e.lengths)[part])
                 with filters_kept():
                     found = {name: score(flat) for name, score in scores.items() if reference[name] > 0}
                 for name, values in found.items():
@@ -114,16 +114,13 @@ class Plausibility:
         if len(rows) > self.at_most:
             rng = generator(self.seed, f"plausibility/{part}/{label}")
             rows = np.sort(rng.choice(rows, self.at_most, replace=False))
-        lengths = getattr(self.dataset, f"lengths_{part}")
-        return self._flat(getattr(self.dataset, f"X_{part}")[rows], None if lengths is None else lengths[rows])
+        return self._flat(Series(*(getattr(self.dataset, f"{name}_{part}") for name in ("X", "lengths")))[rows])
 
-    def _flat(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    def _flat(self, series: Series) -> FloatArray:
         """Return standardised, flattened series with padding set to 0 and without gaps (batch, time · features)."""
-        n, n_steps, n_features = X.shape
-        inside = length_mask(lengths, n, n_steps)[..., None]
-        measured = fill_gaps(self.scaler.transform(X.astype(np.float64)), lengths=lengths, otherwise=0.0)
-        standard = np.where(inside, measured, 0.0)
-        return standard.reshape(n, n_steps * n_features)
+        standard = series.with_values(self.scaler.transform(series.values.astype(np.float64))).filled(otherwise=0.0)
+        flat: FloatArray = np.where(series.inside[..., None], standard.values, 0.0)
+        return flat.reshape(len(series), series.n_steps * series.n_features)
 
 
 def _fit_scores(real: FloatArray, seed: int) -> _Scores:

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import ShapeError
 from sparcets.core.explanation import Explanation
-from sparcets.evaluation.measures import standardised_delta
+from sparcets.evaluation.measures import queries_of, standardised_delta
 
 _CHUNK = 1_000_000  # entries ranked per chunk, bounding memory
 
@@ -124,11 +124,8 @@ def _check_salient(e: Explanation, salient: BoolArray) -> BoolArray:
 
 def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
     """Return |δ| in standard deviations and the mask of entries that count, both (answers, time · features)."""
-    n, n_steps, n_features = e.query.shape
-    size = np.abs(standardised_delta(e)).reshape(n, n_steps * n_features)
-    inside = np.repeat(length_mask(e.lengths, n, n_steps), n_features, axis=1)
-    gaps = e.missing
-    return size, inside if gaps is None else inside & ~gaps.reshape(inside.shape)
+    size = np.abs(standardised_delta(e)).reshape(len(e), e.query.shape[1] * e.query.shape[2])
+    return size, queries_of(e).measured.reshape(size.shape)
 
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:

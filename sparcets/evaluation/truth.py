@@ -1,4 +1,4 @@
-"""Do other models than the explained classifier put the counterfactual into the target class? Higher is better.
+"""Do other models than the explained one say that the counterfactual reaches the target? Higher is better.
 
 A change that only affects the network it was optimised against is adversarial noise. Two references detect this:
 classifiers that were not used to make the change (*transfer*) and, for synthetic data, the generating process itself
@@ -18,7 +18,6 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,31 +25,38 @@ import numpy as np
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.explanation import Explanation
+from sparcets.core.outcome import is_within
 from sparcets.data.dataset import Dataset
-from sparcets.evaluation.measures import changed_within, jaccard, n_entries, standardised_delta
+
+DIRECTION = "direction"  # name of the measure
 
 
 class Judge(Protocol):
-    """A classifier of series (batch, time, features) with the same class indices as the explained model."""
+    """A model of series (batch, time, features) with the same classes, or numbers, as the explained one."""
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
-        """Return class indices (batch,); ``lengths`` are the true lengths of padded series, or None."""
+        """Return class indices (batch,) or numbers (batch, outputs); ``lengths`` as for :meth:`Classifier.predict`."""
 
 
 def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
-    """Return whether held-out classifiers predict the target class.
+    """Return whether held-out models agree that the target is reached.
+
+    A judge of numbers may be off by more than the target is narrow, so whether its number moves towards the target at
+    all is measured, too.
 
     Parameters
     ----------
     e
         The answers.
     judges
-        Classifiers by name, trained on the same classes and not used by the method that made the answers.
+        Models by name, trained on the same task and not used by the method that made the answers.
 
     Returns
     -------
     dict
         Under each judge's name, 1 where it predicts the target, else 0, and their mean under ``"transfer"`` (answers,).
+        For numbers also, under ``"direction_<name>"``, 1 where its number is nearer to the target for the
+        counterfactual than for the query, or within it, else 0; and their mean under ``"direction"``.
     """
     if not judges or "transfer" in judges:
         raise DataError(
@@ -59,11 +65,30 @@ def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArra
         )
     if not len(e):  # classifiers do not accept empty batches
         return {name: np.zeros(0) for name in (*judges, "transfer")}
-    agrees = {
-        name: np.asarray(np.asarray(judge.predict(e.counterfactual, e.lengths)) == e.target, dtype=np.float64)
-        for name, judge in judges.items()
-    }
-    return {**agrees, "transfer": np.mean(list(agrees.values()), axis=0)}
+    after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
+    if e.numbers is None:
+        agrees = {name: np.asarray(found == e.target, dtype=np.float64) for name, found in after.items()}
+        return {**agrees, "transfer": np.mean(list(agrees.values()), axis=0)}
+    for name, found in after.items():
+        if found.shape != e.numbers.after.shape:
+            raise DataError(
+                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {e.numbers.after.shape}."
+            )
+    agrees = {name: is_within(found, e.numbers.bounds).astype(np.float64) for name, found in after.items()}
+    moves = {}
+    for name, judge in judges.items():
+        nearer = _beyond(after[name], e) < _beyond(np.asarray(judge.predict(e.query, e.lengths)), e)
+        moves[f"{DIRECTION}_{name}"] = (nearer | (agrees[name] == 1)).astype(np.float64)
+    means = {"transfer": agrees, DIRECTION: moves}
+    return {**agrees, **moves, **{name: np.mean(list(of.values()), axis=0) for name, of in means.items()}}
+
+
+def _beyond(numbers: FloatArray, e: Explanation) -> FloatArray:
+    """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
+    assert e.numbers is not None
+    assert e.info.outcome is not None
+    low, high = e.numbers.bounds[..., 0], e.numbers.bounds[..., 1]
+    return np.asarray((np.maximum(np.maximum(low - numbers, numbers - high), 0) / e.info.outcome.scale).max(1))
 
 
 def oracle(e: Explanation, dataset: Dataset, rows: Any) -> FloatArray:
@@ -101,38 +126,3 @@ def oracle(e: Explanation, dataset: Dataset, rows: Any) -> FloatArray:
     if not len(e):
         return np.zeros(0)
     return np.asarray(dataset.oracle(e.counterfactual, np.asarray(rows)) == e.target, dtype=np.float64)
-
-
-def stays_valid(e: Explanation, other: Explanation) -> FloatArray:
-    """Return 1 where both answers are valid, 0 where only the first is; NaN where the first is not."""
-    _check_same_queries(e, other)
-    return np.where(e.valid, other.valid.astype(np.float64), np.nan)
-
-
-def stays_in_place(e: Explanation, other: Explanation) -> FloatArray:
-    """Return the Jaccard index |A ∩ B| / |A ∪ B| of the changed entries; NaN unless both answers are valid."""
-    _check_same_queries(e, other)
-    return np.where(e.valid & other.valid, jaccard(changed_within(e), changed_within(other)), np.nan)
-
-
-def residual_distance(e: Explanation, other: Explanation) -> FloatArray:
-    """Return ‖δ − δ'‖₁ / (T·F), both standardised by the scaler of ``e``; NaN unless both answers are valid."""
-    _check_same_queries(e, other)
-    difference = standardised_delta(e)
-    difference -= standardised_delta(replace(other, info=e.info))
-    distance = np.abs(difference, out=difference).sum((1, 2)) / n_entries(e)
-    return np.where(e.valid & other.valid, distance, np.nan)
-
-
-def _check_same_queries(e: Explanation, other: Explanation) -> None:
-    if e.query.shape != other.query.shape:
-        raise ShapeError(
-            f"stability compares explanations of the same queries, got answers of shape {e.query.shape} and "
-            f"{other.query.shape}. Explain the same queries twice, with the same n."
-        )
-    for name in ("query_index", "target", "lengths"):
-        if not np.array_equal(getattr(e, name), getattr(other, name)):
-            raise ShapeError(
-                f"stability compares explanations of the same queries in the same order for the same targets, but the "
-                f"two differ in {name}. Explain the same queries twice, with the same target=, and slice both alike."
-            )

@@ -143,8 +143,8 @@ class Model(ABC):
             )
 
     @final
-    def _checked_outputs(self, X: Any, lengths: Any, side: Any) -> FloatArray:
-        """Return the outputs for what a user passed."""
+    def outputs(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
+        """Return probabilities (batch, classes) or numbers (batch, outputs) for series as a user passes them."""
         model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
         outputs = model.outputs_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
         self._learn(outputs)
@@ -265,7 +265,7 @@ class Classifier(Model):
         side
             Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
-        return self._checked_outputs(X, lengths, side)
+        return self.outputs(X, lengths, side=side)
 
     @final
     def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> IntArray:
@@ -455,7 +455,7 @@ class Regressor(Model):
     @final
     def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
         """Return the numbers (batch, outputs); the arguments are those of :meth:`Classifier.predict_proba`."""
-        return self._checked_outputs(X, lengths, side)
+        return self.outputs(X, lengths, side=side)
 
     def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.

@@ -9,8 +9,8 @@ import numpy as np
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ShapeError
-from sparcets.evaluation.embedding import Points
 from sparcets.show import style
+from sparcets_paper.benchmark.embedding import Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -313,7 +313,7 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
-    from sparcets.evaluation.embedding import embed, embed_originals
+    from sparcets_paper.benchmark.embedding import embed, embed_originals
     from sparcets_paper.plots.benchmark import plot_embedding
 
     answers = {label: stored.answers(name, label) for label in METHODS.values()}

@@ -85,7 +85,7 @@ def test_another_model_is_a_user_error(capsys: pytest.CaptureFixture[str], folde
     other = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "bigru", "--preset", "tiny"]
     assert main(["fit", *other, "--out", str(tmp_path / "other")]) == 0
     code, _, err = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(tmp_path / "other"))
-    assert code == 2 and "is not the classifier that was explained" in err and len(err.strip().splitlines()) == 1
+    assert code == 2 and "is not the model that was explained" in err and len(err.strip().splitlines()) == 1
 
 
 def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -31,9 +31,7 @@ def test_another_classifier_raises():
     X, y = make_series(90)
     fcn, bigru = (sp.TorchClassifier(name, TINY).fit(X, y) for name in ("fcn", "bigru"))
     e = sp.Nearest(fcn).fit(X, y).explain(X[y == 0], target=1)
-    with pytest.raises(
-        DataError, match=r"TorchClassifier\('bigru'.*is not the classifier that was explained: for answer"
-    ):
+    with pytest.raises(DataError, match=r"TorchClassifier\('bigru'.*is not the model that was explained: for answer"):
         sp.evaluate(e, DATA, classifier=bigru, judges={})
     with pytest.raises(DataError):
         sp.evaluate(e, classifier=bigru)

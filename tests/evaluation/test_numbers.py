@@ -5,7 +5,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import DataError
-from sparcets.evaluation.regression import NumberJudge, transfer_of_numbers
+from sparcets.evaluation.families import NumberJudge
+from sparcets.evaluation.truth import transfer
 from sparcets.testing.data import make_series
 
 
@@ -33,7 +34,7 @@ def answers():
 def test_a_judge_agrees_within_the_target_and_moves_towards_it(answers):
     _, _, e = answers
     e = e[e.status != "unchanged"]
-    found = transfer_of_numbers(e, {"same": Judge(1.0), "half": Judge(0.5), "other way": Judge(-1.0)})
+    found = transfer(e, {"same": Judge(1.0), "half": Judge(0.5), "other way": Judge(-1.0)})
     np.testing.assert_array_equal(found["same"], level(e.counterfactual) >= 0.6)
     np.testing.assert_array_equal(found["half"], level(e.counterfactual) >= 1.2)
     # Half of the number is nearer to the target than before; its negative is farther away.

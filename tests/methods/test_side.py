@@ -252,7 +252,7 @@ def test_a_data_set_carries_them():
     assert np.array_equal(e.side["ward"], ds.side_test["ward"]) and e.feature_names == ("a", "b", "c", "d")
     scores = sp.evaluate(e, ds, classifier=clf, judges={"blunt": sp.wrap(mean_proba)})
     assert any("judges see the series alone, and not the side inputs (age, ward)" in note for note in scores.notes)
-    with pytest.raises(DataError, match="is not the classifier that was explained"):
+    with pytest.raises(DataError, match="is not the model that was explained"):
         sp.evaluate(e, ds, classifier=sp.wrap(lambda x, age, ward: mean_proba(x)))
     with pytest.raises(DataError, match="the data set has side inputs of its own"):
         ex.explain(ds, side=ds.side_test)

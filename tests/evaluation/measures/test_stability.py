@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparcets.core.errors import ShapeError
-from sparcets.evaluation.truth import residual_distance, stays_in_place, stays_valid
+from sparcets_paper.benchmark.properties import residual_distance, stays_in_place, stays_valid
 
 MEASURES = [stays_valid, stays_in_place, residual_distance]
 

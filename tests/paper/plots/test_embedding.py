@@ -11,7 +11,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
-from sparcets.evaluation.embedding import Points, embed, embed_originals
+from sparcets_paper.benchmark.embedding import Points, embed, embed_originals
 from sparcets_paper.plots import benchmark as embedding
 from sparcets_paper.plots.benchmark import plot_embedding
 

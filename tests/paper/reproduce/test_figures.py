@@ -11,7 +11,7 @@ from sparcets.core.errors import DataNotFoundError, FileFormatError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.data.load import load_dataset
-from sparcets.evaluation.embedding import embed
+from sparcets_paper.benchmark.embedding import embed
 from sparcets_paper.reproduce.agreement import Runs
 from sparcets_paper.reproduce.figures import (
     CAPTIONS,
@@ -76,7 +76,7 @@ def stored(make_row, sets, tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparcets.evaluation.embedding.embed", partial(embed, at_most=6))  # fewer points, to save time
+    monkeypatch.setattr("sparcets_paper.benchmark.embedding.embed", partial(embed, at_most=6))
     folder, datasets = tmp_path / "figures", ["catching", "moving_box"]
     folder.mkdir()
     for suffix in (".png", ".svg"):

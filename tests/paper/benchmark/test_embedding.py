@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sparcets.evaluation.embedding import Points, embed, neighbours
+from sparcets_paper.benchmark.embedding import Points, embed, neighbours
 
 RNG = np.random.default_rng(0)
 
