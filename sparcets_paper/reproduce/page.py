@@ -173,8 +173,8 @@ def _truth(runs: Runs) -> str:
     text = (
         "### Valid answers are not necessarily true\n\n*Valid* is the prediction of the explained classifier, "
         "*transfer* that of classifiers the methods were not trained against, and the *oracle* is the process that "
-        "generated the data. A change can move the classifiers and not the class, however sparse and smooth it is, and none of the "
-        "paper's four measures shows that:"
+        "generated the data. A change can move the classifiers and not the class, however sparse and smooth it is, and "
+        "none of the paper's four measures shows that:"
     )
     return _with_table(text, ("data", "method", "valid", "transfer", "oracle"), rows, indent="")
 
