@@ -186,6 +186,14 @@ def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) ->
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
 
 
+def test_the_comparison_has_the_tables_of_the_stored_rows() -> None:
+    made = script("comparison.py")
+    made["comparison_tables"].__globals__["figure"] = lambda dataset, of_set: None  # draws nothing
+    lines = [line for line in made["comparison_tables"]().splitlines() if line.startswith("|")]
+    lines += made["ablation_table"]().splitlines()
+    assert len(lines) > 40 and set(lines) <= set(read("docs/comparison.md").splitlines()), "run: make docs"
+
+
 @pytest.mark.parametrize("page", ["methods.md", "comparison.md", "limits.md"])
 def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
     page: str, monkeypatch: pytest.MonkeyPatch

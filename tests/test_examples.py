@@ -63,29 +63,18 @@ def test_an_example_runs_in_a_small_form(
         pyplot.close("all")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_notebooks_are_those_of_the_scripts(name: str) -> None:
-    stored = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(name)["cells"]]
-    assert stored == [tuple(cell) for cell in MADE["cells"](source(name))], f"run: python examples/make.py {name}"
-    assert [
-        output for output in outputs(name) if output["output_type"] == "error" or output.get("name") == "stderr"
-    ] == []
-    assert (EXAMPLES / "notebooks" / f"{name}.ipynb").stat().st_size < 300_000
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_pages_are_those_of_the_notebooks(name: str) -> None:
-    page = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
-    assert page == MADE["page"](name, notebook(name)), f"run: python examples/make.py {name}"
-    (drawn,) = (output["data"]["image/png"] for output in outputs(name) if "image/png" in output.get("data", {}))
-    picture = GALLERY / "images" / f"{name}.png"
-    assert picture.read_bytes() == b64decode("".join(drawn)) and picture.stat().st_size < 100_000
-    assert (GALLERY / "images" / f"{name}-small.png").stat().st_size < 40_000
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_examples_are_short_and_end_with_what_not_to_conclude(name: str) -> None:
-    first, *_, last = MADE["cells"](source(name))
-    assert 40 <= len(source(name).splitlines()) <= 85
-    assert first.source.startswith("# ") and "## What this shows, and what it does not" in last.source
-    assert "Do not conclude" in last.source
+def test_notebooks_and_pages_are_those_of_the_scripts() -> None:
+    for name in NAMES:
+        stored = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(name)["cells"]]
+        assert stored == [tuple(cell) for cell in MADE["cells"](source(name))], f"run: python examples/make.py {name}"
+        page = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
+        assert page == MADE["page"](name, notebook(name)), f"run: python examples/make.py {name}"
+        errors = [o for o in outputs(name) if o["output_type"] == "error" or o.get("name") == "stderr"]
+        (drawn,) = (o["data"]["image/png"] for o in outputs(name) if "image/png" in o.get("data", {}))
+        picture, small = (GALLERY / "images" / f"{name}{end}.png" for end in ("", "-small"))
+        assert not errors and picture.read_bytes() == b64decode("".join(drawn)), name
+        sizes = ((EXAMPLES / "notebooks" / f"{name}.ipynb", 300_000), (picture, 100_000), (small, 40_000))
+        assert all(file.stat().st_size < limit for file, limit in sizes), name
+        first, *_, last = MADE["cells"](source(name))
+        assert 40 <= len(source(name).splitlines()) <= 85 and first.source.startswith("# "), name
+        assert "## What this shows, and what it does not" in last.source and "Do not conclude" in last.source, name

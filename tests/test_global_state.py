@@ -121,15 +121,6 @@ def test_classifiers_are_trained_and_predict_the_same_under_any_setting(architec
         assert torch.autograd.grad(one.log_proba(x)[:, 0].sum(), x)[0].abs().sum() > 0
 
 
-@settings
-def test_wrapped_models_predict_the_same_under_any_setting(setting, left_alone):
-    for model in (module(), mean_proba):
-        classifier = sp.wrap(model, n_classes=3)
-        expected = classifier.predict_proba(QUERIES)
-        with left_alone(module()), setting():
-            assert np.array_equal(classifier.predict_proba(QUERIES), expected)
-
-
 def test_a_module_of_weights_made_in_inference_mode_still_predicts():
     with torch.inference_mode():
         made = MeanModule()

@@ -71,16 +71,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], 
 
 def test_the_source_archive_can_be_tested_and_documented(archives: tuple[set[str], set[str]]) -> None:
     _, source = archives
-    names = (
-        "README.md",
-        "CHANGELOG.md",
-        "SECURITY.md",
-        "LICENSE",
-        "CITATION.cff",
-        "Makefile",
-        "constraints.txt",
-        "mkdocs.yml",
-    )
+    names = "README.md CHANGELOG.md SECURITY.md LICENSE CITATION.cff Makefile constraints.txt mkdocs.yml".split()
     assert {*names, "pyproject.toml", "tests/test_release.py", "docs/start.md", "docs/site/hooks.py"} <= source
     assert not [
         name for name in source if name.endswith((".npz", ".npy", ".safetensors", ".pyc")) or "/reproduction/" in name
