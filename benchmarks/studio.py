@@ -34,11 +34,10 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 from stored import COMMIT, store
 
-from sparcets.studio.data import dataset_record
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import FitExplainer, TrainClassifier
-from sparcets.studio.reader import read_dataset
-from sparcets.studio.worker import fit_explainer, train_classifier
+from sparcets.studio.items import dataset_record
+from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
+from sparcets.studio.processes import fit_explainer, train_classifier
+from sparcets.studio.uploads import read_dataset
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.web.access import TOKEN_FILE
 

@@ -425,7 +425,7 @@ def test_sources_of_a_reproduction_are_named_again(place: Path, capsys: pytest.C
 @row("`about.json` of a studio's workspace", "`trainings.json` of a studio's workspace")
 def test_records_of_a_workspace_lead_nowhere_else(place: Path) -> None:
     pytest.importorskip("fastapi")
-    from sparcets.studio.data import dataset_record, load
+    from sparcets.studio.items import dataset_record, load
     from sparcets.studio.workspace import Workspace, write_record
 
     workspace = Workspace(place / "received" / "workspace")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.fit import data_of, load_model
-from sparcets.cli.options import DataOptions, Device, Json, Seed, parse_options, print_json, print_table
+from sparcets.cli.options import DataOptions, Device, Json, Seed, check_named, parse_options, print_json, print_table
 from sparcets.core.errors import ConfigError
 
 
@@ -38,6 +37,7 @@ def evaluate(
     from sparcets.evaluation.scores import better, number
     from sparcets.io.explanations import load_explanation
     from sparcets.io.files import file_to_write
+    from sparcets.methods.fit_folder import data_asked_for, load_fitted_model
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
@@ -45,9 +45,11 @@ def evaluate(
         file_to_write(out)  # raises before anything is computed
     e = load_explanation(explanation)
     folder, own = _folder_and_code(model or [])
-    command = ("evaluate", str(explanation), "--model", str(folder))
-    run, classifier = (None, None) if folder is None else load_model(folder, device=device, model=own, command=command)
-    name, options = data_of(run, dataset, seed)
+    run, classifier = None, None
+    if folder is not None:
+        check_named(folder, own, "evaluate", explanation, "--model", folder)
+        run, classifier = load_fitted_model(folder, device=device, model=own)
+    name, options = data_asked_for(run, dataset, seed)
     data = None if name is None else load_dataset(name, **{**options, **parse_options(option)})
     scores = measure(e, data, classifier=classifier, device=device, seed=seed)
     if out is not None:

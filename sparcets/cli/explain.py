@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from sparcets.cli.fit import data_of, load_fit
 from sparcets.cli.options import (
     Address,
     AtLeast,
@@ -26,8 +25,10 @@ from sparcets.cli.options import (
     Many,
     NamedAgain,
     Of,
+    Options,
     Target,
     Workers,
+    check_named,
     parse_constraints,
     parse_options,
     parse_target,
@@ -45,52 +46,50 @@ if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
 
-def check_together(
-    queries: Path | None, out: Path | None, *, refused: dict[str, bool], beside: dict[str, bool]
-) -> None:
-    """Raise if options were given that do not go together.
-
-    Parameters
-    ----------
-    queries, out
-        Those options, or None.
-    refused, beside
-        Whether options were given that are not for --queries; and those that are for it alone.
-    """
-    if queries is None:
-        if alone := [name for name, given in beside.items() if given]:
-            raise ConfigError(f"{', '.join(alone)}: only for Parquet or Arrow files, by --queries.")
-        return
-    if other := [name for name, given in refused.items() if given]:
-        raise ConfigError(f"--queries cannot be combined with {', '.join(other)}.")
-    if out is None:
+def check_together(asked: Options) -> None:
+    """Raise if options were given that do not go together."""
+    if asked.option and asked.dataset is None:
+        raise ConfigError("--option belongs to a data set: give --dataset too.")
+    usual = {"rows": ROWS, "engine": "local", "curve": False}
+    of_files = ("id_column", "time_column", "workers", "engine", "address")
+    of_data = ("rows", "predicted", "dataset", "plots", "curve")
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in (of_files if asked.queries is None else of_data)
+        if getattr(asked, name) != usual.get(name)
+    ]
+    if asked.queries is None:
+        if given:
+            raise ConfigError(f"{', '.join(given)}: only for Parquet or Arrow files, by --queries.")
+    elif given:
+        raise ConfigError(f"--queries cannot be combined with {', '.join(given)}.")
+    elif asked.out is None:
         raise ConfigError("--queries needs --out, a folder for the Parquet files of the answers.")
 
 
-def explain_files(model: Path, queries: Path, out: Path | None, *, json: bool, **asked: Any) -> None:
+def explain_files(asked: Options, question: dict[str, Any]) -> None:
     """Explain all series of files, and print what became of them."""
     from sparcets.methods.archive import explain_parquet
 
-    assert out is not None  # by check_together
-    result = explain_parquet(model, queries, out, **asked)
-    rate = result.queries / max(result.seconds, 1e-9)
-    if json:
-        names = ("queries", "answers", "errors", "shards", "computed", "unfinished", "seconds", "explain_s")
-        print_json({"folder": str(out), **{name: getattr(result, name) for name in names}})
+    names = ("id_column", "time_column", "seed", "device", "engine", "workers", "address")
+    options = {name: getattr(asked, name) for name in names}
+    result = explain_parquet(asked.model, asked.queries, asked.out, own_model=asked.own, **question, **options)
+    if asked.json:
+        facts = ("queries", "answers", "errors", "shards", "computed", "unfinished", "seconds", "explain_s")
+        print_json({"folder": str(asked.out), **{name: getattr(result, name) for name in facts}})
     else:
         before = result.shards - result.computed - len(result.unfinished)
-        there = f" ({before} of {result.shards} shards were there already)" if before else f", {rate:,.0f} per second"
+        rate = f", {result.queries / max(result.seconds, 1e-9):,.0f} per second"
+        there = f" ({before} of {result.shards} shards were there already)" if before else rate
         typer.echo(f"{result.queries:,} series explained: {result.answers:,} answers in {result.seconds:.0f} s{there}")
         if result.errors:
             typer.echo(f"{result.errors:,} series could not be explained; the column error of their rows says why")
-        typer.echo(f"saved to {out}")
+        typer.echo(f"saved to {asked.out}")
     for part, why in list(result.unfinished.items())[:3]:
         typer.echo(f"not written: {part}: {why}", err=True)
     if result.unfinished:
-        typer.echo(
-            f"{len(result.unfinished)} of {result.shards} shards are missing; the same command tries them again",
-            err=True,
-        )
+        missing = f"{len(result.unfinished)} of {result.shards} shards are missing"
+        typer.echo(f"{missing}; the same command tries them again", err=True)
     if result.unfinished or result.errors == result.queries:
         raise typer.Exit(1)
 
@@ -235,138 +234,97 @@ def explain(
 
     Test series of a data set; or with --queries all series of Parquet or Arrow files, also by a cluster.
     """
-    import numpy as np
-
-    from sparcets.core.side_inputs import take_rows
-    from sparcets.data.load import load_dataset
     from sparcets.io.files import check_folder, file_to_write
+    from sparcets.methods.fit_folder import load_fit
     from sparcets.motion.limbs import like_real
-    from sparcets.show.text import has_name, query_name
 
-    if option and dataset is None:
-        raise ConfigError("--option belongs to a data set: give --dataset too.")
-    constraints = parse_constraints(
-        immutable=immutable,
-        frozen=frozen,
-        ranges=value_range,
-        max_step=max_step,
-        direction=direction,
-        groups=group,
-        max_features=max_features,
-        integer=integer,
-        monotone=monotone,
-        fixed_sum=fixed_sum,
-    )
-    refused = {
-        "--rows": rows != ROWS,
-        "--predicted": predicted is not None,
-        "--dataset": dataset is not None,
-        "--plots": plots is not None,
-        "--curve": curve,
-    }
-    beside = {
-        "--id-column": id_column is not None,
-        "--time-column": time_column is not None,
-        "--workers": workers is not None,
-        "--engine": engine != "local",
-        "--address": address is not None,
-    }
-    check_together(queries, out, refused=refused, beside=beside)
+    asked = Options(**locals())
+    constraints = parse_constraints(asked)
+    check_together(asked)
     if out is not None and queries is None:
         file_to_write(out)  # raises before anything is computed
     if plots is not None:
         check_folder(plots)
+    check_named(model, own, "explain", model)
     # The machine that only hands out work may have no GPU.
-    place = device if engine == "local" else "auto"
-    run, explainer = load_fit(model, device=place, model=own, command=("explain", str(model)))
+    run, explainer = load_fit(model, device=device if engine == "local" else "auto", model=own)
     info = explainer.info_
     assert info is not None  # of every explainer that was loaded
-    if realistic:
-        constraints = like_real(info, constraints)
-    requested = parse_target(
-        target=target,
-        excluded=excluded,
-        at_least=at_least,
-        at_most=at_most,
-        between=between,
-        change=change,
-        of=of,
-        class_names=info.class_names,
-        outcome=info.outcome,
-    )
+    question = {
+        "target": parse_target(asked, info),
+        "constraints": like_real(info, constraints) if realistic else constraints,
+        "sparsity": sparsity,
+        "n": n,
+        "confidence": confidence,
+    }
     if queries is not None:
-        explain_files(
-            model,
-            queries,
-            out,
-            target=requested,
-            constraints=constraints,
-            sparsity=sparsity,
-            n=n,
-            confidence=confidence,
-            id_column=id_column,
-            time_column=time_column,
-            own_model=own,
-            seed=seed,
-            device=device,
-            engine=engine,
-            workers=workers,
-            address=address,
-            json=json,
-        )
+        explain_files(asked, question)
         _tell_doubts(info)
         return
-    name, options = data_of(run, dataset, seed=0)
-    if seed is not None:
-        explainer.config = explainer.config.override(f"seed={seed}")
-    data = load_dataset(name or run["dataset"], **{**options, **parse_options(option)})
-    columns = _columns(data.feature_names, explainer.feature_names)
-    if predicted is None:
-        chosen = _rows(rows, data)
-    else:
-        chosen = _predicted(explainer, data, columns, predicted)
-        chosen = chosen[:N_ROWS] if rows == ROWS else [row for row in _rows(rows, data) if row in chosen]
-    if not chosen:
-        raise ConfigError(f"the model predicts {predicted!r} for none of these test series. Choose other --rows.")
-    lengths = None if data.lengths_test is None else data.lengths_test[chosen]
-    if lengths is None and info.unequal:  # these are all equally long
-        lengths = np.full(len(chosen), data.n_steps)
-    answer = explainer.explain(
-        data.X_test[chosen][:, :, columns],
-        requested,
-        constraints=constraints,
-        sparsity=sparsity,
-        n=n,
-        confidence=confidence,
-        lengths=lengths,
-        ids=None if data.ids_test is None else data.ids_test[chosen],
-        subjects=None if data.subjects_test is None else data.subjects_test[chosen],
-        side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
-        curve=curve,
-    )
+    answer, series = _explain_tests(asked, run, explainer, question)
     _tell_doubts(info)
-    series = np.asarray(chosen)[answer.query_index]
     if out is not None:
         with_numbers(answer, series).save(out)
-    if plots is not None:
-        pictures = save_pictures(answer, plots, series)
+    pictures = [] if plots is None else save_pictures(answer, plots, series)
     if json:
         print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
     print_answers(answer, series)
-    described = [i for i in range(len(answer)) if answer.status[i] != "unchanged"]
+    _describe_answers(answer, series)
+    if not realistic and _leave_the_real(answer):
+        typer.echo("\nsome are doubtful because values or steps are unlike real ones; --like-real avoids that")
+    said = [] if out is None else [f"saved to {out}"]
+    if plots is not None:
+        said.append(f"pictures in {plots}" if pictures else "no pictures: no answer changes anything")
+    if said:
+        typer.echo("\n" + "\n".join(said))
+
+
+def _explain_tests(
+    asked: Options, run: dict[str, Any], explainer: BaseExplainer[Any], question: dict[str, Any]
+) -> tuple[Explanation, IntArray]:
+    """Explain the test series that are asked for; return the answers, and the number of the series of each."""
+    from sparcets.core.side_inputs import take_rows
+    from sparcets.data.load import load_dataset
+    from sparcets.methods.fit_folder import data_asked_for
+
+    name, options = data_asked_for(run, asked.dataset, seed=0)
+    if asked.seed is not None:
+        explainer.config = explainer.config.override(f"seed={asked.seed}")
+    data = load_dataset(name or run["dataset"], **{**options, **parse_options(asked.option)})
+    columns, info = _columns(data.feature_names, explainer.feature_names), explainer.info_
+    assert info is not None
+    # Where the lengths of a fit differ, those of equally long series are needed too.
+    lengths = np.full(len(data.X_test), data.n_steps) if info.unequal else None
+    lengths = lengths if data.lengths_test is None else data.lengths_test
+    chosen = _rows(asked.rows, data)
+    if asked.predicted is not None:
+        said = _predicted(explainer, data, columns, lengths, asked.predicted)
+        chosen = said[:N_ROWS] if asked.rows == ROWS else [row for row in chosen if row in said]
+    if not chosen:
+        raise ConfigError(f"the model predicts {asked.predicted!r} for none of these test series. Choose other --rows.")
+    known = {"lengths": lengths, "ids": data.ids_test, "subjects": data.subjects_test}
+    of_chosen: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in known.items()}
+    answer = explainer.explain(
+        data.X_test[chosen][:, :, columns],
+        side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
+        curve=asked.curve,
+        **of_chosen,
+        **question,
+    )
+    return answer, np.asarray(chosen)[answer.query_index]
+
+
+def _describe_answers(answer: Explanation, series: IntArray) -> None:
+    """Print the first answers in words."""
+    from sparcets.show.text import has_name, query_name
+
+    described = np.flatnonzero(np.asarray(answer.status) != "unchanged").tolist()
     for i in described[:N_TEXTS]:
         name = f" ({query_name(answer, i)})" if has_name(answer) else ""
         typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
     if len(described) > N_TEXTS:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
-    if not realistic and _leave_the_real(answer):
-        typer.echo("\nsome are doubtful because values or steps are unlike real ones; --like-real avoids that")
-    if out is not None:
-        typer.echo(f"\nsaved to {out}")
-    if plots is not None:
-        said = f"pictures in {plots}" if pictures else "no pictures: no answer changes anything"
-        typer.echo(said if out is not None else f"\n{said}")
 
 
 def _leave_the_real(answer: Explanation) -> bool:
@@ -383,7 +341,9 @@ def print_answers(answer: Explanation, series: Any) -> None:
     from sparcets.core.evidence import VERDICTS
     from sparcets.core.words import percent
 
-    known = {head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None}
+    known: dict[str, Any] = {
+        head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None
+    }
     lines = [
         (
             int(series[i]),
@@ -424,7 +384,7 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
     }
 
 
-def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name: str) -> list[int]:
+def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, lengths: Any, name: str) -> list[int]:
     """Return the test series that the model predicts as a class."""
     info = explainer.info_
     assert info is not None
@@ -432,7 +392,6 @@ def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, name:
         raise ConfigError("--predicted names a class, and this model predicts numbers. Choose --rows instead.")
     if name not in info.class_names:
         raise unknown_name("class", name, info.class_names)
-    lengths = [data.n_steps] * len(data.X_test) if data.lengths_test is None and info.unequal else data.lengths_test
     side = None if info.side is None else data.side_test
     said = explainer.classifier.predict(data.X_test[:, :, columns], lengths, side=side)
     return [row for row, k in enumerate(said.tolist()) if info.class_names[k] == name]

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.fit import load_fit
-from sparcets.cli.options import Device, Json, NamedAgain, in_bytes, print_json
+from sparcets.cli.options import Device, Json, NamedAgain, check_named, in_bytes, print_json
 
 
 def export(
@@ -21,9 +20,11 @@ def export(
     """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
     from sparcets.io.files import file_to_write
     from sparcets.methods.export import export_generator
+    from sparcets.methods.fit_folder import load_fit
 
     file_to_write(out)  # raises before anything is computed
-    _, explainer = load_fit(model, device=device, model=own, command=("export", str(model), "--out", str(out)))
+    check_named(model, own, "export", model, "--out", out)
+    _, explainer = load_fit(model, device=device, model=own)
     difference = export_generator(explainer, out)
     if json:
         print_json({"file": str(out), "bytes": out.stat().st_size, "largest_difference": difference})

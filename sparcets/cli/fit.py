@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +18,9 @@ from sparcets.cli.options import (
     Engine,
     Json,
     Layout,
+    Many,
     Model,
+    Options,
     Output,
     Seed,
     Workers,
@@ -30,129 +28,11 @@ from sparcets.cli.options import (
     parse_options,
     print_json,
 )
-from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError, StorageError
-from sparcets.methods import fit_folder
-from sparcets.methods.fit_folder import CLASSIFIER, EXPLAINER, RUN, data_of_fit, digests_of, read_run
+from sparcets.core.errors import ConfigError, SparcetsError
+from sparcets.methods.fit_folder import new_folder, write_fit
 
 if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
-    from sparcets.methods.base import BaseExplainer
-    from sparcets.models.base import Classifier, Regressor
-
-
-__all__ = ["CLASSIFIER", "EXPLAINER", "check_named", "data_of", "load_fit", "load_model", "new_folder", "write_fit"]
-
-
-def load_fit(
-    folder: Path, *, device: str, model: str | None = None, command: Sequence[str] = ()
-) -> tuple[dict[str, Any], BaseExplainer[Any]]:
-    """Return ``run.json`` and the explainer of a fit.
-
-    Parameters
-    ----------
-    folder
-        Written by ``sparcets fit``.
-    device
-        Of the networks.
-    model
-        What the user named by --model, which may be run, or None.
-    command
-        What the user typed, without --model, for the message that says what to type: ``("explain", "model")``.
-    """
-    check_named(folder, model, command)
-    return fit_folder.load_fit(folder, device=device, model=model)
-
-
-def load_model(
-    folder: Path, *, device: str, model: str | None, command: Sequence[str]
-) -> tuple[dict[str, Any], Classifier | Regressor]:
-    """Return ``run.json`` and the explained model of a fit; the parameters are those of :func:`load_fit`."""
-    check_named(folder, model, command)
-    return fit_folder.load_fitted_model(folder, device=device, model=model)
-
-
-def check_named(folder: Path, model: str | None, command: Sequence[str]) -> None:
-    """Raise, with what to type, if a fit needs a Python file that the user has not named."""
-    from sparcets.io.folders import inside
-    from sparcets.models import own_model
-
-    own_model.check_named(inside(folder, CLASSIFIER), model, shlex.join(["sparcets", *command]))
-
-
-def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractContextManager[Path]:
-    """Return a context that yields a temporary folder, which replaces ``folder`` when the block ends.
-
-    A fit holds recordings, so that only its owner can read it, unless it is to be shared, or replaces one that others
-    could read. Raises StorageError, before anything is written, if the folder holds a fit that may not be replaced.
-    """
-    from sparcets.io.folders import atomic_folder, is_open
-
-    _check_is_fit(folder)
-    found = [name for name in (RUN, CLASSIFIER, EXPLAINER) if (folder / name).exists()]
-    if found and not force:
-        raise StorageError(
-            f"{folder} holds a fit already ({', '.join(found)}). Choose another folder, or replace it with --force."
-        )
-    return atomic_folder(folder, private=not (shared or is_open(folder / RUN)), check=_check_is_fit)
-
-
-def _check_is_fit(folder: Path) -> None:
-    """Raise if something in a folder has the name of a part of a fit and is none, or holds somebody's files."""
-    from sparcets.io.files import is_plain_file
-    from sparcets.methods.folder import FILES as EXPLAINER_FILES
-    from sparcets.models.network import FILES as CLASSIFIER_FILES
-    from sparcets.models.own_model import is_own_model, others_than_model
-
-    model, explainer = folder / CLASSIFIER, folder / EXPLAINER
-    others: list[Path] = []
-    if model.is_symlink() or model.exists():
-        others += others_than_model(model) if is_own_model(model) else CLASSIFIER_FILES.others(model)
-    if explainer.is_symlink() or explainer.exists():
-        others += EXPLAINER_FILES.others(explainer)
-    if os.path.lexists(run := folder / RUN) and not others:
-        try:
-            if not is_plain_file(run):
-                raise FileFormatError("a link, or no file")
-            if not explainer.exists():  # beside one, it may be damaged
-                read_run(folder)
-        except FileFormatError:
-            others = [run]
-    if others:
-        more = "" if len(others) == 1 else f" and {len(others) - 1} more"
-        raise StorageError(f"{others[0]}{more} is in the way: it is not of a fit. Choose another folder, or move it.")
-
-
-def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
-    """Write classifier, by ``save``, explainer and ``run.json`` into an empty folder."""
-    from sparcets.data.files import digest_of_data
-    from sparcets.io.files import write_json
-
-    save(folder / CLASSIFIER)
-    explainer.save(folder / EXPLAINER, shared=True)  # as open as the folder, which its owner makes private
-    digest = digest_of_data(str(run["dataset"]))
-    data = {} if digest is None else {"dataset_digest": digest}
-    write_json(folder / RUN, {**data, **run, "parts": digests_of(folder)})
-
-
-def data_of(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
-    """Return name and options of the data set: those of the fit, unless another one is given.
-
-    Parameters
-    ----------
-    run
-        ``run.json`` of the fit, or None.
-    dataset, seed
-        Data set that was asked for, or None, and the seed of its split.
-    """
-    if run is None:
-        return dataset, {"seed": seed}
-    if dataset is None:
-        return data_of_fit(run)
-    own, options = str(run["dataset"]), run["dataset_options"]
-    if dataset == own or Path(dataset).resolve() == Path(own).resolve():
-        return dataset, {name: value for name, value in options.items() if name not in ("path", "name")}
-    return dataset, {"seed": seed, **{name: options[name] for name in ("task",) if name in options}}
-
 
 MODEL_OF_NUMBERS = (
     "A model that predicts numbers is your own: give --model model.onnx, or --model FILE.py:FUNCTION for a function "
@@ -187,11 +67,10 @@ def fit(
         typer.Option("--checkpoint", help="Folder for checkpoints, from which an interrupted training is resumed."),
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
+        Many, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
     ] = None,
     classifier_setting: Annotated[
-        list[str] | None,
-        typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated."),
+        Many, typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated.")
     ] = None,
     missing: Annotated[
         str | None,
@@ -220,103 +99,52 @@ def fit(
 
     Several fits, by --seed-count, run in several processes or on a cluster.
     """
-    asked: dict[str, Any] = {
-        "dataset": dataset,
-        "method": method,
-        "classifier": classifier,
-        "model": model,
-        "output": output,
-        "layout": layout,
-        "classes": classes,
-        "task": task,
-        "preset": preset,
-        "target": target,
-        "setting": setting,
-        "classifier_setting": classifier_setting,
-        "missing": missing,
-        "force": force,
-        "shared": shared,
-        "option": option,
-        "device": device,
-    }
-    if seed_count == 1:
-        if workers is not None or engine != "local" or address is not None:
-            raise ConfigError("--workers, --engine and --address are for several fits: give --seed-count too.")
-        run, lines = fit_one(out=out, checkpoint=checkpoint, seed=seed, **asked)
-        if json:
-            print_json({**run, "folder": str(out)})
-            return
-        typer.echo("\n".join(lines))
+    asked = Options(**locals())
+    if seed_count > 1:
+        _fit_seeds(asked)
         return
-    _fit_seeds(range(seed, seed + seed_count), out, checkpoint, asked, engine, address, workers, json)
+    if workers is not None or engine != "local" or address is not None:
+        raise ConfigError("--workers, --engine and --address are for several fits: give --seed-count too.")
+    run, lines = fit_one(asked)
+    if json:
+        print_json({**run, "folder": str(out)})
+    else:
+        typer.echo("\n".join(lines))
 
 
-def _fit_seeds(
-    seeds: range,
-    out: Path,
-    checkpoint: Path | None,
-    asked: dict[str, Any],
-    engine: str,
-    address: str | None,
-    workers: int | None,
-    json: bool,
-) -> None:
+def _fit_seeds(asked: Options) -> None:
     """Fit once per seed, side by side, and print what became of each."""
     from sparcets.io.engines import make_engine
 
+    seeds = range(asked.seed, asked.seed + asked.seed_count)
+    folders = {seed: asked.out / f"seed-{seed}" for seed in seeds}
     runs: dict[int, dict[str, Any]] = {}
     errors: dict[int, Exception] = {}
-    with make_engine(engine, address=address, device=asked["device"]) as place:
-        for seed, result in place.map_unordered(partial(_fit_seed, out, checkpoint, asked), seeds, workers=workers):
+    with make_engine(asked.engine, address=asked.address, device=asked.device) as place:
+        for seed, result in place.map_unordered(partial(_fit_seed, asked), seeds, workers=asked.workers):
             if isinstance(result, Exception):
                 errors[seed] = result
                 continue
             run, lines = result
-            runs[seed] = {**run, "folder": str(_folder(out, seed))}
-            typer.echo(f"{_folder(out, seed)}: {lines[1]}", err=json)
+            runs[seed] = {**run, "folder": str(folders[seed])}
+            typer.echo(f"{folders[seed]}: {lines[1]}", err=asked.json)
     if not runs and isinstance(first := next(iter(errors.values())), SparcetsError):
         raise first
     for seed, error in errors.items():
-        typer.echo(f"{_folder(out, seed)}: failed: {error}", err=True)
-    if json:
+        typer.echo(f"{folders[seed]}: failed: {error}", err=True)
+    if asked.json:
         print_json([runs[seed] for seed in sorted(runs)])
     if errors:
         raise typer.Exit(1)
 
 
-def _folder(out: Path, seed: int) -> Path:
-    return out / f"seed-{seed}"
-
-
-def _fit_seed(out: Path, checkpoint: Path | None, asked: dict[str, Any], seed: int) -> Any:
+def _fit_seed(asked: Options, seed: int) -> Any:
     """Fit with one of several seeds; called in a worker."""
-    place = None if checkpoint is None else _folder(checkpoint, seed)
-    return fit_one(out=_folder(out, seed), checkpoint=place, seed=seed, **asked)
+    places = {name: place / f"seed-{seed}" for name in ("out", "checkpoint") if (place := getattr(asked, name))}
+    return fit_one(Options(**{**vars(asked), **places, "seed": seed}))
 
 
-def fit_one(
-    *,
-    dataset: str,
-    out: Path,
-    method: str,
-    classifier: str,
-    model: str | None,
-    output: str | None,
-    layout: str | None,
-    classes: str | None,
-    task: str | None,
-    preset: str,
-    target: str | None,
-    checkpoint: Path | None,
-    setting: list[str] | None,
-    classifier_setting: list[str] | None,
-    missing: str | None,
-    force: bool,
-    shared: bool,
-    option: list[str] | None,
-    seed: int,
-    device: str,
-) -> tuple[dict[str, Any], list[str]]:
+def fit_one(asked: Options) -> tuple[dict[str, Any], list[str]]:
     """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
     from sparcets.core.settings import from_preset
@@ -324,57 +152,56 @@ def fit_one(
     from sparcets.methods import EXPLAINERS
     from sparcets.training.device import resolve_device
 
-    kind = EXPLAINERS.load(method)
-    resolve_device(device)  # raises before any data are loaded
-    start = from_preset(kind.config_class, preset, target)
-    config = start.override(f"seed={seed}", f"device={device}", *(setting or []))
-    own = own_model(model, output, layout, classes)
-    if own is not None:
-        own.check_outside(out)
-    if own is not None and (classifier != "bilstm" or classifier_setting or missing):
-        raise ConfigError(
-            "give --model for your own model, or --classifier for one to train, not both (--missing is of the latter)."
-        )
-    settings = [*(classifier_setting or []), *([] if missing is None else [f"missing={missing}"])]
-    options = {"seed": seed, **parse_options(option), **({} if task is None else {"task": task})}
-    if own is None and options.get("task") == "regression":
-        raise ConfigError(MODEL_OF_NUMBERS)
+    kind = EXPLAINERS.load(asked.method)
+    resolve_device(asked.device)  # raises before any data are loaded
+    given = (f"seed={asked.seed}", f"device={asked.device}", *(asked.setting or []))
+    config = from_preset(kind.config_class, asked.preset, asked.target).override(*given)
+    own = own_model(asked.model, asked.output, asked.layout, asked.classes)
+    options = {"seed": asked.seed, **parse_options(asked.option), **({"task": asked.task} if asked.task else {})}
     if own is None:
-        build = _classifier_builder(classifier, settings, preset, seed, device)
-    place = new_folder(out, force=force, shared=shared)
-    data = load_dataset(dataset, **options)
-    order = None if own is None or data.task == "regression" else own.class_names
-    if order is not None and order != data.class_names and Path(dataset).is_file():
-        data = load_dataset(dataset, **(options | {"class_names": list(order)}))  # labels follow the model's outputs
-        options["class_names"] = list(order)
-    if own is not None:
-        own = replace(own, task=data.task)
-    elif data.task == "regression":
+        if options.get("task") == "regression":
+            raise ConfigError(MODEL_OF_NUMBERS)
+        build = _classifier_builder(asked)
+    else:
+        own.check_outside(asked.out)
+        if asked.classifier != "bilstm" or asked.classifier_setting or asked.missing:
+            raise ConfigError(
+                "give --model for your own model, or --classifier for one to train, not both (--missing is of the "
+                "latter)."
+            )
+    place = new_folder(asked.out, force=asked.force, shared=asked.shared)
+    data = load_dataset(asked.dataset, **options)
+    if own is None and data.task == "regression":
         raise ConfigError(f"the labels of {data.name!r} are numbers. {MODEL_OF_NUMBERS}")
+    if own is not None:
+        order = None if data.task == "regression" else own.class_names
+        if order is not None and order != data.class_names and Path(asked.dataset).is_file():
+            options["class_names"] = list(order)  # labels follow the model's outputs
+            data = load_dataset(asked.dataset, **options)
+        own = replace(own, task=data.task)
     with place as folder:  # a path that cannot be written shows before any training
         explained: Any = build(data) if own is None else own.load()
-        explainer = kind(explained, config).fit(data, checkpoint=checkpoint)
+        explainer = kind(explained, config).fit(data, checkpoint=asked.checkpoint)
         quality = _quality(explained, data)
         run = {
-            "dataset": dataset,
+            "dataset": asked.dataset,
             "dataset_options": options,
             "dataset_name": data.name,
             "split": data.split,
             "classifier": explained.architecture if own is None else own.name,
             **quality,
-            "method": method,
+            "method": asked.method,
             "config": config.to_dict(),
             "version": __version__,
         }
-        save = (
-            explained.save if own is None else partial(own.save, model=explained, X=data.X_train, side=data.side_train)
-        )
-        write_fit(folder, save, explainer, run)
+        known = {"model": explained, "X": data.X_train, "side": data.side_train}
+        write_fit(folder, explained.save if own is None else partial(own.save, **known), explainer, run)
     measure, value = next(iter(quality.items()))
     quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
     lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
-    named = "" if own is None or own.function is None else f" --model {model}"  # a folder runs no code by itself
-    return run, [*lines, f"saved to {out}; next: sparcets explain {out}{named} {_example(data, target)} --out run.npz"]
+    named = "" if own is None or own.function is None else f" --model {asked.model}"  # a folder runs no code by itself
+    question = f"sparcets explain {asked.out}{named} {_example(data, asked.target)} --out run.npz"
+    return run, [*lines, f"saved to {asked.out}; next: {question}"]
 
 
 def _quality(model: Any, data: Dataset) -> dict[str, float | None]:
@@ -402,18 +229,20 @@ def _example(data: Dataset, target: str | None) -> str:
     return f"--at-least {ranked[3 * len(ranked) // 4]:.3g}{of}"
 
 
-def _classifier_builder(name: str, settings: list[str], preset: str, seed: int, device: str) -> Any:
+def _classifier_builder(asked: Options) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.core.settings import ClassifierConfig
     from sparcets.models.network import TorchClassifier, load_classifier
 
+    name = asked.classifier
+    settings = [*(asked.classifier_setting or []), *([f"missing={asked.missing}"] if asked.missing else [])]
     if Path(name).is_dir():
         if settings:
             raise ConfigError(
                 f"--set-classifier and --missing need an architecture to train, but {name} is a saved classifier."
             )
-        saved = load_classifier(name, device=device)
+        saved = load_classifier(name, device=asked.device)
         return lambda data: saved
-    start = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
-    model = TorchClassifier(name, start.override(f"seed={seed}", f"device={device}", *settings))
-    return model.fit
+    start = ClassifierConfig.tiny() if asked.preset == "tiny" else ClassifierConfig()
+    config = start.override(f"seed={asked.seed}", f"device={asked.device}", *settings)
+    return TorchClassifier(name, config).fit

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import data, demo, evaluate, explain, export, fit, report, serve, studio
+from sparcets.cli import data, demo, evaluate, explain, export, fit, report, servers
 from sparcets.cli.options import Json, print_json, print_table
 
 
@@ -58,8 +58,8 @@ app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("export")(export.export)
-app.command("studio")(studio.studio)
-app.command("serve")(serve.serve)
+app.command("studio")(servers.studio)
+app.command("serve")(servers.serve)
 app.command("list")(list_all)
 for point in entry_points(group="sparcets.commands"):  # a typer.Typer, or a function
     command = point.load()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +16,7 @@ from sparcets.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints
-    from sparcets.core.outcome import Outcome
+    from sparcets.core.info import SeriesInfo
     from sparcets.models.own_model import OwnModel
 
 
@@ -96,34 +99,26 @@ def parse_options(settings: list[str] | None) -> dict[str, Any]:
 Many = list[str] | None
 
 
-def parse_constraints(
-    *,
-    immutable: Many,
-    frozen: Many,
-    ranges: Many,
-    max_step: Many,
-    direction: Many,
-    groups: Many,
-    max_features: int | None,
-    integer: Many,
-    monotone: Many,
-    fixed_sum: Many,
-) -> Constraints:
-    """Return the constraints of ``sparcets explain``, each as the text of its options."""
+class Options(SimpleNamespace):
+    """The options of a command, by the names of its parameters: ``Options(**locals())``."""
+
+
+def parse_constraints(asked: Options) -> Constraints:
+    """Return the constraints of ``sparcets explain``."""
     from sparcets.core.constraints import Constraints
 
     try:
         return Constraints(
-            immutable=[_feature(f) for f in immutable or []],
-            frozen=_frozen(frozen or []),
-            ranges={_feature(k): _interval(v) for k, v in _pairs(ranges)},
-            max_step={_feature(k): float(v) for k, v in _pairs(max_step)},
-            direction={_feature(k): v for k, v in _pairs(direction)},
-            groups={k: [_feature(f) for f in v.split(",")] for k, v in _pairs(groups)},
-            max_features=max_features,
-            integer=[_feature(f) for f in integer or []],
-            monotone={_feature(k): v for k, v in _pairs(monotone)},
-            fixed_sum=[tuple(_feature(f) for f in members.split(",")) for members in fixed_sum or []],
+            immutable=[_feature(f) for f in asked.immutable or []],
+            frozen=_frozen(asked.frozen or []),
+            ranges={_feature(k): _ends(v, "LOW:HIGH", float, -inf, inf) for k, v in _pairs(asked.value_range)},
+            max_step={_feature(k): float(v) for k, v in _pairs(asked.max_step)},
+            direction={_feature(k): v for k, v in _pairs(asked.direction)},
+            groups={k: [_feature(f) for f in v.split(",")] for k, v in _pairs(asked.group)},
+            max_features=asked.max_features,
+            integer=[_feature(f) for f in asked.integer or []],
+            monotone={_feature(k): v for k, v in _pairs(asked.monotone)},
+            fixed_sum=[tuple(_feature(f) for f in members.split(",")) for members in asked.fixed_sum or []],
         )
     except ValueError as error:
         raise ConfigError(f"invalid constraint: {error}. See sparcets explain --help.") from error
@@ -144,25 +139,19 @@ def _frozen(texts: list[str]) -> Any:
     if of_features and len(of_features) < len(texts):
         raise ValueError("--frozen is START:STOP for all features or FEATURE=START:STOP, not both")
     if not of_features:
-        return [_window(text) for text in texts]
-    windows: dict[int | str, list[tuple[int | None, int | None]]] = {}
+        return [_ends(text, "START:STOP", int) for text in texts]
+    windows: dict[int | str, list[Any]] = {}
     for feature, text in _pairs(texts):
-        windows.setdefault(_feature(feature), []).append(_window(text))
+        windows.setdefault(_feature(feature), []).append(_ends(text, "START:STOP", int))
     return windows
 
 
-def _window(text: str) -> tuple[int | None, int | None]:
+def _ends(text: str, form: str, convert: Callable[[str], Any], low: Any = None, high: Any = None) -> tuple[Any, Any]:
+    """Return the ends of an interval; one that is left out is ``low`` or ``high``."""
     start, colon, stop = text.partition(":")
     if not colon:
-        raise ValueError(f"--frozen {text!r} is not START:STOP")
-    return int(start) if start else None, int(stop) if stop else None
-
-
-def _interval(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise ValueError(f"--range {text!r} is not LOW:HIGH")
-    return float(low) if low else -math.inf, float(high) if high else math.inf
+        raise ValueError(f"{text!r} is not {form}")
+    return convert(start) if start else low, convert(stop) if stop else high
 
 
 def _feature(text: str) -> int | str:
@@ -190,68 +179,48 @@ Of = Annotated[
 ]
 
 
-def parse_target(
-    *,
-    target: str | None,
-    excluded: str | None,
-    at_least: float | None,
-    at_most: float | None,
-    between: str | None,
-    change: float | None,
-    of: str | None,
-    class_names: tuple[str, ...],
-    outcome: Outcome | None,
-) -> Any:
-    """Return what ``explain`` is asked for.
+TARGETS = ("target", "excluded", "at_least", "at_most", "between", "change")
 
-    Parameters
-    ----------
-    target, excluded, at_least, at_most, between, change, of
-        The options, None where they were not given.
-    class_names, outcome
-        The classes of the fit, and None; or none, and what the model's numbers are.
-    """
+
+def parse_target(asked: Options, info: SeriesInfo) -> Any:
+    """Return what ``explain`` is asked for, of a fit to classes or to numbers."""
     from sparcets.core import target as targets
 
-    options: dict[str, Any] = {"--target": target, "--not": excluded}
-    options |= {"--at-least": at_least, "--at-most": at_most, "--between": between, "--change": change}
-    given = [name for name, value in options.items() if value is not None]
+    given: dict[Any, Any] = {name: value for name in TARGETS if (value := getattr(asked, name)) is not None}
+    named = ["--not" if name == "excluded" else f"--{name.replace('_', '-')}" for name in given]
+    kind, value = next(iter(given.items()), (None, ""))
+    about_classes, outcome, of = kind in ("target", "excluded"), info.outcome, asked.of
     if len(given) > 1:
-        raise ConfigError(f"give {' or '.join(given)}, not both.")
-    about_classes = target is not None or excluded is not None
-    if outcome is not None and (about_classes or not given):
-        said = f"it has no classes for {given[0]}" if given else "say where they have to lie"
+        raise ConfigError(f"give {' or '.join(named)}, not both.")
+    if outcome is not None and (about_classes or kind is None):
+        said = f"it has no classes for {named[0]}" if named else "say where they have to lie"
         raise ConfigError(
             f"the model predicts {outcome.summary()}: {said}. Give --at-least 30, --at-most 30, --between 20:30 or "
             "--change -5."
         )
-    if outcome is None and (of is not None or (given and not about_classes)):
+    if outcome is None and (of is not None or not (about_classes or kind is None)):
         raise ConfigError(
-            f"{given[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the classes "
-            f"{', '.join(class_names)}. Give --target or --not."
+            f"{named[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the classes "
+            f"{', '.join(info.class_names)}. Give --target or --not."
         )
-    output = None if of is None or outcome is None else targets.name_or_index(of, outcome.names)
-    if at_least is not None:
-        return targets.AtLeast(at_least, output=output)
-    if at_most is not None:
-        return targets.AtMost(at_most, output=output)
-    if between is not None:
-        return targets.Between(*_bounds(between), output=output)
-    if change is not None:
-        return targets.Change(change, output=output)
-    if excluded is not None:
-        return targets.Not(targets.name_or_index(excluded, class_names))
-    return None if target is None else targets.name_or_index(target, class_names)
+    if outcome is None:
+        if kind is None:
+            return None
+        wanted = targets.name_or_index(value, info.class_names)
+        return targets.Not(wanted) if kind == "excluded" else wanted
+    output = None if of is None else targets.name_or_index(of, outcome.names)
+    if kind == "between":
+        return targets.Between(*_bounds(value), output=output)
+    kinds: dict[Any, Any] = {"at_least": targets.AtLeast, "at_most": targets.AtMost, "change": targets.Change}
+    return kinds[kind](value, output=output)
 
 
 def _bounds(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
     try:
-        if colon:
-            return float(low), float(high)
+        low, high = (float(end) for end in text.split(":"))
     except ValueError:
-        pass
-    raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {text!r}.")
+        raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {text!r}.") from None
+    return low, high
 
 
 Model = Annotated[
@@ -301,3 +270,12 @@ def own_model(model: str | None, output: str | None, layout: str | None, classes
 
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
     return OwnModel(source=model, output=output, layout=layout, class_names=names)
+
+
+def check_named(folder: Path, model: str | None, *command: object) -> None:
+    """Raise, with the command to type, if a fit needs a Python file that the user has not named by --model."""
+    from sparcets.io.folders import inside
+    from sparcets.methods.fit_folder import CLASSIFIER
+    from sparcets.models import own_model
+
+    own_model.check_named(inside(folder, CLASSIFIER), model, shlex.join(["sparcets", *map(str, command)]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparcets.core.errors import FileFormatError
+from sparcets.core.errors import FileFormatError, StorageError
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
@@ -79,6 +81,21 @@ def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --data
     return source, options
 
 
+def data_asked_for(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
+    """Return name and options of the data set: those of the fit, by ``run.json``, unless another one is given.
+
+    ``seed`` is that of the split of a data set that is none of a fit.
+    """
+    if run is None:
+        return dataset, {"seed": seed}
+    if dataset is None:
+        return data_of_fit(run)
+    own, options = str(run["dataset"]), run["dataset_options"]
+    if dataset == own or Path(dataset).resolve() == Path(own).resolve():
+        return dataset, {name: value for name, value in options.items() if name not in ("path", "name")}
+    return dataset, {"seed": seed, **{name: options[name] for name in ("task",) if name in options}}
+
+
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
     """Read ``run.json`` and something else of the folder, which nobody replaces meanwhile."""
     from sparcets.io.folders import inside
@@ -127,3 +144,58 @@ def digests_of(folder: Path) -> dict[str, str]:
         name: digest_of_json(read_json(inside(folder, name), "a folder written by `sparcets fit`"))
         for name in (classifier, EXPLAINER_HEADER)
     }
+
+
+def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractContextManager[Path]:
+    """Return a context that yields a temporary folder, which replaces ``folder`` when the block ends.
+
+    A fit holds recordings, so that only its owner can read it, unless it is to be shared, or replaces one that others
+    could read. Raises StorageError, before anything is written, if the folder holds a fit that may not be replaced.
+    """
+    from sparcets.io.folders import atomic_folder, is_open
+
+    _check_is_fit(folder)
+    found = [name for name in (RUN, CLASSIFIER, EXPLAINER) if (folder / name).exists()]
+    if found and not force:
+        raise StorageError(
+            f"{folder} holds a fit already ({', '.join(found)}). Choose another folder, or replace it with --force."
+        )
+    return atomic_folder(folder, private=not (shared or is_open(folder / RUN)), check=_check_is_fit)
+
+
+def _check_is_fit(folder: Path) -> None:
+    """Raise if something in a folder has the name of a part of a fit and is none, or holds somebody's files."""
+    from sparcets.io.files import is_plain_file
+    from sparcets.methods.folder import FILES as EXPLAINER_FILES
+    from sparcets.models.network import FILES as CLASSIFIER_FILES
+    from sparcets.models.own_model import is_own_model, others_than_model
+
+    model, explainer = folder / CLASSIFIER, folder / EXPLAINER
+    others: list[Path] = []
+    if model.is_symlink() or model.exists():
+        others += others_than_model(model) if is_own_model(model) else CLASSIFIER_FILES.others(model)
+    if explainer.is_symlink() or explainer.exists():
+        others += EXPLAINER_FILES.others(explainer)
+    if os.path.lexists(run := folder / RUN) and not others:
+        try:
+            if not is_plain_file(run):
+                raise FileFormatError("a link, or no file")
+            if not explainer.exists():  # beside one, it may be damaged
+                read_run(folder)
+        except FileFormatError:
+            others = [run]
+    if others:
+        more = "" if len(others) == 1 else f" and {len(others) - 1} more"
+        raise StorageError(f"{others[0]}{more} is in the way: it is not of a fit. Choose another folder, or move it.")
+
+
+def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
+    """Write classifier, by ``save``, explainer and ``run.json`` into an empty folder."""
+    from sparcets.data.files import digest_of_data
+    from sparcets.io.files import write_json
+
+    save(folder / CLASSIFIER)
+    explainer.save(folder / EXPLAINER, shared=True)  # as open as the folder, which its owner makes private
+    digest = digest_of_data(str(run["dataset"]))
+    data = {} if digest is None else {"dataset_digest": digest}
+    write_json(folder / RUN, {**data, **run, "parts": digests_of(folder)})

@@ -6,12 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sparcets.web.errors import Pair, RequestModel, Value, Whole
+from sparcets.web.errors import Direction, Name, Outcome, Pair, RequestModel, Step, Value, Whole
 
-Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[Whole, Field(ge=0, le=1_000_000)]
 Window = Pair[Step | None]
-Direction = Literal["up", "down"]
 T = TypeVar("T")
 Listed: TypeAlias = Annotated[
     list[T], Field(fail_fast=True)
@@ -137,7 +134,7 @@ class Answer(BaseModel):
     id: str | None
     predicted: str | dict[str, float] = Field(description="Class of the series; or the numbers, by output.")
     target: str
-    status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
+    status: Outcome
     reason: str = Field(description="Why no counterfactual was found, or what the model itself says against it.")
     valid: bool = Field(description="Whether the model says the target of the counterfactual.")
     probability: float | None = Field(description="Of the target, for the counterfactual; null for numbers.")

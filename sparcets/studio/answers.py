@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,14 +14,13 @@ from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import ConstraintError
 from sparcets.core.registry import unknown_name
 from sparcets.studio import results
-from sparcets.studio.cache import LruCache
-from sparcets.studio.limits import Limits
 from sparcets.studio.models import (
     AnswerRequest,
     ConstraintsRequest,
     CurveResponse,
     ExplainRequest,
     ExplainResponse,
+    Limits,
     Stroke,
 )
 from sparcets.studio.recordings import AllRecordings, Chosen
@@ -31,6 +32,57 @@ if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
     from sparcets.methods.own.search import Draft, Memory
     from sparcets.studio.service import StudioService
+
+
+T = TypeVar("T")
+
+
+class LruCache(Generic[T]):
+    """Holds items up to a total size and drops the least recently used ones.
+
+    Parameters
+    ----------
+    size
+        The largest total; a single item may exceed it.
+    measure
+        Returns the size of an item; by default each counts 1.
+
+    Examples
+    --------
+    >>> cache: LruCache[int] = LruCache(1)
+    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2)
+    (1, 1)
+    """
+
+    def __init__(self, size: int, measure: Callable[[T], int] = lambda item: 1) -> None:
+        self._size, self._measure, self._total = size, measure, 0
+        self._items: OrderedDict[str, T] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: str, item: T) -> None:
+        """Store an item as the most recently used one."""
+        with self._lock:
+            if key in self._items:
+                self._total -= self._measure(self._items.pop(key))
+            self._items[key] = item
+            self._total += self._measure(item)
+            while self._total > self._size and len(self._items) > 1:
+                self._total -= self._measure(self._items.popitem(last=False)[1])
+
+    def find(self, key: str) -> T | None:
+        """Return an item, which becomes the most recently used one; None if it is not stored."""
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def get(self, key: str, create: Callable[[], T]) -> T:
+        """Return an item; if it is not stored, create and store it."""
+        found = self.find(key)
+        if found is None:
+            found = create()  # not under the lock: it may take long
+            self.put(key, found)
+        return found
 
 
 def bump(n_steps: int, at: int, width: int) -> FloatArray:

@@ -16,25 +16,32 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 
-from sparcets import __version__
 from sparcets.core.registry import require_extra
 from sparcets.io.files import atomic_path
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import LogIn, Session
+from sparcets.studio.models import Limits, LogIn, Session
 from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
-from sparcets.web.access import TOKEN_FILE, Access, Sessions, bearer
-from sparcets.web.errors import ERRORS, add_error_handlers
-from sparcets.web.requests import Paths, SecurityMiddleware
-from sparcets.web.sockets import LOOPBACK
+from sparcets.web.access import TOKEN_FILE, Access, Sessions, bearer, find_token
+from sparcets.web.errors import ERRORS
+from sparcets.web.requests import (
+    LOOPBACK,
+    Paths,
+    SecurityMiddleware,
+    accepted_hosts,
+    address_of,
+    bind,
+    build_app,
+    configuration,
+)
 
 if TYPE_CHECKING:
     from sparcets.models.own_model import OwnModel
@@ -101,22 +108,14 @@ def create_app(
         jobs.close()
         service.close()
 
-    app = FastAPI(
-        title="sparcets studio",
-        version=__version__,
-        description="What would have to be different in this recording for the model to say something else?",
-        openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,  # FastAPI's documentation pages load scripts from the network
-        redoc_url=None,
-        lifespan=lifespan,
-    )
+    about = "What would have to be different in this recording for the model to say something else?"
+    app = build_app("studio", about, openapi_url=f"{PREFIX}/openapi.json", lifespan=lifespan)
     # Documents the token in the OpenAPI description; the middleware checks it.
     guarded = [Depends(HTTPBearer(auto_error=False))]
     app.include_router(build_router(service, jobs, uploads), dependencies=guarded)
     if sessions is not None:
         app.include_router(_session_router(access, sessions, guarded))
         _add_page(app)
-    add_error_handlers(app, owner="studio")
     app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=PATHS)
     return app
 
@@ -176,67 +175,41 @@ def serve(
     host: str,
     port: int,
     token: str | None,
-    api_only: bool,
-    seed: int,
-    device: str,
     open_page: bool,
     say: Callable[[str], None],
-    model: OwnModel | None = None,
+    api_only: bool = False,
+    **options: Any,
 ) -> None:
     """Run the studio until it is stopped.
 
     Parameters
     ----------
-    workspace
-        Folder of data sets, classifiers and explainers.
+    workspace, api_only, **options
+        Of :func:`create_app`.
     host, port
         Address to listen on.
     token
         Secret of programs, and of people who log in without a code; None uses that of the workspace, which is created
         at the first start.
-    api_only
-        Whether to serve the API without the page.
-    seed, device
-        Of training jobs and explanations.
     open_page
         Whether to open the page in the browser.
     say
         Called with each line of the start message.
-    model
-        A model of the user's own, offered beside the architectures that can be trained.
     """
-    require_extra("fastapi", "the studio", "studio")
-    uvicorn = require_extra("uvicorn", "the studio", "studio")
-    from sparcets.studio.limits import Limits
-    from sparcets.studio.workspace import Workspace
-    from sparcets.web.access import TOKEN_FILE, Sessions, find_token
-    from sparcets.web.requests import limited
-    from sparcets.web.sockets import accepted_hosts, address_of, bind
-
     folder = Workspace(workspace)
     folder.make_private()
     token, limits, sessions = find_token(folder.folder / TOKEN_FILE, token), Limits(), Sessions()
-    app = create_app(
-        workspace,
-        token=token,
-        hosts=accepted_hosts(host),
-        api_only=api_only,
-        limits=limits,
-        seed=seed,
-        device=device,
-        model=model,
-        sessions=sessions,
-    )
+    shared: dict[str, Any] = {"token": token, "limits": limits, "sessions": sessions, "api_only": api_only}
+    app = create_app(workspace, hosts=accepted_hosts(host), **shared, **options)
     with bind(host, port) as opened:
         address = address_of(opened, host)
-
         login = f"{address}/login"
 
         def new_page() -> str:
             return f"{login}#code={sessions.new_code()}"
 
         page = None if api_only else new_page()
-        say(f"API: {address}/api/v1" if page is None else f"studio: {page}")
+        say(f"API: {address}{PREFIX}" if page is None else f"studio: {page}")
         if page is not None:
             enter = "press Enter for a new address, or " if _on_enter(lambda: say(f"studio: {new_page()}")) else ""
             minutes = f"{sessions.code_seconds / 60:g} minutes"
@@ -244,16 +217,9 @@ def serve(
         say(f"workspace: {folder.folder}")
         say(f"token: in the file {folder.folder / TOKEN_FILE}")
         say("Stop it with Ctrl-C.")
-        config = uvicorn.Config(
-            app,
-            http=limited(limits),
-            ws="none",
-            backlog=BACKLOG,
-            log_level="error",  # whoever sends nonsense does not write to the terminal
-            timeout_graceful_shutdown=2,
-        )
         if open_page and page is not None:
             webbrowser.open(_opening_file(folder.folder, page).as_uri())
+        config = configuration(app, limits, backlog=BACKLOG, stop_seconds=2)
         uvicorn.Server(config).run(sockets=[opened])
 
 

@@ -1,18 +1,30 @@
-"""Answers as files: figures, tables, explanation files and reports. Nothing is computed again."""
+"""Answers as files: figures, tables, explanation files, reports, and Python code that computes them again."""
 
 from __future__ import annotations
 
+import json
+import math
 import tempfile
+from collections.abc import Sequence
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from sparcets.studio.answers import Windows, draw, to_constraints
+from sparcets.studio.items import new_files
+from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
+from sparcets.studio.recordings import AllRecordings
+from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sparcets.core.explanation import Explanation
+    from sparcets.models.own_model import OwnModel
 
 MEDIA_TYPES = {
     "png": "image/png",
@@ -85,3 +97,175 @@ def warm_up() -> None:
         figure.add_subplot().set_xlabel("time (s)")
     for kind in ("png", "pdf"):
         figure.savefig(BytesIO(), format=kind)
+
+
+def python_code(
+    workspace: Workspace, request: ExportRequest, recordings: AllRecordings, own: OwnModel | None = None
+) -> str:
+    """Return a script that computes an explanation again; it is to be run in the workspace's folder.
+
+    Parameters
+    ----------
+    workspace
+        Where classifier and explainer are stored.
+    request
+        What to explain, and which counterfactual to show.
+    recordings
+        All recordings of the data set.
+    own
+        The model that the studio was started with: of a Python file, the script names this one.
+    """
+    explainer = workspace.explainer(request.explainer)
+    classifier = workspace.classifier(explainer.classifier)
+    dataset = workspace.dataset(explainer.dataset)
+    limits = _constraints(request.constraints, dataset.feature_names)
+    lines = [
+        f"# Run this in the studio's workspace, {workspace.folder.name}.",
+        "import sparcets as sp",
+        "",
+        f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
+        *_classifier(workspace, classifier, dataset, own),
+        f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
+        *_queries(workspace, dataset, recordings, request.rows),
+        *([f"limits = {limits}"] if limits and not request.strokes else []),
+        *(_by_hand(request, dataset, recordings) if request.strokes else [_explain(request, recordings, limits)]),
+        f"print(e.text({request.shown}))",
+        "print(e.to_frame())",
+        f'e.plot({request.shown}).savefig("counterfactual.png")',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _queries(workspace: Workspace, dataset: DatasetRecord, recordings: AllRecordings, rows: Sequence[int]) -> list[str]:
+    """Return the lines that define the queries ``X``."""
+    lines: list[str] = []
+    pieces = []
+    for part, places in groupby(map(recordings.place, rows), key=lambda place: place[0]):
+        source = f"ds.X_{recordings.parts[part].name}"
+        if recordings.parts[part].name == "new":
+            source = f"new{part - 1}.X"
+            file = new_files(workspace, dataset.id)[part - 2].relative_to(workspace.folder)
+            read = f"load_recordings({file.as_posix()!r})"
+            like = f"like({tuple(dataset.feature_names)!r}, ds.n_steps, padded={dataset.padded})"
+            if not lines:
+                lines.append("from sparcets.data.recordings import load_recordings")
+            lines.append(f"{source[:-2]} = {read}.{like}")
+        pieces.append(f"{source}[{[index for _, index in places]}]")
+    if len(pieces) == 1:
+        return [*lines, f"X = {pieces[0]}"]
+    return ["import numpy as np", *dict.fromkeys(lines), f"X = np.concatenate([{', '.join(pieces)}])"]
+
+
+def _explain(request: ExportRequest, recordings: AllRecordings, limits: str, queries: str = "X") -> str:
+    """Return the line that explains the queries."""
+    chosen = recordings.choose(request.rows)
+    options = [f"target={request.target!r}"]
+    options += [f"sparsity={request.sparsity!r}"] if request.sparsity is not None else []
+    options += [f"n={request.answers}"] if request.answers > 1 else []
+    options += ["constraints=limits"] if limits else []
+    given = {"lengths": chosen.lengths, "ids": chosen.ids, "subjects": chosen.subjects}
+    options += [f"{name}={values.tolist()}" for name, values in given.items() if values is not None]
+    return f"e = ex.explain({queries}, {', '.join(options)})"
+
+
+def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllRecordings) -> list[str]:
+    """Return the lines for a recording that was changed by hand: with its numbers."""
+    chosen, names = recordings.choose(request.rows), dataset.feature_names
+    length = recordings.length(request.rows[0])
+    made, windows = draw(chosen.X[0], request.strokes, names, np.array(dataset.mutable), length)
+    lines = ["from sparcets.methods.evidence import review", "drawn = X.copy()"]
+    for name, steps in windows.items():
+        feature = names.index(name)
+        for start, stop in steps:
+            numbers = ", ".join("float('nan')" if v != v else repr(v) for v in made[start:stop, feature].tolist())
+            lines.append(f"drawn[0, {start}:{stop}, {feature}] = [{numbers}]  # {name!r}")
+    lengths = "" if chosen.lengths is None else f", lengths={chosen.lengths.tolist()}"
+    if not request.find_rest:
+        return [*lines, f"e = review(ex, X, drawn, {request.target!r}{lengths})"]
+    limits = _constraints(request.constraints, names, windows)
+    rules = _constraints(request.constraints, names)  # without the windows that were drawn, which are changes
+    given = f", constraints={rules}" if rules else ""
+    n = f".repeat({request.answers}, axis=0)" if request.answers > 1 else ""
+    lengths = lengths and f", lengths={chosen.lengths.repeat(request.answers).tolist()}"  # type: ignore[union-attr]
+    return [
+        *lines,
+        f"limits = {limits}  # what was drawn stays",
+        _explain(request, recordings, limits, "drawn"),
+        f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}{given}, status=e.status, reason=e.reason)",
+    ]
+
+
+def _source(dataset: DatasetRecord) -> str:
+    return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
+
+
+def _classifier(
+    workspace: Workspace, record: ClassifierRecord, dataset: DatasetRecord, named: OwnModel | None
+) -> list[str]:
+    """Return the lines that give the classifier: one of ours, or the user's own model."""
+    from sparcets.models.own_model import is_own_model, needs_code, read_own_model
+
+    place = Path("classifiers", record.id)
+    if not is_own_model(workspace.folder / place):
+        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record, dataset)}']
+    folder = workspace.folder / place
+    own = read_own_model(folder, named.source if named is not None and needs_code(folder) else None)
+    options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
+    if own.function is None:
+        return [f"clf = sp.wrap({_python((place / own.file.name).as_posix())}{options})"]
+    return [
+        "import importlib",
+        "import sys",
+        f"sys.path.insert(0, {str(own.file.parent)!r})",
+        f"clf = sp.wrap(importlib.import_module({own.file.stem!r}).{own.function}(){options})",
+    ]
+
+
+def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
+    missing = ', "missing=forward"' if dataset.n_missing else ""
+    start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
+    name = _python(record.architecture)  # a record may hold any text, which must stay text
+    return f'sp.TorchClassifier({name}, {start}.override("seed={record.seed}"{missing})).fit(ds)'
+
+
+def _fitted(record: ExplainerRecord) -> str:
+    from sparcets.methods import EXPLAINERS
+
+    name = EXPLAINERS.location(record.method).rpartition(":")[2]
+    start = f"sp.{name}Config.tiny()" if record.preset == "tiny" else f"sp.{name}Config()"
+    return f'sp.{name}(clf, {start}.override("seed={record.seed}")).fit(ds)'
+
+
+def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None) -> str:
+    """Return the expression of the constraints, with the arguments that are not empty; empty if there are none.
+
+    >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
+    >>> _constraints(rules, ["a", "b"])
+    'sp.Constraints(immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)})'
+    >>> _constraints(ConstraintsRequest(like_real=True), ["a", "b"])
+    'sp.like_real(ex.info_)'
+    """
+    given = to_constraints(rules, feature_names, drawn)
+    arguments = {}
+    for name in ("immutable", "frozen", "ranges", "max_step", "direction", "groups"):
+        value = getattr(given, name)
+        if value:
+            arguments[name] = _python(value)
+    written = ", ".join(f"{name}={text}" for name, text in arguments.items())
+    own = f"sp.Constraints({written})" if written else ""
+    return f"sp.like_real(ex.info_{own and f', {own}'})" if rules.like_real else own
+
+
+def _python(value: object) -> str:
+    """Return the Python literal of a value, with double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and math.isinf(value):
+        return f'float("{value}")'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_python(k)}: {_python(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_python, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_python, value))})"
+    return repr(value)

@@ -23,8 +23,7 @@ from pydantic import ValidationError
 from sparcets.core.errors import SparcetsError
 from sparcets.io.files import read_json, write_json
 from sparcets.studio import processes
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import FitExplainer, Job, JobKind, TrainClassifier
+from sparcets.studio.models import FitExplainer, Job, JobKind, Limits, TrainClassifier
 from sparcets.studio.workspace import Kind, Workspace, new_id
 from sparcets.web.errors import ApiError, ErrorBody
 
@@ -136,7 +135,6 @@ class TrainingProgress:
                     del points[1:-1:2]
 
 
-WORKER = "sparcets.studio.worker"
 MAX_FINISHED = 50  # finished jobs that stay listed
 
 
@@ -163,7 +161,7 @@ class Jobs:
     model
         A model of the user's own; a job that asks for it by name loads it instead of training one.
     worker
-        Command of the process that runs a job, by default :mod:`sparcets.studio.worker`.
+        Command of the process that runs a job, by default :func:`sparcets.studio.processes.train`.
     """
 
     def __init__(
@@ -178,7 +176,7 @@ class Jobs:
     ) -> None:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
         self.model = model
-        self._worker = processes.command(WORKER) if worker is None else worker
+        self._worker = processes.command(processes.__name__, "train") if worker is None else worker
         past = read_trainings(workspace.folder)
         self._entries = {job.id: _Entry(job, None, TrainingProgress(job.title)) for job in past}
         self._lock = threading.RLock()

@@ -1,19 +1,50 @@
-"""Pydantic models of the API's requests and responses."""
+"""Limits on requests, and the pydantic models of requests, responses and records."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from sparcets.web.errors import ErrorBody, Pair, RequestModel, Value, Whole
+from sparcets.web.errors import Direction, ErrorBody, Name, Outcome, Pair, RequestModel, Step, Value, Whole
+from sparcets.web.requests import MIB, WebLimits
+
+UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits(WebLimits):
+    """Limits per request and for all requests together."""
+
+    upload_bytes: int = 64 * MIB  # size of an uploaded file
+    uploads: int = 4  # files that are received or read at the same time
+    readers: int = 2  # of them, files that are read
+    reader_bytes: int = 2048 * MIB  # memory of the process that reads an uploaded file
+    reader_seconds: float = 120.0  # its time
+    unpacked_bytes: int = 512 * MIB  # uncompressed size of an .npz file, and of the series of any file
+    columns: int = 100_000  # of a .csv file
+    series_values: int = 1_000_000  # values of one series, which the page draws
+    record_bytes: int = MIB  # names of features and classes, which the page loads
+    rows: int = 64  # queries per request
+    answers: int = 5  # counterfactuals per query
+    exported_rows: int = 500  # queries of one file; those that are not explained yet count as those of a request
+    queued_requests: int = 32  # queued requests
+    queued_jobs: int = 8  # queued training jobs
+    job_seconds: float = 4 * 3600.0  # time limit of one training job
+    cached_models: int = 8  # LRU cache size for data sets, classifiers and explainers, each
+    answer_bytes: int = 256 * MIB  # LRU cache size for answers: a slider moves back and forth, and files need them
+
+    def max_bytes(self, path: str) -> int:
+        """Return the largest size of a request to a path."""
+        return self.upload_bytes if UPLOADS.fullmatch(path) else self.body_bytes
+
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catching-0"])]
 Preset = Literal["default", "tiny"]
 JobKind = Literal["classifier", "explainer"]
 Part = Literal["test", "train", "new"]  # new: added later, without a part in any training
-Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[Whole, Field(ge=0, le=1_000_000)]
 Windows = Annotated[list[Pair[Step]], Field(max_length=200)]
 
 
@@ -214,7 +245,7 @@ class ConstraintsRequest(RequestModel):
     frozen_features: Annotated[dict[Name, Windows], Field(max_length=2000)] = {}  # for single ones
     ranges: Annotated[dict[Name, Pair[float | None]], Field(max_length=2000)] = {}
     max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
-    direction: Annotated[dict[Name, Literal["up", "down"]], Field(max_length=2000)] = {}
+    direction: Annotated[dict[Name, Direction], Field(max_length=2000)] = {}
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
     like_real: bool = False
 
@@ -304,7 +335,7 @@ class CounterfactualResult(BaseModel):
     subject: str | None = None
     target: str
     predicted: str
-    status: Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
+    status: Outcome
     valid: bool
     verdict: VerdictResult
     support: dict[str, float | None]  # share of each family of other models that predicts the target

@@ -1,13 +1,14 @@
-"""Converts explanations, series and predictions to API responses."""
+"""Explanations, series and predictions as responses: one answer, many together, lists and maps of recordings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.studio.models import (
     Change,
     CounterfactualResult,
@@ -15,6 +16,10 @@ from sparcets.studio.models import (
     DatasetRecord,
     Description,
     ExplainResponse,
+    GroupException,
+    GroupResponse,
+    Overview,
+    Pattern,
     QueryPage,
     QuerySummary,
     Series,
@@ -217,3 +222,192 @@ def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:
 def _changes(e: Explanation, i: int) -> list[Change]:
     frame = e[i].to_frame()[["feature", "start", "end", "mean_change", "units"]]
     return [Change.model_validate(row) for row in frame.to_dict("records")]
+
+
+MAX_PATTERNS = 12  # most frequent changes that are listed
+MAX_EXCEPTIONS = 10
+ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
+UNLIKE = 2.5  # robust standard deviations below the median of the similarities
+SAMPLE = 400  # recordings from which the axes of the map are computed
+MAX_STEPS = 100  # of a series in the map; longer ones are thinned out
+
+
+def summarise(e: Explanation, rows: Sequence[int]) -> GroupResponse:
+    """Return what the answers have in common.
+
+    Parameters
+    ----------
+    e
+        One answer per recording.
+    rows
+        The recordings, in the order of the answers.
+    """
+    reached = np.flatnonzero(e.valid & (e.status != "unchanged") & (e.status != "not_found"))
+    delta = e.delta[reached] / e.info.scaler.scale  # (answers, time, features)
+    changed = e.changed[reached]
+    n = max(len(reached), 1)
+    likeness = similarities(delta)
+    return GroupResponse(
+        n=len(e),
+        n_reached=len(reached),
+        verdicts=dict(Counter(e.verdict.tolist())),
+        share=(changed.sum(0) / n).tolist(),
+        change=(delta.sum(0) / n).tolist(),
+        patterns=patterns(e, reached),
+        exceptions=_exceptions(e, rows, reached, likeness),
+        rows=list(rows),
+        row_verdicts=e.verdict.tolist(),
+        row_shares=e.share_changed.tolist(),
+    )
+
+
+def similarities(delta: FloatArray) -> FloatArray:
+    """Return how alike each change (answers, time, features) is to the mean of the others: their cosine (answers,).
+
+    >>> same = np.tile([[[1.0], [0.0]]], (3, 1, 1))
+    >>> similarities(np.concatenate([same, -same[:1]])).round(2).tolist()
+    [1.0, 1.0, 1.0, -1.0]
+    """
+    if len(delta) < 2:
+        return np.ones(len(delta))
+    flat = delta.reshape(len(delta), -1)
+    flat = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-12)
+    others = flat.sum(0) - flat  # the direction of the mean of the others
+    size = np.maximum(np.linalg.norm(others, axis=1), 1e-12)
+    return np.asarray((flat * others).sum(1) / size)
+
+
+def patterns(e: Explanation, reached: IntArray) -> list[Pattern]:
+    """Return what most answers do, each with the number of answers and the median amount."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    for i in reached.tolist():
+        for what, how, amount, unit in _operations(e, i):
+            of_answers = found.setdefault((what, how, unit), {})
+            of_answers[i] = max(amount, of_answers.get(i, 0.0))
+    common = sorted(found.items(), key=lambda item: -len(item[1]))[:MAX_PATTERNS]
+    return [
+        Pattern(what=what, how=how, count=len(of), amount=float(np.median(list(of.values()))), unit=unit)
+        for (what, how, unit), of in common
+        if len(of) > 1
+    ]
+
+
+def _operations(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
+    """Return what an answer does: who, what, how much and in which unit.
+
+    Operations where they explain the change; for the other features, whether they are higher or lower on the whole.
+    """
+    operations = e.operations(i)
+    changes: list[tuple[str, str, float, str]] = [(o.what, o.kind, o.amount, o.unit) for o in operations]
+    named = {name for o in operations for name in o.features}
+    delta, changed = e.delta[i], e.changed[i]
+    for f in np.flatnonzero(changed.any(0)).tolist():
+        if e.feature_names[f] in named:
+            continue
+        moved = delta[changed[:, f], f].astype(np.float64)
+        net = float(moved.sum()) / float(np.abs(moved).sum())
+        how = "both ways" if abs(net) < ONE_WAY else "higher" if net > 0 else "lower"
+        unit = e.info.units[f] if e.info.units else ""
+        changes.append((e.feature_names[f], how, float(np.abs(moved).mean()), unit))
+    return changes
+
+
+def _exceptions(e: Explanation, rows: Sequence[int], reached: IntArray, likeness: FloatArray) -> list[GroupException]:
+    """Return the recordings that are not like the others: no answer, one that nobody believes, or an unusual one."""
+    found = []
+    verdicts = e.verdict
+    for i in np.flatnonzero((verdicts == "not reached") | (verdicts == "trick")).tolist():
+        why = "no answer was found" if verdicts[i] == "not reached" else "the answer fools the model alone"
+        found.append(_exception(e, i, rows, why))
+    middle = float(np.median(likeness)) if len(likeness) else 0.0
+    spread = 1.4826 * float(np.median(np.abs(likeness - middle))) if len(likeness) else 0.0
+    listed = {entry.row for entry in found}
+    for k in np.argsort(likeness, kind="stable").tolist():
+        i = int(reached[k])
+        if likeness[k] >= middle - UNLIKE * max(spread, 0.02) or rows[i] in listed:
+            continue
+        found.append(_exception(e, i, rows, _unusual(e, i, reached), float(likeness[k])))
+    return found[:MAX_EXCEPTIONS]
+
+
+def _exception(e: Explanation, i: int, rows: Sequence[int], why: str, likeness: float | None = None) -> GroupException:
+    return GroupException(
+        row=rows[i],
+        **_names(e.ids, e.subjects, i),
+        verdict=str(e.verdict[i]),
+        why=why,
+        likeness=likeness,
+    )
+
+
+def _unusual(e: Explanation, i: int, reached: IntArray) -> str:
+    """Say what an answer changes that the others do not: the features with the largest excess of change."""
+    size = np.abs(e.delta / e.info.scaler.scale).sum(1)  # (answers, features)
+    own = size[i] / max(float(size[i].sum()), 1e-12)
+    usual = size[reached].mean(0) / max(float(size[reached].mean(0).sum()), 1e-12)
+    order = np.argsort(-(own - usual), kind="stable")
+    names = [e.feature_names[f] for f in order[:2] if own[f] - usual[f] > 0.05]
+    return f"changes {' and '.join(names)} more than the others do" if names else "changes the same features otherwise"
+
+
+def overview(recordings: AllRecordings, predictions: Predictions) -> Overview:
+    """Return the confusion table of a classifier, and every recording as a point.
+
+    Parameters
+    ----------
+    recordings
+        All recordings of the data set.
+    predictions
+        Of the classifier.
+    """
+    proba = predictions.of(np.arange(len(recordings)))
+    classes, n_classes = proba.argmax(1), len(recordings.class_names)
+    tables: dict[Any, list[list[int]]] = {}
+    for part in ("test", "train", "new"):
+        of_part = (recordings.part_names == part) & (recordings.labels >= 0)
+        if of_part.any():
+            cells = recordings.labels[of_part] * n_classes + classes[of_part]
+            tables[part] = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes).tolist()
+    x, y = positions(recordings).T
+    return Overview(
+        confusion=tables,
+        x=x.round(4).tolist(),
+        y=y.round(4).tolist(),
+        predicted=classes.tolist(),
+        labels=recordings.labels.tolist(),
+        parts=recordings.part_names.tolist(),
+        probability=proba.max(1).round(4).tolist(),
+        names=None if recordings.ids is None else recordings.ids.tolist(),
+    )
+
+
+def positions(recordings: AllRecordings) -> FloatArray:
+    """Return a place in the plane for every recording (recordings, 2): its first two principal components.
+
+    Series are standardised by feature; missing entries and padding count as the mean.
+    """
+    flat = np.concatenate([_flat(part.X, part.lengths) for part in recordings.parts])
+    sample = flat[np.linspace(0, len(flat) - 1, min(SAMPLE, len(flat))).astype(int)]
+    center, scale = np.nanmean(sample, (0, 1)), np.nanstd(sample, (0, 1))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def standardised(series: FloatArray) -> FloatArray:
+        return np.asarray(np.nan_to_num((series - center) / scale).reshape(len(series), -1))
+
+    axes = standardised(sample)
+    mean = axes.mean(0)
+    _, _, components = np.linalg.svd(axes - mean, full_matrices=False)
+    two = np.zeros((2, components.shape[1]))
+    two[: len(components[:2])] = components[:2]
+    two *= np.where(two[np.arange(2), np.abs(two).argmax(1)] < 0, -1, 1)[:, None]  # the sign is arbitrary
+    parts = [standardised(flat[start : start + SAMPLE]) - mean for start in range(0, len(flat), SAMPLE)]
+    return np.asarray(np.concatenate([part @ two.T for part in parts]))
+
+
+def _flat(X: FloatArray, lengths: IntArray | None) -> FloatArray:
+    """Return series with few steps (batch, steps, features), NaN where they are padded."""
+    steps = np.linspace(0, X.shape[1] - 1, min(MAX_STEPS, X.shape[1])).astype(int)
+    thin = X[:, steps].astype(np.float64)
+    if lengths is not None:
+        thin[steps[None] >= lengths[:, None]] = np.nan
+    return thin

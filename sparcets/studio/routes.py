@@ -9,7 +9,8 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from sparcets import __version__
-from sparcets.studio import data, exports, group, results
+from sparcets.studio import exports, items, results
+from sparcets.studio.exports import python_code
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
     AddedRecordings,
@@ -37,7 +38,6 @@ from sparcets.studio.models import (
     TrainClassifier,
 )
 from sparcets.studio.service import StudioService
-from sparcets.studio.snippet import python_code
 from sparcets.studio.uploads import Uploads
 from sparcets.web.errors import ERRORS
 
@@ -63,7 +63,7 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
         """Return what the answers of many recordings have in common; explain them before, a few at a time."""
         asked = request.model_copy(update={"answers": 1})
         explanation = await _explanation(service, asked)
-        return await service.render(lambda: group.summarise(explanation, asked.rows))
+        return await service.render(lambda: results.summarise(explanation, asked.rows))
 
     files: dict[int | str, dict[str, Any]] = {
         200: {
@@ -172,7 +172,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     @router.post("/datasets", tags=["data"])
     async def open_dataset(request: OpenDataset) -> DatasetRecord:
         """Open a data set by name; opening it again returns the same record."""
-        record, dataset = await service.run(lambda: data.open_by_name(workspace, request.name, jobs.seed))
+        record, dataset = await service.run(lambda: items.open_by_name(workspace, request.name, jobs.seed))
         service.put(record.id, dataset)
         return record
 
@@ -270,8 +270,8 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     @router.get("/classifiers/{name}/overview", tags=["models"])
     async def overview(name: Id) -> Overview:
         """Return the confusion tables of a classifier, and every recording as a point."""
-        record = workspace.classifier(name)
-        return await service.run(lambda: group.overview(service.recordings(record.dataset), service.predictions(name)))
+        dataset = workspace.classifier(name).dataset
+        return await service.run(lambda: results.overview(service.recordings(dataset), service.predictions(name)))
 
     @router.get("/explainers", tags=["models"])
     def explainers(classifier: Id | None = None) -> list[ExplainerRecord]:

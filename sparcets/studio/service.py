@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.core.errors import SparcetsError
 from sparcets.studio import exports
-from sparcets.studio.answers import Answers
-from sparcets.studio.cache import LruCache
-from sparcets.studio.data import load, load_new, new_files
-from sparcets.studio.limits import Limits
+from sparcets.studio.answers import Answers, LruCache
+from sparcets.studio.items import load, load_model, load_new, new_files
+from sparcets.studio.models import Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
@@ -197,8 +196,6 @@ class StudioService:
 
     def classifier(self, name: str) -> Classifier:
         """Return a classifier of the workspace."""
-        from sparcets.studio.own_explainer import load_model
-
         path = self.workspace.path("classifiers", name)
         # Of a model of the user's own, a worker has made sure that it is a classifier.
         return self._classifiers.get(name, lambda: cast("Classifier", load_model(path, self.device, self.model)))

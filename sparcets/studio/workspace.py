@@ -20,7 +20,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -73,43 +73,19 @@ class Workspace:
             ) from error
 
     def _mark(self) -> None:
-        """Mark an empty folder, or the workspace of an earlier version, as a workspace; refuse any other folder."""
-        entries = sorted(self.folder.iterdir())
-        others = [path for path in entries if not self._is_own(path)]
-        earlier = all((self.folder / kind).is_dir() for kind in KINDS)
-        if not others and not earlier:
-            others = [path for path in entries if re.search(UNFINISHED, path.name) is None]
+        """Mark an empty folder as a workspace; refuse any other folder."""
+        others = [path.name for path in sorted(self.folder.iterdir()) if re.search(UNFINISHED, path.name) is None]
         if others:
             more = "" if len(others) == 1 else f" and {len(others) - 1} more"
-            moved = " To keep an earlier workspace that is in it, move its folders and files to the new one."
             raise StorageError(
-                f"{self.folder} is no workspace: it holds {others[0].relative_to(self.folder)}{more}, which the studio "
-                f"has not made. Name another folder, such as --workspace {self.folder / 'sparcets-studio'}."
-                f"{moved if earlier else ''}"
+                f"{self.folder} is no workspace: it holds {others[0]}{more}, which the studio has not made. "
+                f"Name another folder, such as --workspace {self.folder / 'sparcets-studio'}."
             )
-        if earlier:
-            restrict(self.folder, 0o700)  # files of earlier versions could be read by others
         about = {"format": FORMAT, "what": "workspace of the studio of sparcets"}
         write_json(self.folder / MARKER, about, private=True)
 
-    def _is_own(self, path: Path) -> bool:
-        """Return whether an entry of a folder without marker is recognisably the studio's."""
-        if path.name not in KINDS:
-            return is_plain_file(path) and (path.name in FILES or re.search(UNFINISHED, path.name) is not None)
-        if path.is_symlink() or not path.is_dir():
-            return False
-        read: dict[str, Callable[[str], Record]] = {
-            "datasets": self.dataset,
-            "classifiers": self.classifier,
-            "explainers": self.explainer,
-        }
-        try:
-            return all(not item.is_symlink() and read[path.name](item.name) for item in path.iterdir())
-        except (OSError, FileFormatError, ApiError):
-            return False
-
     def make_private(self) -> None:
-        """Let nobody but the owner enter the folders of the items, also those of an earlier version."""
+        """Let nobody but the owner enter the folders of the items."""
         for kind in KINDS:
             restrict(self.folder / kind, 0o700)
 

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -135,6 +135,10 @@ def _whole(value: Any) -> Any:
 
 Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]  # to JSON, 2.0 is one
 Pair: TypeAlias = Annotated[tuple[T, T], Strict(False)]  # JSON has lists only
+Name: TypeAlias = Annotated[str, Field(max_length=200)]
+Step: TypeAlias = Annotated[Whole, Field(ge=0, le=1_000_000)]
+Direction: TypeAlias = Literal["up", "down"]
+Outcome: TypeAlias = Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
 Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]  # of a series
 
 

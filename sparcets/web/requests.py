@@ -1,10 +1,12 @@
-"""ASGI middleware: checks token, host, origin and size of requests, and adds security headers to responses."""
+"""What stands between the network and an application: addresses, connections, and checks of every request."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import re
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,12 +14,16 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import h11
+import uvicorn
+from fastapi import FastAPI
 from fastapi.datastructures import Headers
 from fastapi.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sparcets import __version__
+from sparcets.core.errors import ConfigError
 from sparcets.web.access import Access, split_host
-from sparcets.web.errors import ApiError, error_body
+from sparcets.web.errors import ApiError, add_error_handlers, error_body
 
 MIB = 2**20
 
@@ -276,3 +282,67 @@ class Connection(H11Protocol):
 def limited(limits: WebLimits) -> type[Connection]:
     """Return the class of connections with these limits."""
     return type("LimitedConnection", (Connection,), {"limits": limits})
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address can be reached from this machine only.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def accepted_hosts(host: str) -> tuple[str, ...] | None:
+    """Return the host names that requests may name if this address is listened on; None for any."""
+    return (*LOOPBACK, host) if is_loopback(host) else None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 selects a free port."""
+    opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+        opened.listen()  # requests sent while the app is loading wait instead of being refused
+    except OSError as error:
+        opened.close()
+        raise ConfigError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another with --port or --host."
+        ) from error
+    return opened
+
+
+def address_of(opened: socket.socket, host: str) -> str:
+    """Return the address that a socket can be reached at."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{opened.getsockname()[1]}"
+
+
+def configuration(app: FastAPI, limits: WebLimits, *, backlog: int, stop_seconds: float) -> uvicorn.Config:
+    """Return how uvicorn runs an application: with limited connections, and silent about nonsense that it is sent."""
+    return uvicorn.Config(
+        app,
+        http=limited(limits),
+        ws="none",
+        backlog=backlog,
+        log_level="error",
+        timeout_keep_alive=int(limits.header_seconds),
+        timeout_graceful_shutdown=int(stop_seconds),
+    )
+
+
+def build_app(owner: str, description: str, **options: Any) -> FastAPI:
+    """Return an application with the error responses of all; ``options`` are those of FastAPI."""
+    # FastAPI's documentation pages load scripts from the network.
+    options |= {"docs_url": None, "redoc_url": None}
+    app = FastAPI(title=f"sparcets {owner}", version=__version__, description=description, **options)
+    add_error_handlers(app, owner=owner)
+    return app

@@ -115,10 +115,9 @@ def studio(folder: Path, sessions: Any = None, **limits: Any) -> Iterator[Studio
     except ImportError as error:
         raise UnavailableError("needs the extra sparcets[studio]") from error
     from sparcets.studio.app import BACKLOG
-    from sparcets.studio.limits import Limits
+    from sparcets.studio.models import Limits
     from sparcets.web.access import TOKEN_FILE, find_token
-    from sparcets.web.requests import limited
-    from sparcets.web.sockets import bind
+    from sparcets.web.requests import bind, limited
 
     workspace = folder / "workspace"
     own = Limits(**limits)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 import sparcets as sp
-from sparcets.cli.fit import new_folder, write_fit
 from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.data.files import save_dataset
 from sparcets.evaluation.scores import Scores
 from sparcets.io.files import TEMPORARY
+from sparcets.methods.fit_folder import new_folder, write_fit
 from sparcets.show.report import write_report
 from sparcets_paper.benchmark.store import ResultStore
 

@@ -140,8 +140,8 @@ def material() -> Material:
     """Make it, once per process."""
     import pandas as pd
 
-    from sparcets.cli.fit import load_fit
     from sparcets.data.load import load_dataset
+    from sparcets.methods.fit_folder import load_fit
 
     made = site()
     run, explainer = load_fit(made.model, device="cpu")
@@ -152,7 +152,7 @@ def material() -> Material:
 
 
 def _fit(place: Path, *, force: bool) -> None:
-    from sparcets.cli.fit import new_folder, write_fit
+    from sparcets.methods.fit_folder import new_folder, write_fit
 
     made = material()
     with new_folder(place, force=force) as folder:

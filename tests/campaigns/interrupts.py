@@ -100,7 +100,7 @@ def _problem(load: Callable[[], Any]) -> str:
 
 @campaign("Ctrl-C in fit", trials=TRIALS, dose=DOSE, parts=PARTS)
 def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.cli.fit import load_fit
+    from sparcets.methods.fit_folder import load_fit
 
     methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"], ["-m", "sparcets"])
 

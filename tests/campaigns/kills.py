@@ -170,7 +170,7 @@ def _check_fit(here: Site, own: Path, task: Task) -> str:
 
 
 def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
-    from sparcets.cli.fit import load_fit
+    from sparcets.methods.fit_folder import load_fit
 
     run, explainer = load_fit(folder, device="cpu")
     state = {name: array.tobytes() for name, array in explainer._state().items()}
@@ -249,9 +249,9 @@ def saving(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tria
 
 def explain_to(model: str, data: str, out: str) -> None:
     """Explain into a folder of several shards."""
-    from sparcets.cli.fit import load_fit
     from sparcets.data.load import load_dataset
     from sparcets.io import explanations as shards
+    from sparcets.methods.fit_folder import load_fit
 
     shards.MAX_SHARD_BYTES = SHARD_BYTES
     explainer = load_fit(Path(model), device="cpu")[1]
@@ -357,7 +357,7 @@ def upload(workspace: str, file: str) -> None:
     """Receive an uploaded file in pieces, as the studio does."""
     import asyncio
 
-    from sparcets.studio.limits import Limits
+    from sparcets.studio.models import Limits
     from sparcets.studio.uploads import Uploads
     from sparcets.studio.workspace import Workspace
 
@@ -375,7 +375,7 @@ def upload(workspace: str, file: str) -> None:
 
 @campaign("kill in upload", trials=TRIALS, dose=DOSE, parts=PARTS)
 def uploading(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.studio.data import load
+    from sparcets.studio.items import load
     from sparcets.studio.workspace import Workspace
 
     def check(own: Path, task: Task) -> str:

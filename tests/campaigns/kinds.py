@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 
 import sparcets as sp
-from sparcets.cli.fit import load_fit, write_fit
 from sparcets.data.motionsense import FEATURES, load_motionsense
 from sparcets.data.ui_prmd import FEATURES as JOINTS
 from sparcets.data.ui_prmd import load_ui_prmd
@@ -24,6 +23,7 @@ from sparcets.io.explanations import ShardWriter
 from sparcets.io.files import write_json
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.base import BaseExplainer
+from sparcets.methods.fit_folder import load_fit, write_fit
 from sparcets.motion.catching import CLASS_NAMES, load_catching
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
@@ -195,7 +195,7 @@ def _write_reproduction(folder: Path) -> None:
 
 
 def _write_record(folder: Path) -> None:
-    from sparcets.studio.data import dataset_record
+    from sparcets.studio.items import dataset_record
     from sparcets.studio.workspace import Workspace, write_record
 
     (Workspace(folder).folder / "datasets" / "mine").mkdir()
@@ -300,8 +300,8 @@ def _read_motionsense(path: Path) -> Any:
 
 
 def _read_upload(folder: Path) -> Any:
-    from sparcets.studio.limits import Limits
-    from sparcets.studio.reader import read_dataset
+    from sparcets.studio.models import Limits
+    from sparcets.studio.uploads import read_dataset
 
     return of_dataset(read_dataset(folder / "mine.npz", Limits(), seed=0))
 

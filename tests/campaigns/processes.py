@@ -277,7 +277,7 @@ def _serve() -> None:
     modules += [
         "sparcets.studio.app",
         "sparcets.studio.app",
-        "sparcets.server.serve",
+        "sparcets.server.app",
         "sparcets.data.fetch",
         "sparcets.testing.mocks",
     ]

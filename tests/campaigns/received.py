@@ -333,7 +333,7 @@ def checkpoints(here: Here) -> Any:
 
 def workspace(here: Here) -> Any:
     """A workspace of the studio whose records name other files, or that has links."""
-    from sparcets.studio.data import load, new_files
+    from sparcets.studio.items import load, new_files
     from sparcets.studio.workspace import RECORD, Workspace
 
     folder = here.received / "workspace"

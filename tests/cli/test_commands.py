@@ -232,7 +232,7 @@ def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments:
         (["--rows", "a"], "must have the form 7, 0:10 or 1,4,9"),
         (["--immutable", "lefd"], "Did you mean 'left'?"),
         (["--range", "left"], "FEATURE=VALUE"),
-        (["--frozen", "5"], "--frozen '5' is not START:STOP"),
+        (["--frozen", "5"], "'5' is not START:STOP"),
         (["--sparsity", "2"], "share in"),
         (["-t", "calm", "--not", "wild"], "give --target or --not, not both"),
         (["--frozen", "0:2", "--frozen", "left=3:4"], "not both"),

@@ -195,7 +195,7 @@ def test_every_command_says_what_to_type_and_takes_it(
 
     monkeypatch.setattr(fit_folder, "load_fit", loaded)
     monkeypatch.setattr(fit_folder, "load_fitted_model", loaded)
-    monkeypatch.setattr("sparcets.server.serve.serve", lambda *_, own_model, **__: loaded(model=own_model))
+    monkeypatch.setattr("sparcets.server.app.serve", lambda *_, own_model, **__: loaded(model=own_model))
     assert user_error(capsys, *typed.split()[1:]) == "sparcets: enough\n"
     assert seen == [f"{place / 'my_model.py'}:load"]
 

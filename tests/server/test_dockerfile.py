@@ -9,7 +9,7 @@ import typer
 from fastapi.testclient import TestClient
 
 from sparcets.cli.main import app
-from sparcets.web.sockets import bind
+from sparcets.web.requests import bind
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,11 +17,10 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.studio.app import create_app
-from sparcets.studio.data import dataset_record
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import FitExplainer, TrainClassifier
-from sparcets.studio.reader import read_dataset
-from sparcets.studio.worker import fit_explainer, train_classifier
+from sparcets.studio.items import dataset_record
+from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
+from sparcets.studio.processes import fit_explainer, train_classifier
+from sparcets.studio.uploads import read_dataset
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.testing.data import make_series
 

@@ -10,7 +10,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sparcets.core.errors import ConfigError, StorageError
-from sparcets.studio.workspace import MARKER
 from sparcets.web.access import TOKEN_FILE, Sessions, find_token, split_host
 from sparcets.web.errors import ApiError
 from tests.campaigns.folders import snapshot
@@ -204,18 +203,15 @@ def test_a_malformed_host_is_a_bad_request(client: TestClient, host: str) -> Non
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_workspace_of_an_earlier_version_becomes_private(start: Start, sample: Sample) -> None:
-    (sample.folder / MARKER).unlink()
-    (sample.folder / "trainings.json").write_text("{}")
-    own = sample.folder / "datasets" / "own"
-    for path in (sample.folder, *sample.folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    client = start()
-    assert client.post(f"{API}/datasets", json={"name": "catching"}).status_code == 200
-    folders = (sample.folder, *(sample.folder / kind for kind in ("datasets", "classifiers", "explainers")))
-    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}  # nobody else can go further
-    assert stat.S_IMODE(own.stat().st_mode) == 0o755 and (sample.folder / MARKER).is_file()
-    (new,) = set((sample.folder / "datasets").iterdir()) - {own}
+def test_a_workspace_that_others_can_enter_becomes_private(start: Start, sample: Sample) -> None:
+    kinds = [sample.folder / kind for kind in ("datasets", "classifiers", "explainers")]
+    own = kinds[0] / "own"
+    for path in (*kinds, own):
+        path.chmod(0o755)
+    assert start().post(f"{API}/datasets", json={"name": "catching"}).status_code == 200
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in kinds} == {0o700}  # nobody else can go further
+    assert stat.S_IMODE(own.stat().st_mode) == 0o755
+    (new,) = set(kinds[0].iterdir()) - {own}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (new, *new.iterdir())} == {0o700, 0o600}
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from sparcets.studio.answers import Answers
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExportRequest
+from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExportRequest, Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError

@@ -12,9 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 import sparcets as sp
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import FitExplainer
-from sparcets.studio.worker import fit_explainer
+from sparcets.studio.models import FitExplainer, Limits
+from sparcets.studio.processes import fit_explainer
 from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 

@@ -1,6 +1,6 @@
 """The cache of the most recently used items."""
 
-from sparcets.studio.cache import LruCache
+from sparcets.studio.answers import LruCache
 
 
 def test_the_least_recently_used_item_is_dropped() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from sparcets.studio.limits import Limits
+from sparcets.studio.models import Limits
 from sparcets.web.requests import limited
 
 Connect = Callable[[str], socket.socket]

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from sparcets.studio.exports import render
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import ExplainRequest
+from sparcets.studio.models import ExplainRequest, Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError

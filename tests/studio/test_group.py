@@ -7,8 +7,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
-from sparcets.studio.group import overview, positions, summarise
 from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.studio.results import overview, positions, summarise
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 

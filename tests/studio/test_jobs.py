@@ -15,8 +15,7 @@ from fastapi.testclient import TestClient
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER
 from sparcets.studio.jobs import FILE, Jobs
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import Job, TrainClassifier
+from sparcets.studio.models import Job, Limits, TrainClassifier
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 from tests.http_api import error

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sparcets.studio.app import PATHS, STATIC, create_app
-from sparcets.studio.limits import Limits
+from sparcets.studio.models import Limits
 from sparcets.web.access import Access
 from sparcets.web.errors import ApiError
 from sparcets.web.requests import SecurityMiddleware

@@ -14,7 +14,7 @@ from schemathesis.checks import CHECKS  # noqa: E402
 
 from sparcets.studio.app import create_app  # noqa: E402
 from sparcets.studio.jobs import Jobs  # noqa: E402
-from sparcets.studio.limits import Limits  # noqa: E402
+from sparcets.studio.models import Limits  # noqa: E402
 from tests.http_api import call  # noqa: E402
 
 from .conftest import API, BEARER, N_TEST, TOKEN, Sample  # noqa: E402

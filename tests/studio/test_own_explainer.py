@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.cli.fit import CLASSIFIER, EXPLAINER, load_fit, write_fit
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import ExplainRequest
-from sparcets.studio.own_explainer import add_fit
+from sparcets.methods.fit_folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
+from sparcets.studio.items import add_fit
+from sparcets.studio.models import ExplainRequest, Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 

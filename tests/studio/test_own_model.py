@@ -17,9 +17,8 @@ from fastapi.testclient import TestClient
 from sparcets.core.errors import CapabilityError, ConfigError, LabelError
 from sparcets.models.own_model import OwnModel
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import FitExplainer, TrainClassifier
-from sparcets.studio.worker import fit_explainer, train_classifier
+from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
+from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 

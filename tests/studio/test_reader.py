@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import subprocess
+import sys
 import zipfile
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -14,9 +15,9 @@ import pytest
 
 from sparcets.core.errors import DataError, FileFormatError, TooLargeError
 from sparcets.studio import processes
-from sparcets.studio.limits import Limits
-from sparcets.studio.reader import carry_out, describe, read_dataset, read_recordings
+from sparcets.studio.models import Limits
 from sparcets.studio.results import _plain
+from sparcets.studio.uploads import carry_out, describe, read_dataset, read_recordings
 from sparcets.testing.data import make_series
 from sparcets.web.requests import MIB
 
@@ -137,7 +138,7 @@ def task(file: Path, **more: Any) -> dict[str, Any]:
 
 
 def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparcets.studio.reader.limit_memory", lambda _: None)  # not of the tests themselves
+    monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)  # not of the tests themselves
     (tmp_path / "a.csv").write_text(CSV)
     known = carry_out(task(tmp_path / "a.csv"))
     first = read_dataset(tmp_path / "a.csv", Limits(), 3)
@@ -152,7 +153,7 @@ def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, mo
 
 
 def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparcets.studio.reader.limit_memory", lambda _: None)
+    monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)
     (tmp_path / "a.csv").write_text("series,time,b,a\n1,0,5,1\n1,1,6,2\n")
     like = {"feature_names": ["a", "b"], "n_steps": 3, "padded": True}
     assert carry_out(task(tmp_path / "a.csv", like=like)) == {"n": 1}
@@ -164,7 +165,7 @@ def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def run(given: dict[str, Any]) -> dict[str, Any]:
     """Run the process and return its outcome."""
-    process = processes.start(processes.command("sparcets.studio.reader"), given, {})
+    process = processes.start(processes.command("sparcets.studio.uploads", "read"), given, {})
     assert process.stdout is not None
     text = process.stdout.read()
     assert process.wait() == 0
@@ -182,7 +183,7 @@ def test_memory_is_limited(tmp_path: Path) -> None:
 
 def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
     waiting = ["-c", "import time; from sparcets.studio import processes; processes.begin(); time.sleep(60)"]
-    process = processes.start([processes.command("x")[0], *waiting], task(tmp_path / "a.csv"), {})
+    process = processes.start([sys.executable, *waiting], task(tmp_path / "a.csv"), {})
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(60) == 1
@@ -191,8 +192,8 @@ def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
 
 def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text("raise SystemExit('planted')")
-    command = processes.command("sparcets.core.arrays")
+    command = processes.command("sparcets.core.arrays", "main")
     command[-1] = command[-1].replace(
-        "from sparcets.core.arrays import main; sys.exit(main())", "import numpy; print(numpy.e)"
+        "from sparcets.core.arrays import main as main; sys.exit(main())", "import numpy; print(numpy.e)"
     )
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("2.718")

@@ -20,7 +20,7 @@ import pytest
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError
 from sparcets.studio.app import _opening_file
-from sparcets.web.sockets import bind
+from sparcets.web.requests import bind
 
 from .visit import Recorder
 

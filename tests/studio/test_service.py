@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparcets.studio.limits import Limits
+from sparcets.studio.models import Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError

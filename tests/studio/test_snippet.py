@@ -93,7 +93,7 @@ def test_what_records_hold_stays_text(client: TestClient, sample: Sample) -> Non
 
 def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
     from sparcets.io.files import digest_of_files, write_json
-    from sparcets.studio.snippet import _classifier
+    from sparcets.studio.exports import _classifier
     from sparcets.studio.workspace import Workspace
     from tests.test_security import write_onnx
 

@@ -12,8 +12,7 @@ import pytest
 import sparcets as sp
 from sparcets.methods.own.search import Draft, remember_searches
 from sparcets.methods.request import pause, pausing
-from sparcets.studio.limits import Limits
-from sparcets.studio.models import AnswerRequest, ExplainRequest
+from sparcets.studio.models import AnswerRequest, ExplainRequest, Limits
 from sparcets.studio.service import StudioService, Turns
 from sparcets.studio.workspace import Workspace, write_record
 

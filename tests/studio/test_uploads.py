@@ -15,8 +15,8 @@ from starlette.requests import ClientDisconnect
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER
 from sparcets.studio import processes
-from sparcets.studio.data import ARRAYS, safe_name
-from sparcets.studio.limits import Limits
+from sparcets.studio.items import ARRAYS, safe_name
+from sparcets.studio.models import Limits
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
@@ -69,7 +69,7 @@ def test_what_is_refused_leaves_nothing(
 
 
 def test_a_process_that_dies_is_reported(start: Start, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "command", lambda _: [sys.executable, "-S", "-c", "import os; os.abort()"])
+    monkeypatch.setattr(processes, "command", lambda *_: [sys.executable, "-S", "-c", "import os; os.abort()"])
     problem = error(start().post(UPLOAD, params={"filename": "a.csv"}, content=CSV.encode()), 422)
     assert problem["code"] == "unreadable" and "exit code" in problem["message"]
     assert left(sample.folder) == ["own"]
@@ -79,7 +79,7 @@ def test_answers_do_not_wait_for_an_upload(start: Start, sample: Sample, monkeyp
     client = start(limits=Limits(reader_seconds=3.0))
     request = {"explainer": sample.nearest, "rows": [0]}
     client.post(f"{API}/explanations", json=request)  # loads what it needs
-    monkeypatch.setattr(processes, "command", lambda _: SLEEP)
+    monkeypatch.setattr(processes, "command", lambda *_: SLEEP)
     with ThreadPoolExecutor(1) as thread:
         upload = thread.submit(client.post, UPLOAD, params={"filename": "a.csv"}, content=CSV.encode())
         while len(left(sample.folder)) == 1:
@@ -110,7 +110,7 @@ def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: py
     started: list[Any] = []
     start = processes.start
     monkeypatch.setattr(processes, "start", lambda *given: started.append(start(*given)) or started[-1])
-    monkeypatch.setattr(processes, "command", lambda _: SLEEP)
+    monkeypatch.setattr(processes, "command", lambda *_: SLEEP)
     uploads = Uploads(Workspace(tmp_path), Limits())
     with pytest.raises(ApiError, match="ended the request"):
         asyncio.run(uploads.dataset("a.csv", Client(within=within)))  # type: ignore[arg-type]

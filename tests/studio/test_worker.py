@@ -2,17 +2,16 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
-from sparcets.studio.worker import throttled
+from sparcets.studio.processes import command, throttled
 
 from .conftest import Sample
 
 
 def run(sample: Sample, request: dict[str, Any]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets.studio.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command("sparcets.studio.processes", "train"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     task = {"workspace": str(sample.folder), "id": "new", "seed": 0, "device": "cpu", **request}
     assert process.stdin is not None

@@ -8,7 +8,7 @@ import pytest
 from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER as TEMPORARY_MARKER
-from sparcets.studio.workspace import MARKER, RECORD, Workspace, new_id
+from sparcets.studio.workspace import RECORD, Workspace, new_id
 from sparcets.web.errors import ApiError
 from tests.campaigns.folders import snapshot
 
@@ -109,23 +109,6 @@ def test_a_folder_with_other_things_does_not_become_a_workspace(tmp_path: Path, 
     with pytest.raises(StorageError, match=refused):
         Workspace(tmp_path / "proj")
     assert snapshot(tmp_path) == before
-
-
-def test_an_earlier_workspace_among_other_things_is_told_how_to_move(sample: Sample) -> None:
-    (sample.folder / MARKER).unlink()
-    (sample.folder / "thesis.tex").touch()
-    before = snapshot(sample.folder)
-    with pytest.raises(StorageError, match=r"holds thesis.tex, .*move its folders and files to the new one"):
-        Workspace(sample.folder)
-    (sample.folder / "thesis.tex").unlink()
-    (sample.folder / "datasets" / "link").symlink_to(sample.folder / "datasets" / "own")
-    with pytest.raises(StorageError, match="holds datasets, which the studio has not made"):
-        Workspace(sample.folder)
-    (sample.folder / "datasets" / "link").unlink()
-    Workspace(sample.folder).make_private()
-    after = snapshot(sample.folder)
-    assert set(after) - set(before) == {MARKER} and set(before) - set(after) == {"thesis.tex"}
-    assert all(after[name] == before[name] for name in before if "/" in name)
 
 
 def test_an_item_that_is_a_link_to_elsewhere_is_not_removed(sample: Sample, tmp_path: Path) -> None:
