@@ -51,7 +51,7 @@ class Example:
         return cls(name, kind, own, files, kind.read(own))
 
 
-@campaign("mutated files", trials=120_000, dose=400, parts=4)
+@campaign("mutated files", trials=120_000, dose=1000, parts=4)
 def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
     with quiet():
         names = [name for name in KINDS if trials > SMALL or not KINDS[name].slow]

@@ -70,18 +70,6 @@ def test_unknown_metadata_is_none() -> None:
     assert ds.class_names == ("0", "1") and ds.split == "random" and (len(ds.X_train), len(ds.X_test)) == (16, 4)
 
 
-def test_string_labels_name_the_classes() -> None:
-    ds = Dataset.from_arrays(X, np.where(Y, "odd", "even"))
-    assert ds.class_names == ("even", "odd") and ds.y_test.tolist() == [i % 2 for i in rows_of(ds.X_test)]
-    other = Dataset.from_arrays(X, np.where(Y, "odd", "even"), class_names=["odd", "even"])
-    assert other.y_test.tolist() == [1 - i % 2 for i in rows_of(other.X_test)]
-
-
-def test_the_seed_decides_the_split() -> None:
-    one, same, other = (rows_of(Dataset.from_arrays(X, Y, seed=s).X_test) for s in (0, 0, 1))
-    assert one == same and sorted(one) != sorted(other)
-
-
 def test_given_rows_keep_their_order() -> None:
     salient = np.zeros(X.shape, dtype=bool)
     salient[7, 2, 1] = True
@@ -157,11 +145,6 @@ def test_a_given_split_is_kept(words: Any) -> None:
     ds = Dataset.from_arrays(X, Y, split=split, test_size=0.9, subjects=["one"] * 20)
     assert rows_of(ds.X_test) == [13, 15] and rows_of(ds.X_train) == [*range(13), 14, 16, 17, 18, 19]
     assert ds.split == "given" and ds.y_test.tolist() == [1, 1]
-
-
-def test_from_rows_checks_subjects() -> None:
-    with pytest.raises(ShapeError):
-        Dataset.from_rows(X, Y, train=np.arange(10), test=np.arange(10, 20), subjects=["a"] * 10)
 
 
 @pytest.mark.parametrize(

@@ -137,12 +137,6 @@ def test_download_into_the_data_folder_with_progress(
     assert {call[1] for call in calls} == {len(CONTENT)}
 
 
-def test_existing_file_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
-    first = fetch("motionsense", folder=tmp_path)
-    assert fetch("motionsense", folder=str(tmp_path)) == first
-    assert site.ranges == [None]
-
-
 def test_another_file_of_that_name_is_not_replaced(site: Site, part: Path, tmp_path: Path) -> None:
     final = part.with_name(ARCHIVE)
     final.write_bytes(CONTENT[:500])
@@ -161,18 +155,6 @@ def test_unfinished_downloads_of_others_are_left_alone(site: Site, part: Path, t
     assert theirs.read_bytes() == b"of a browser" and site.ranges == [None]
 
 
-def test_other_url_and_redirect(site: Site, tmp_path: Path) -> None:
-    url = site.url.replace(f"/{ARCHIVE}", "/moved")
-    assert fetch("motionsense", url=url, folder=tmp_path).read_bytes() == CONTENT
-
-
-def test_unknown_length(site: Site, tmp_path: Path) -> None:
-    site.sends_length = False
-    totals = set()
-    fetch("motionsense", folder=tmp_path, progress=lambda done, total: totals.add(total))
-    assert totals == {None}
-
-
 def test_broken_connections_are_resumed_within_one_call(site: Site, tmp_path: Path) -> None:
     site.cut_after = [30_000, 20_000]
     calls: list[tuple[int, int | None]] = []
@@ -182,23 +164,6 @@ def test_broken_connections_are_resumed_within_one_call(site: Site, tmp_path: Pa
     assert site.sent == len(CONTENT)  # no byte was sent twice
     assert {total for _, total in calls} == {len(CONTENT)}
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})
-
-
-def test_interrupted_download_is_resumed_by_the_next_call(site: Site, tmp_path: Path, part: Path) -> None:
-    def interrupt(done: int, total: int | None) -> None:
-        if done >= 40_000:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch("motionsense", folder=tmp_path, progress=interrupt)
-    assert not part.with_name(ARCHIVE).exists()
-    received = part.stat().st_size
-    assert received == 40_000
-    site.sent = 0
-    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert site.ranges[-1] == f"bytes={received}-"
-    assert site.sent == len(CONTENT) - received
-    assert not part.exists()
 
 
 def test_giving_up_keeps_the_part_for_the_next_call(site: Site, tmp_path: Path, part: Path) -> None:
@@ -217,12 +182,6 @@ def test_server_without_range_support(site: Site, tmp_path: Path, part: Path) ->
     part.write_bytes(b"x" * 700)
     assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
     assert site.ranges == ["bytes=700-"]
-
-
-def test_complete_part_is_not_downloaded_again(site: Site, tmp_path: Path, part: Path) -> None:
-    part.write_bytes(CONTENT)
-    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert site.sent == 0
 
 
 def test_part_longer_than_the_file_starts_over(site: Site, tmp_path: Path, part: Path) -> None:
@@ -270,12 +229,6 @@ def test_no_network(site: Site, tmp_path: Path) -> None:
     assert "\n" not in str(info.value)
 
 
-@pytest.mark.parametrize("url", ["no address", "ftpx://a/b", "http://"])
-def test_not_a_url(site: Site, tmp_path: Path, url: str) -> None:
-    with pytest.raises(DownloadError):
-        fetch("motionsense", url=url, folder=tmp_path)
-
-
 def test_wrong_content_is_removed_and_both_digests_are_named(site: Site, tmp_path: Path, part: Path) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -288,13 +241,6 @@ def test_wrong_content_is_removed_and_both_digests_are_named(site: Site, tmp_pat
     assert list(part.parent.iterdir()) == []
     site.content = CONTENT
     assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-
-
-def test_web_page_instead_of_the_file(site: Site, tmp_path: Path, part: Path) -> None:
-    site.content = b"<html>please sign in</html>"
-    with pytest.raises(DownloadError, match=r"not motionsense as published.*not a complete archive"):
-        fetch("motionsense", folder=tmp_path)
-    assert list(part.parent.iterdir()) == []
 
 
 def test_repacked_archive_is_accepted(site: Site, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,32 +30,8 @@ from sparcets.core.errors import (
 from sparcets.data import files
 from sparcets.data.dataset import Dataset
 from sparcets.data.files import SUFFIXES, load_file, save_dataset
-from sparcets.data.load import load_dataset
 from sparcets.io.files import read_json, write_json
-
-Write = Callable[..., Path]
-
-
-def assert_same(one: Dataset, two: Dataset, *, but: tuple[str, ...] = ("oracle",)) -> None:
-    for field in dataclasses.fields(Dataset):
-        if field.name not in but:
-            a, b = getattr(one, field.name), getattr(two, field.name)
-            assert type(a) is type(b), field.name
-            if isinstance(a, np.ndarray):
-                assert a.dtype.kind == b.dtype.kind, field.name
-                np.testing.assert_array_equal(a, b, err_msg=field.name)
-            else:
-                assert a == b, field.name
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write_text(text: str, name: str = "mine.csv") -> Path:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_text
+from tests.data.test_tables import Write, assert_same
 
 
 def test_unknown_kind_and_missing_file(tmp_path: Path, write: Write) -> None:
@@ -65,11 +40,6 @@ def test_unknown_kind_and_missing_file(tmp_path: Path, write: Write) -> None:
     with pytest.raises(DataNotFoundError):
         load_file(tmp_path / "nowhere.npz")
     assert sorted(SUFFIXES) == [".csv", ".npz", ".parquet", ".ts"]
-
-
-def test_through_load_dataset(write: Write) -> None:
-    path = write("label,x_0\n" + "1,2\n2,3\n" * 5)
-    assert_same(load_dataset(path, test_size=0.4, seed=1), load_file(path, test_size=0.4, seed=1))
 
 
 # --------------------------------------------------------------------------------------------------------------- .npz
@@ -195,15 +165,6 @@ def test_npz_labels_become_names(tmp_path: Path, y: list[Any], names: tuple[str,
     ds = load_file(save(tmp_path / "mine.npz", X=np.arange(20.0).reshape(10, 2, 1), y=np.array(y * 5)))
     assert ds.class_names == names
     assert set(ds.y_train[ds.X_train[:, 0, 0] % 4 == 0].tolist()) == {int(y[0] > y[1])}
-
-
-def test_npz_of_two_parts_with_text_labels(tmp_path: Path) -> None:
-    X = series()["X"]
-    text = np.array(["u", "v"] * 5)
-    ds = load_file(save(tmp_path / "mine.npz", X_train=X[:6], y_train=text[:6], X_test=X[6:], y_test=text[6:]))
-    assert (ds.split, ds.class_names) == ("given", ("u", "v"))
-    np.testing.assert_array_equal(ds.X_test, X[6:])
-    assert ds.y_test.tolist() == [0, 1, 0, 1]
 
 
 INVALID_NPZ: dict[str, tuple[Callable[[], dict[str, Any]], type[SparcetsError], str]] = {
@@ -348,12 +309,6 @@ def test_missing_extras(write: Write, monkeypatch: pytest.MonkeyPatch, module: s
         MissingExtraError, match=rf"a \{Path(name).suffix} file needs .*pip install 'sparcets\[{extra}\]'"
     ):
         load_file(write("", name))
-
-
-def test_import_loads_neither_pandas_nor_aeon() -> None:
-    code = "import sys, sparcets.data.files, sparcets.data.uea; print({'pandas', 'pyarrow', 'aeon'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
 
 
 def test_file_without_read_permission(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

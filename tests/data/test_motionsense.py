@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sparcets.core.errors import ConfigError, DataError, DataNotFoundError, FileFormatError, UnknownNameError
+from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, UnknownNameError
 from sparcets.data.load import data_folder
 from sparcets.data.motionsense import (
     ARCHIVE,
@@ -73,31 +71,7 @@ def test_an_exact_multiple_of_100_loses_its_last_window(n_rows: int, n_windows: 
     assert cut_windows(np.zeros((n_rows, 12))).shape == (n_windows, 100, 12)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.integers(1, 1000))
-def test_windows_are_the_rows_in_order(n_rows: int) -> None:
-    rows = np.arange(2.0 * n_rows).reshape(n_rows, 2)
-    windows = cut_windows(rows)
-    assert len(windows) == (n_rows - 1) // 100
-    np.testing.assert_array_equal(windows.reshape(-1, 2), rows[: 100 * len(windows)])
-
-
 # --- loading ------------------------------------------------------------------------------------------------
-
-
-def test_default_is_the_four_active_classes_in_alphabetical_order(folder: Path) -> None:
-    ds = load_motionsense(path=folder)
-    assert ds.class_names == ("dws", "jog", "ups", "wlk")
-    assert np.bincount(np.concatenate([ds.y_train, ds.y_test])).tolist() == [5, 6, 6, 6]
-    assert ds.X_train.dtype == np.float32
-    assert ds.X_train.shape[1:] == (100, 12)
-    assert ds.sampling_rate == 50
-    assert ds.feature_names is not None
-    assert ds.feature_names[:4] == ("attitude.roll", "attitude.pitch", "attitude.yaw", "gravity.x")
-    assert ds.feature_names[6] == "rotationRate.x"
-    assert ds.feature_names[11] == "userAcceleration.z"
-    assert ds.units == ("rad",) * 3 + ("g",) * 3 + ("rad/s",) * 3 + ("g",) * 3
-    assert (ds.split, ds.name) == ("random", "motionsense")
 
 
 def test_values_labels_and_subjects_match(folder: Path) -> None:
@@ -144,19 +118,6 @@ def test_zip_folder_parent_and_data_folder_are_equivalent(tmp_path: Path, monkey
     np.testing.assert_array_equal(load_motionsense().X_test, expected.X_test)
 
 
-def test_activities_may_be_codes_in_any_order(folder: Path) -> None:
-    ds = load_motionsense(path=folder, activities=["wlk", "sit", "wlk"])
-    assert ds.class_names == ("sit", "wlk")
-    assert len(ds.X_train) + len(ds.X_test) == 12
-
-
-def test_only_needed_recordings_are_parsed(folder: Path) -> None:
-    (folder / "sit_3" / "sub_1.csv").write_text("broken")
-    load_motionsense(path=folder)
-    with pytest.raises(FileFormatError, match=r"sit_3/sub_1\.csv, line 1"):
-        load_motionsense(path=folder, activities="all")
-
-
 def test_split_by_subject(folder: Path) -> None:
     ds = load_motionsense(path=folder, split="subject", test_size=0.5)
     assert ds.subjects_train is not None
@@ -164,12 +125,6 @@ def test_split_by_subject(folder: Path) -> None:
     assert set(ds.subjects_train.tolist()) | set(ds.subjects_test.tolist()) == {1, 2}
     assert not set(ds.subjects_train.tolist()) & set(ds.subjects_test.tolist())
     assert ds.split == "subject"
-
-
-def test_seed_decides_the_split(folder: Path) -> None:
-    first, again, other = (load_motionsense(path=folder, seed=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.X_test, again.X_test)
-    assert not np.array_equal(first.X_test, other.X_test)
 
 
 def test_incomplete_set_is_loaded_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -207,11 +162,6 @@ def test_unknown_names_raise_before_reading() -> None:
         load_motionsense(path="nowhere", activities=3)  # type: ignore[arg-type]
 
 
-def test_test_size_is_checked(folder: Path) -> None:
-    with pytest.raises(DataError):
-        load_motionsense(path=folder, test_size=1.0)
-
-
 def test_missing_data_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "empty"))
     with pytest.raises(DataNotFoundError, match=r"empty.*SPARCETS_DATA.*sparcets data fetch motionsense"):
@@ -226,16 +176,6 @@ def test_truncated_zip(tmp_path: Path, keep: float) -> None:
     raw = archive.read_bytes()
     archive.write_bytes(raw[: int(keep if keep > 1 else keep * len(raw))])
     with pytest.raises(FileFormatError, match=r"not a complete zip archive.*fetch it again"):
-        load_motionsense(path=tmp_path)
-
-
-def test_zip_with_flipped_bytes(tmp_path: Path) -> None:
-    archive = write_zip(tmp_path, small_set())
-    raw = bytearray(archive.read_bytes())
-    for i in range(400, 440):
-        raw[i] ^= 0xFF
-    archive.write_bytes(bytes(raw))
-    with pytest.raises(FileFormatError):
         load_motionsense(path=tmp_path)
 
 
@@ -286,25 +226,10 @@ def test_rows_too_long_and_too_short_do_not_cancel_out(folder: Path) -> None:
         load_motionsense(path=folder)
 
 
-def test_rows_that_are_all_too_long_have_no_index_column(folder: Path) -> None:
-    file = folder / "jog_2" / "sub_2.csv"
-    header, *lines = file.read_text().splitlines()
-    file.write_text("\n".join([header, *(f"{line},1" for line in lines)]))
-    with pytest.raises(FileFormatError, match="line 2: 14 fields"):
-        load_motionsense(path=folder)
-
-
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", csv_text(150).replace("gravity.y", "gravity", 1)])
 def test_missing_columns(folder: Path, text: str) -> None:
     (folder / "ups_5" / "sub_1.csv").write_text(text)
     with pytest.raises(FileFormatError, match=r"ups_5/sub_1\.csv, line 1: no column '(attitude.roll|gravity.y)'"):
-        load_motionsense(path=folder)
-
-
-def test_binary_junk(folder: Path) -> None:
-    file = folder / "ups_5" / "sub_1.csv"
-    file.write_bytes(file.read_bytes()[:3000] + bytes(range(256)))
-    with pytest.raises(FileFormatError, match=r"ups_5/sub_1\.csv, line \d+"):
         load_motionsense(path=folder)
 
 

@@ -61,12 +61,6 @@ def test_files_keep_every_digit(tmp_path: Path, suffix: str) -> None:
     np.testing.assert_array_equal(np.sort(np.concatenate([ds.X_train, ds.X_test]), axis=None), X.ravel())
 
 
-def test_csv_with_six_digits_is_float32(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("label,x_0,x_1\n" + "\n".join(f"{i % 2},{i / 7:.5f},-0.1" for i in range(12)))
-    assert sp.load_dataset(path).X_train.dtype == np.float32
-
-
 def test_nul_bytes_in_a_csv_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(b"label,x_0\n" + b"a,1\nb,2\n" * 5 + b"a,1\x002\n")

@@ -51,18 +51,9 @@ def test_constant_features_have_scale_one(dtype: Any, value: float) -> None:
     assert Scaler.fit(wobbling).scale.tolist() == [1.0] or value == 0.0
 
 
-def test_rounding_of_a_long_sum_does_not_hide_a_constant() -> None:
-    assert Scaler.fit(np.full((1000, 500, 1), 0.1)).scale.tolist() == [1.0]
-
-
 def test_small_changes_of_large_values_count_if_the_dtype_resolves_them() -> None:
     seconds = 1.7e9 + np.array([0.0, 100.0])[:, None, None]  # a time stamp, in float64
     assert Scaler.fit(seconds).scale.tolist() == [50.0]
-
-
-def test_whole_numbers_become_floats() -> None:
-    scaler = Scaler.fit(X.astype(int))
-    assert scaler.transform(X.astype(int)).tolist() == Scaler.fit(X).transform(X).tolist()
 
 
 def test_json_round_trip() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +23,7 @@ from sparcets.data.load import load_dataset
 from sparcets.data.uea import load_basic_motions, load_uea
 from sparcets.io.files import TEMPORARY
 from tests.campaigns.folders import snapshot
-
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write_text(text: str, name: str) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_text
+from tests.data.test_tables import Write
 
 
 @pytest.fixture(autouse=True)
@@ -104,13 +90,6 @@ def test_malformed_ts(write: Write, text: str, message: str) -> None:
     assert "mine.ts" in str(caught.value)
 
 
-def test_ts_with_time_stamps(write: Write) -> None:
-    rows = "(0.0,1.5),(1.0,-2.5):1\n(0.0,1.5),(1.0,-2.5):2\n"
-    text = f"@timeStamps true\n@univariate true\n@classLabel true 1 2\n@data\n{rows}"
-    with pytest.raises(FileFormatError, match="time stamps"):
-        load_file(write(text, "mine.ts"))
-
-
 def test_a_question_mark_in_ts_is_missing(write: Write) -> None:
     whole, gap = (load_file(write(text, "mine.ts"), test_size=0.5) for text in (TS, TS.replace("-5", "?")))
     assert gap.n_missing == 1 and gap.X_train.dtype == np.float32
@@ -139,12 +118,7 @@ def skip_unless_included(name: str) -> None:
         ("BasicMotions", 40, 40, 100, 6, 4, False),
         ("JapaneseVowels", 270, 370, 29, 12, 9, True),
         ("PickupGestureWiimoteZ", 50, 50, 361, 1, 10, True),
-        ("ArrowHead", 36, 175, 251, 1, 3, False),
-        ("ItalyPowerDemand", 67, 1029, 24, 1, 2, False),
-        ("GunPoint", 50, 150, 150, 1, 2, False),
-        ("OSULeaf", 200, 242, 427, 1, 6, False),
         ("UnitTest", 20, 22, 24, 1, 2, False),
-        ("ACSF1", 100, 100, 1460, 1, 10, False),
     ],
 )
 def test_sets_included_in_aeon(
@@ -186,11 +160,6 @@ def test_series_are_aeons_with_time_before_features() -> None:
     assert [ds.class_names[k] for k in ds.y_test] == y.tolist()
 
 
-def test_numeric_classes_are_in_numerical_order() -> None:
-    skip_unless_included("PickupGestureWiimoteZ")
-    assert load_uea(name="PickupGestureWiimoteZ").class_names == tuple(str(k) for k in range(1, 11))
-
-
 def test_basic_motions() -> None:
     ds = load_basic_motions(seed=3)
     assert repr(ds).startswith("Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 cl")
@@ -201,12 +170,6 @@ def test_basic_motions() -> None:
     np.testing.assert_allclose(ds.X_train[0, :4, 0], [0.079106, 0.079106, -0.903497, 1.116125], rtol=1e-6)
     assert ds.class_names[ds.y_train[0]] == "standing"
     assert np.bincount(ds.y_train).tolist() == np.bincount(ds.y_test).tolist() == [10] * 4
-
-
-def test_through_load_dataset() -> None:
-    assert load_dataset("basic_motions").feature_names is not None
-    assert load_dataset("GunPoint", seed=1).name == "GunPoint"
-    assert list(inspect.signature(load_basic_motions).parameters) == ["seed"]
 
 
 # ----------------------------------------------------------------------------------------------------------- fetching
@@ -265,12 +228,6 @@ def test_interrupted_download_leaves_no_files(archive: list[str], tmp_path: Path
             load_uea(name="Beef")
     assert archive == ["Beef"] * 2
     assert not list((tmp_path / "uea" / "Beef").iterdir())
-
-
-def test_manually_downloaded_set(write: Write, no_network: None) -> None:
-    for part in ("TRAIN", "TEST"):
-        write(TS, f"uea/Coffee/Coffee_{part}.ts")
-    assert load_dataset("Coffee").X_test.shape == (4, 3, 2)
 
 
 def test_folder_that_cannot_be_written(write: Write, archive: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +57,6 @@ def test_metadata(tmp_path: Path) -> None:
         np.testing.assert_array_equal(X[:, 0, 0], 10 * subjects + y)
 
 
-def test_split_by_subject(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    for test_size, n_held_out in ((0.3, 3), (0.1, 1), (0.5, 5)):
-        ds = load_ui_prmd(path=file, test_size=test_size)
-        assert ds.subjects_train is not None
-        assert ds.subjects_test is not None
-        train, test = set(ds.subjects_train.tolist()), set(ds.subjects_test.tolist())
-        assert len(test) == n_held_out
-        assert not train & test
-        assert train | test == set(range(1, 11))
-
-
-def test_seed_determines_the_split(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    held_out = [load_ui_prmd(path=file, seed=seed).subjects_test for seed in (0, 0, 1, 2, 3)]
-    np.testing.assert_array_equal(held_out[0], held_out[1])
-    assert len({tuple(sorted(set(people.tolist()))) for people in held_out if people is not None}) > 1
-
-
 def test_search_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path / "ui_prmd")
     expected = load_ui_prmd(path=file).X_test
@@ -97,37 +77,6 @@ def test_junk(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / FILE).write_bytes(raw)
     with pytest.raises(FileFormatError, match=r"damaged or not a .npz file"):
         load_ui_prmd(path=tmp_path)
-
-
-def test_truncated_file(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(FileFormatError):
-        load_ui_prmd(path=file)
-
-
-def test_flipped_bytes(tmp_path: Path) -> None:
-    file = write(tmp_path, X=np.random.default_rng(0).normal(size=(40, 100, 12)))
-    raw = bytearray(file.read_bytes())
-    for i in range(5000, 5050):
-        raw[i] ^= 0xFF
-    file.write_bytes(bytes(raw))
-    with pytest.raises(FileFormatError):
-        load_ui_prmd(path=file)
-
-
-def test_single_array(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    np.save(buffer, np.zeros(3))
-    (tmp_path / FILE).write_bytes(buffer.getvalue())
-    with pytest.raises(FileFormatError, match="a single array, not the arrays X, y, subject, feature_names"):
-        load_ui_prmd(path=tmp_path)
-
-
-def test_pickled_labels_are_rejected(tmp_path: Path) -> None:
-    file = write(tmp_path, y=arrays()["y"].astype(object))
-    with pytest.raises(FileFormatError, match="allow_pickle"):
-        load_ui_prmd(path=file)
 
 
 @pytest.mark.parametrize("key", ["X", "y", "subject", "feature_names"])

@@ -1,7 +1,8 @@
-"""One flipped bit in any saved file is noticed, or changes nothing."""
+"""Digests: what changes them, and what they notice; random damage of all files is a campaign."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,24 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError
 from sparcets.evaluation.scores import Scores
-from sparcets.io.locks import LOCK
+from sparcets.io.files import add_digest, check_digest, digest_of_array, digest_of_arrays, digest_of_json
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets.training.checkpoint import Checkpoint
-from sparcets.training.loop import History
-from sparcets_paper.benchmark.store import ResultStore
 
 X, Y = make_series(30, n_steps=8)
-BLACK_BOX = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
-
-
-def explainer() -> sp.Nearest:
-    return sp.Nearest(BLACK_BOX).fit(X, Y)
 
 
 def classifier() -> sp.TorchClassifier:
@@ -34,96 +26,43 @@ def classifier() -> sp.TorchClassifier:
     return sp.TorchClassifier("fcn", sp.ClassifierConfig.from_dict(tiny)).fit(X, Y)
 
 
-def checkpoint(folder: Path, *, seed: int) -> Checkpoint:
-    torch.manual_seed(seed)
-    network = torch.nn.Linear(5, 3)
-    optimiser = torch.optim.Adam(network.parameters())
-    network(torch.ones(2, 5)).sum().backward()
-    optimiser.step()
-    return Checkpoint(
-        folder,
-        {"generator": network},
-        {"generator": optimiser},
-        History(),
-        identity="training",
-        reference_proba=torch.full((4, 3), 1 / 3),
-    )
+def test_json_is_compared_by_value() -> None:
+    assert digest_of_json({"a": (1, 2), "b": 0.1}) == digest_of_json({"b": 0.1, "a": [1, 2]})
+    assert digest_of_json({1: "x", 10: "y", 2: "z"}) == digest_of_json({"1": "x", "2": "z", "10": "y"})
+    different = [1, 1.0, "1", True, None, [1], {"1": 1}, "ß", "\udcff"]
+    assert len({digest_of_json(value) for value in different}) == len(different)
 
 
-def of_classifier(folder: Path) -> Any:
-    clf = sp.load_classifier(folder, device="cpu")
-    weights = {name: weight.numpy().tobytes() for name, weight in clf.weights().items()}
-    return weights, {name: value for name, value in clf.header().items() if name != "config"}
+def test_arrays_are_compared_by_type_shape_and_values() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    different = [array, array.T, array.ravel(), array.astype(np.float32), -array, array.astype(str), np.array(1.0)]
+    assert len({digest_of_array(a) for a in different}) == len(different)
+    assert digest_of_array(np.asfortranarray(array)) == digest_of_array(array)
+    assert digest_of_arrays({"a": array, "b": -array}) == digest_of_arrays({"b": -array, "a": array})
+    assert digest_of_arrays({"a": array, "b": -array}) != digest_of_arrays({"b": array, "a": -array})
 
 
-def of_explainer(folder: Path) -> Any:
-    ex = sp.load(folder, BLACK_BOX)
-    return {name: array.tobytes() for name, array in ex._state().items()}, ex.info_.to_dict(), ex.config  # type: ignore[union-attr]
+@pytest.mark.parametrize("data", [{}, {"a": 1}, {"a": {"sha256": "x"}}, {"digest": "0" * 64, "b": "0" * 15}])
+def test_data_come_back_with_and_without_a_digest(data: dict[str, Any]) -> None:
+    whole = add_digest(data)
+    assert list(whole)[-1] == "sha256" and check_digest(whole) == data == check_digest(data)
 
 
-def of_explanation(path: Path) -> Any:
-    e = sp.load_explanation(path)
-    names = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_after", "mutable")
-    arrays = [getattr(e, name).tobytes() for name in names]
-    return arrays, e.info.to_dict(), dict(e.config), dict(e.constraints), e.seed, e.seconds, e.method
-
-
-def of_checkpoint(folder: Path) -> Any:
-    stored = checkpoint(folder, seed=1)
-    epoch = stored.resume()
-    return epoch, stored.history.values, {name: t.numpy().tobytes() for name, t in stored._tensors().items()}
-
-
-def write_results(folder: Path) -> None:
-    for key in "abc":
-        ResultStore(folder / "results.jsonl").append({"key": key, "measures": {"valid": 0.5, "transfer": 0.25}, "s": 3})
-
-
-Write, Read = Callable[[Path], Any], Callable[[Path], Any]
-KINDS: dict[str, tuple[Write, Read]] = {
-    "classifier": (lambda f: classifier().save(f), of_classifier),
-    "explainer": (lambda f: explainer().save(f), of_explainer),
-    "explanation": (
-        lambda f: explainer().explain(X[:4], 1).save(f / "run.npz"),
-        lambda f: of_explanation(f / "run.npz"),
-    ),
-    "uncompressed": (
-        lambda f: explainer().explain(X[:4], 1).save(f / "run.npz", compress=False),
-        lambda f: of_explanation(f / "run.npz"),
-    ),
-    "shards": (lambda f: explainer().explain(X[:4], 1, out=f), of_explanation),
-    "checkpoint": (lambda f: checkpoint(f, seed=0).on_epoch_end(2, {}), of_checkpoint),
-    "results": (write_results, lambda f: ResultStore(f / "results.jsonl").rows()),
-    "scores": (
-        lambda f: sp.evaluate(explainer().explain(X[:4], 1)).save(f / "scores.json"),
-        lambda f: Scores.load(f / "scores.json").to_dict(),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_a_flipped_bit_is_noticed_or_harmless(kind: str, tmp_path: Path) -> None:
-    write, read = KINDS[kind]
-    write(tmp_path)
-    expected = read(tmp_path)
-    rng = np.random.default_rng(0)
-    silent = []
-    files = [file for file in sorted(tmp_path.iterdir()) if file.suffix != LOCK]
-    for file in files:
-        whole = file.read_bytes()
-        for place in rng.integers(8 * len(whole), size=100):
-            damaged = bytearray(whole)
-            damaged[place // 8] ^= 1 << int(place % 8)
-            file.write_bytes(damaged)
-            try:
-                noticed = read(tmp_path) == expected
-            except FileFormatError as error:
-                noticed = str(tmp_path) in str(error)
-            if not noticed:
-                silent.append((file.name, int(place)))
-        file.write_bytes(whole)
-    assert read(tmp_path) == expected
-    assert not silent
+def test_changed_data_are_noticed() -> None:
+    whole = add_digest({"a": 1, "b": 2})
+    digest = whole.pop("sha256")
+    for changed in (
+        {"a": 1, "b": 3, "sha256": digest},
+        {"a": 1, "sha256": digest},
+        {"a": 1, "b": 2, "c": 3, "sha256": digest},
+        {"a": 1, "b": 2, "sha256": digest[:-1]},
+        {"a": 1, "b": 2, "sha256": None},
+        {"a": 1, "b": 2, "sha254": digest},
+        {"a": 1, "b": 2, "sha254": f"{digest[:20]}x{digest[21:]}"},
+        {"a": 1, "b": f"2{digest[35:]}"},
+    ):
+        with pytest.raises(ValueError, match="does not match its sha256"):
+            check_digest(changed)
 
 
 @pytest.mark.parametrize("key", [b'"sha256"', b'"arrays"', b'"format"'])
@@ -138,24 +77,6 @@ def test_damage_of_the_digest_itself_is_noticed(key: bytes, tmp_path: Path) -> N
             file.write_bytes(damaged)
             with pytest.raises(FileFormatError):
                 sp.load_classifier(tmp_path, device="cpu")
-
-
-@pytest.mark.parametrize(
-    "line", ['{"keys": "a"}', '{"key": 3}', "3", '{"key": "a"}', "[" * 100_000, '{"key": "a"} {}', "\xff"]
-)
-def test_lines_that_are_no_results_raise_our_own_error(line: str, tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    ResultStore(file).append({"key": "z"})
-    with file.open("a", encoding="latin-1") as opened:
-        opened.write(line + "\n")
-    for read in (ResultStore(file).rows, ResultStore(file).done):
-        with pytest.raises(FileFormatError, match=r"line 2 of .*results.jsonl is not a result: .*delete this line"):
-            read()
-
-
-def test_a_file_of_results_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="cannot be read: Is a directory"):
-        ResultStore(tmp_path).rows()
 
 
 def test_an_explainer_is_refused_to_another_classifier(tmp_path: Path) -> None:
@@ -176,3 +97,21 @@ def test_arrays_of_another_save_are_refused(tmp_path: Path) -> None:
     shutil.copy(other, mine)
     with pytest.raises(FileFormatError, match=r"weights.*safetensors was changed.* not the one in .*classifier.json"):
         sp.load_classifier(tmp_path / "one", device="cpu")
+
+
+@pytest.mark.parametrize("missing", ["summary", "per_query", "notes", "mean", "valid"])
+def test_scores_with_something_missing(tmp_path: Path, missing: str) -> None:
+    path = tmp_path / "scores.json"
+    sp.evaluate(sp.Nearest(sp.wrap(mean_proba)).fit(X, Y).explain(X[Y == 0][:2], target=1)).save(path)
+    data = json.loads(path.read_text())
+    for part in (data, data["summary"]["valid"], data["per_query"]):
+        part.pop(missing, None)
+    path.write_text(json.dumps(data))
+    with pytest.raises(sp.SparcetsError, match=r"scores\.json"):
+        Scores.load(path).to_markdown()
+
+
+@pytest.mark.parametrize("read", [sp.load_dataset, sp.load_explanation, Scores.load], ids=["data", "answers", "scores"])
+def test_a_name_that_is_too_long(tmp_path: Path, read: Callable[[Any], Any]) -> None:
+    with pytest.raises(sp.SparcetsError, match="no file"):
+        read(tmp_path / ("x" * 300 + ".npz"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +15,9 @@ from sparcets.io import folders
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import atomic_folder
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import mean_proba
 from tests.campaigns.folders import snapshot
 
 X, Y = make_series(30, n_steps=8)
-BLACK_BOX = sp.wrap(mean_proba, n_classes=3)
 
 
 class Killed(BaseException):
@@ -94,37 +90,6 @@ def test_a_first_save_that_fails_leaves_nothing(
     assert names(tmp_path) == ["weights.safetensors"]
 
 
-DIES = """
-import os, sys
-from pathlib import Path
-import sparcets as sp
-from sparcets.testing.mocks import mean_proba
-from sparcets.testing.data import make_series
-calls, replace = [], Path.replace
-def dies(*args):
-    calls.append(1)
-    if len(calls) == int(sys.argv[2]):
-        os._exit(9)
-    replace(*args)
-Path.replace = dies
-X, y = make_series(60, n_steps=8)
-sp.Nearest(sp.wrap(mean_proba, n_classes=3)).fit(X, y).save(sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("k", [1, 2])
-def test_a_killed_process_leaves_the_old_explainer_and_the_next_writer_cleans_up(k: int, tmp_path: Path) -> None:
-    old = sp.Nearest(BLACK_BOX).fit(X, Y)
-    old.save(tmp_path)
-    before = names(tmp_path)
-    done = subprocess.run([sys.executable, "-c", DIES, str(tmp_path), str(k)], check=False)
-    assert done.returncode == 9 and len(names(tmp_path)) > 2
-    stored = sp.load(tmp_path, BLACK_BOX)._state()
-    assert {name: a.tobytes() for name, a in stored.items()} == {n: a.tobytes() for n, a in old._state().items()}
-    old.save(tmp_path)
-    assert names(tmp_path) == before
-
-
 def test_a_reader_beside_a_writer_never_gets_a_mixture(
     two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
 ) -> None:
@@ -164,24 +129,6 @@ def fill(folder: Path, text: str) -> None:
 
 def content(folder: Path) -> set[str]:
     return {(folder / name).read_text() for name in ("a/content.txt", "b/content.txt", "run.txt")}
-
-
-def test_a_new_folder_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
-    with atomic_folder(tmp_path / "deep" / "new") as folder:
-        fill(folder, "new")
-        assert not (tmp_path / "deep" / "new").exists()
-    assert content(tmp_path / "deep" / "new") == {"new"} and names(tmp_path / "deep") == ["new"]
-    before = os.umask(0)
-    os.umask(before)
-    assert (tmp_path / "deep" / "new").stat().st_mode & 0o777 == 0o777 & ~before
-
-
-def test_an_error_leaves_the_old_folder(tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
-    fill(tmp_path / "x", "old")
-    with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "x") as folder:
-        fill(folder, f"new {1 // 0}")
-    assert content(tmp_path / "x") == {"old"} and names(tmp_path) == ["x"]
 
 
 def test_other_files_and_links_are_kept(tmp_path: Path) -> None:
@@ -257,15 +204,6 @@ def test_no_space_for_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StorageError, match="a: No space left on device"), atomic_folder(tmp_path / "a"):
         pass
     assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(StorageError, match=r"cannot write .*file/x: .*Choose another folder"),
-        atomic_folder(tmp_path / "file" / "x"),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])

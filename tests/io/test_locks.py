@@ -60,32 +60,6 @@ def test_several_processes_take_turns(tmp_path: Path) -> None:
     assert (tmp_path / "n").read_text() == "150" and [p.name for p in tmp_path.iterdir()] == ["n"]
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    refused = pytest.raises(StorageError, match=r"cannot write .*file.*Choose another folder")
-    with refused, locked(tmp_path / "file" / ".lock", what="x"):
-        pass
-
-
-def test_several_threads_take_turns(tmp_path: Path) -> None:
-    inside, most = 0, 0
-
-    def work() -> None:
-        nonlocal inside, most
-        with locked(tmp_path / "a.lock"):
-            inside += 1
-            most = max(most, inside)
-            time.sleep(0.02)
-            inside -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == 1
-
-
 def test_a_folder_that_is_replaced_meanwhile_is_locked_anew(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     entered = threading.Event()

@@ -19,7 +19,6 @@ from sparcets.core.errors import (
 )
 from sparcets.data.queries import plan_shards, read_queries
 from sparcets.methods import archive as driver
-from sparcets.methods import archive as shards
 from tests.campaigns.folders import snapshot
 
 from .queries import NAMES, STEPS, content, fit, lists, long, nested, parts, read, series, write
@@ -101,7 +100,7 @@ def test_a_second_call_computes_what_is_missing_or_damaged(
     (answers / names[2]).write_bytes(before[names[3]])  # whole, but of other rows
     result = sp.explain_parquet(place / "model", source, answers, target=1)
     assert (result.computed, result.queries) == (3, 60) and content(answers) == before
-    monkeypatch.setattr(shards, "write_part", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(driver, "write_part", lambda *_: pytest.fail("computed again"))
     assert sp.explain_parquet(place / "model", source, answers, target=1).computed == 0
 
 
@@ -223,16 +222,8 @@ def test_a_missing_row_is_a_gap(kind: str, tmp_path: Path) -> None:
 def test_times_that_cannot_be_read(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    times = [
-        "2024-01-01",
-        "2024-01-02",
-        "2024-01-01",
-        "noon",
-        "2024-01-01",
-        None,
-        "2024-01-01T00:00Z",
-        "2024-01-01T01:00",
-    ]
+    times = ["2024-01-01", "2024-01-02", "2024-01-01", "noon", "2024-01-01", None]
+    times += ["2024-01-01T00:00Z", "2024-01-01T01:00"]
     write(pa.table({"id": [*"aabbccdd"], "time": times, "f0": np.arange(8.0)}), tmp_path / "q.parquet")
     (shard,) = plan_shards(tmp_path / "q.parquet", ["f0"], 10)
     first, *others = read_queries(shard).series
@@ -244,7 +235,7 @@ def test_times_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_full_disk_is_tried_again_and_then_reported(
     place: Path, source: Path, answers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_part, refused = shards.write_part, []
+    write_part, refused = driver.write_part, []
 
     def full(path: Path, *rest: Any) -> None:
         if path.name.startswith("c-") or not refused:
@@ -252,7 +243,7 @@ def test_a_full_disk_is_tried_again_and_then_reported(
             raise StorageError(f"cannot write {path}: No space left on device.")
         write_part(path, *rest)
 
-    monkeypatch.setattr(shards, "write_part", full)
+    monkeypatch.setattr(driver, "write_part", full)
     result = sp.explain_parquet(place / "model", source, tmp_path / "out", target=1)
     assert list(result.unfinished) == ["ward=2/c-0000000000.parquet"] and result.queries == 50
     assert "No space left" in result.unfinished["ward=2/c-0000000000.parquet"] and len(refused) == 4

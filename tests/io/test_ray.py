@@ -19,7 +19,7 @@ import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.io import ray as engine_of_ray
 from sparcets.io.engines import make_engine
-from sparcets.methods import archive as parquet
+from sparcets.methods.fit_folder import digests_of
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark.plan import Cell, Plan
 from sparcets_paper.benchmark.runner import run_plan
@@ -191,19 +191,19 @@ def test_a_node_with_a_full_disk_gets_no_further_work(
 def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(
     nodes: Nodes, place: Path, source: Path, straight: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add, done = parquet._Total.add, []
+    real = engine_of_ray.RayEngine.map_unordered
 
-    def killing(total: Any, report: Any) -> None:
-        done.append(report)
-        if len(done) == 2:
-            nodes.kill_worker()
-        if len(done) == 5:
-            nodes.kill_node()
-        add(total, report)
+    def killing(*args: Any, **how: Any) -> Iterator[Any]:
+        for number, found in enumerate(real(*args, **how), 1):
+            if number == 2:
+                nodes.kill_worker()
+            if number == 5:
+                nodes.kill_node()
+            yield found
 
     where = {"engine": "ray", "address": nodes.address}
     with monkeypatch.context() as patch:
-        patch.setattr(parquet._Total, "add", killing)
+        patch.setattr(engine_of_ray.RayEngine, "map_unordered", killing)
         result = sp.explain_parquet(place / "model", source, place / "killed", target=1, **where)
     assert (result.queries, result.answers, result.errors, result.unfinished) == (60, 60, 1, {})
     assert content(place / "killed") == straight  # the same bytes as in one process
@@ -214,7 +214,9 @@ def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(
 @pytest.mark.long
 def test_a_driver_that_was_ended_goes_on(nodes: Nodes, place: Path, source: Path, straight: dict[str, bytes]) -> None:
     out = place / "ended"
-    (place / "model" / "run.json").write_text(json.dumps({"dataset": "none", "dataset_options": {}}))
+    (place / "model" / "run.json").write_text(
+        json.dumps({"dataset": "none", "dataset_options": {}, "parts": digests_of(place / "model")})
+    )
     command = [sys.executable, "-W", "ignore", "-m", "sparcets", "explain", str(place / "model"), "--target", "1"]
     where = ["--engine", "ray", "--address", nodes.address, "--workers", "2", "--out", str(out)]
     for how in (signal.SIGKILL, signal.SIGINT):
