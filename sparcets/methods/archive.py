@@ -23,7 +23,6 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, StorageError
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import Bar, progress_bar
-from sparcets.core.target import Not, NumberTarget
 from sparcets.data.queries import Queries, QueryShard, plan_shards, read_queries
 from sparcets.io.engines import Engine, make_engine
 from sparcets.io.explanations import FORMAT, ShardFolder, queries_per_shard, writing_answers
@@ -32,8 +31,6 @@ from sparcets.io.folders import inside
 from sparcets.io.parquet import answers_table, read_part, with_errors, write_part
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.fit_folder import load_parts
-from sparcets.methods.goal import settle_target
-from sparcets.methods.stream import identity_of
 from sparcets.training.device import threads_for
 
 HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so
@@ -163,15 +160,10 @@ def _with_seed(explainer: BaseExplainer[Any], seed: int | None) -> BaseExplainer
 
 def identity_of_question(explainer: BaseExplainer[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that determines the answers besides the queries, as plain values; what is wrong with it raises."""
-    info, target = explainer._fitted(), arguments["target"]
-    given = {name: arguments[name] for name in ("sparsity", "n", "confidence")}
-    options = explainer._defaults.for_call(arguments["constraints"], info, **given)
-    if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
-        owner = type(explainer).__name__
-        options, target = settle_target(target, options, info, own=explainer._target, owner=owner)
-    index = explainer._check_target(target, 1)
+    call = explainer._call(n_steps=explainer._fitted().n_steps, **arguments)
+    index = call.target.of_queries(1)
     asked = "runner-up" if index is None else int(index[0])
-    return {**identity_of(explainer, options), "target": asked, "classifier": explainer.classifier.digest()}
+    return {**explainer._question(call), "target": asked, "classifier": explainer.classifier.digest()}
 
 
 def answer_queries(

@@ -1,8 +1,16 @@
-"""BaseExplainer: what every method shares. A method implements ``_fit``, ``_explain``, ``_state`` and ``_restore``."""
+"""BaseExplainer: the one way from queries to answers.
+
+A call of ``explain`` is checked and bound to the fit, and queries come in blocks. Each block is divided by what the
+queries have to reach, then into batches and, for a method that needs it, by length; the method answers, the user's
+model is asked about the answers, and the evidence on them is added. A method implements ``_fit``, ``_explain``,
+``_state`` and ``_restore``.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +24,7 @@ import torch
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
-from sparcets.core.errors import ConfigError, DataError, NotFittedError, quoted
+from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, quoted
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
@@ -25,70 +33,28 @@ from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import Series
 from sparcets.core.settings import MethodConfig
-from sparcets.core.side_inputs import SideInputs, side_apart
-from sparcets.core.target import Not, NumberTarget
+from sparcets.core.side_inputs import SideInputs, one_side, side_apart
 from sparcets.data.dataset import Dataset
 from sparcets.io.files import as_path
 from sparcets.methods.compatibility import agree_on_labels, ask_again, check_against_labels, check_model, check_settings
 from sparcets.methods.folder import save_explainer
-from sparcets.methods.goal import answer_any_other, answer_numbers, index_of_each, only_target, settle_target
-from sparcets.methods.request import (
-    Answers,
-    CallOptions,
-    FitJob,
-    QueryBlock,
-    QueryNames,
-    Request,
-    check_constraints,
-    check_lengths_supported,
-    check_targets,
-    split_test_part,
-    split_training_part,
+from sparcets.methods.goal import (
+    BoundTarget,
+    best_of_classes,
+    in_numbers,
+    only_target,
+    other_classes,
+    outcome_of,
+    regressor_of,
+    runner_up,
 )
-from sparcets.methods.stream import QueryStream, explain_stream, is_stream, prolonged
+from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request, check_constraints
+from sparcets.methods.stream import Queries, QueryNames, answer_to_folder
 from sparcets.models.base import Classifier, Regressor
-from sparcets.models.views import Goal
+from sparcets.models.views import WITHIN
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from sparcets.core.info import SeriesInfo
-    from sparcets.methods.request import CallOptions
-    from sparcets.models.base import Classifier
-
-
-class Presentation:
-    """The part of every explainer that describes it."""
-
-    classifier: Classifier
-    info_: SeriesInfo | None
-    _defaults: CallOptions
-
-    def _fitted(self) -> SeriesInfo:
-        raise NotImplementedError
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features it was fitted on."""
-        return self._fitted().of_series.feature_names
-
-    def summary(self) -> str:
-        """Say in a few lines what was fitted."""
-        if self.info_ is None:
-            return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_.of_series, self._defaults.constraints.mutable
-        steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
-        fitted = (
-            f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
-            f"features ({int(mutable.sum())} mutable), {info.predicts}."
-        )
-        return "\n".join([fitted, *([] if info.model is None else info.model.describe())])
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
-
-    def _repr_html_(self) -> str:
-        return html_card(type(self).__name__, self.summary().splitlines())
 
 
 SEPARATOR = "__"  # between a part and its field, as in pipelines of scikit-learn
@@ -98,7 +64,7 @@ class Parameters:
     """The part of every explainer that other libraries read its settings from."""
 
     config_class: ClassVar[Any]
-    classifier: Any
+    classifier: Classifier
     config: Any
     info_: Any
 
@@ -170,7 +136,7 @@ def _with(config: Config, path: list[str], value: Any) -> Any:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
+class BaseExplainer(Parameters, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -199,6 +165,7 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
     config_class: ClassVar[type[MethodConfig]]
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
+    takes_padding: ClassVar[bool] = True  # or is given the queries of each length by themselves
     supports_curve: ClassVar[bool] = False
     supports_numbers: ClassVar[bool] = False  # whether it explains regressors
     # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
@@ -206,7 +173,7 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
     _settings: dict[str, Any]
 
     def __init__(self, classifier: Classifier | Regressor, config: C | None = None) -> None:
-        self.classifier = cast("Classifier", classifier)  # a regressor is asked by a view of it, see numbers.py
+        self.classifier = cast("Classifier", classifier)  # or a regressor, see CallOptions.towards
         self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
@@ -253,13 +220,17 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         self._check_parameters()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
-            X, y, lengths, side = split_training_part(source, y, lengths, side, self.classifier)
+            if y is not None or lengths is not None:
+                raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
+            side = one_side(side, source.side_train if self.classifier.takes_side else None)
+            X, y, lengths = source.X_train, source.y_train, source.lengths_train
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
         X, lengths = model.check_input(X, lengths, side, owner=model.name, like=model)
         labels = agree_on_labels(model, X, lengths, y, source)
-        lengths = check_lengths_supported(lengths, X.shape[1], self)
+        if not self._check_lengths(lengths, X.shape[1]):
+            lengths = None
         compared = check_against_labels(model, X, lengths, labels, source)
         standing, self.history_, self.info_ = check_constraints(constraints), {}, None
         known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
@@ -344,34 +315,61 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         self._check_parameters()
         self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
-            X, lengths, ids, subjects, side = split_test_part(X, lengths, ids, subjects, side=side, known=info.side)
-        names = None if ids is None and subjects is None else QueryNames.checked(ids, subjects)
-        view, is_block = self, out is None and not is_stream(X) and not isinstance(X, np.memmap)
-        if is_block:
-            X, lengths = self.classifier.check_input(X, lengths, side, owner=owner, like=info.of_series)
-            view = self if X.shape[1] == info.n_steps else prolonged(self, X.shape[1])
-        info = view._fitted()
-        check_lengths_supported(lengths, info.n_steps, self)
-        options = view._defaults.for_call(constraints, info, sparsity=sparsity, n=n, curve=curve, confidence=confidence)
-        if info.outcome is not None or isinstance(target, (Not, NumberTarget)):
-            options, target = settle_target(target, options, info, own=self._target, owner=owner)
-        if options.curve and not self.supports_curve:
-            raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
-        if not is_block:
-            stream = QueryStream(X, target, lengths, names, side=side, info=info, explainer=self)
-            return explain_stream(self, stream, options, out=out, progress=progress)
-        if names is not None:
-            names.check_number(len(X))
-        block = QueryBlock(number=0, first=0, series=Series(X, lengths), target=self._check_target(target, len(X)))
-        with progress_bar(f"explaining by {self.method}", len(X), show=progress) as bar:
-            whole = view._answer_block(block, options, bar)
-        whole = replace(whole if info.side is None else side_apart(whole), seconds=time.perf_counter() - started)
-        return whole if names is None else names.attach(whole)
+            if any(values is not None for values in (lengths, ids, subjects)):
+                raise DataError(
+                    "a Dataset brings its own lengths, ids and subjects: leave them out, or pass its X_test."
+                )
+            if not len(X.X_test):
+                raise DataError(f"the data set {X.name!r} has no test series to explain. Pass series: explain(X).")
+            side = one_side(side, None if info.side is None else X.side_test)
+            X, lengths, ids, subjects = X.X_test, X.lengths_test, X.ids_test, X.subjects_test
+        names, model = QueryNames.checked(ids, subjects), self.classifier
+        queries = Queries(X, lengths, side, names, model=model, info=info, owner=owner, longer=out is None)
+        self._check_lengths(queries.lengths, queries.n_steps)
+        call = self._call(
+            target, queries.n_steps, constraints, sparsity=sparsity, n=n, curve=curve, confidence=confidence
+        )
+        bound = call.target if queries.n is None else call.target.check(queries.n)
+
+        with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
+
+            def answer(block: QueryBlock) -> Explanation:
+                return side_apart(self._answer(block, call, bar))
+
+            if out is not None:
+                identity = self._question(call)
+                return answer_to_folder(queries, bound, answer, out, identity=identity, n=call.n, bar=bar)
+            blocks = queries.blocks(bound, queries.n or self.config.batch_size)
+            whole = join([names.attach(answer(block)) for block in blocks])
+        return replace(whole, seconds=time.perf_counter() - started)
 
     @property
     def method(self) -> str:
         """The method's name in lower case, as in the registry."""
         return type(self).__name__.lower()
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features it was fitted on."""
+        return self._fitted().of_series.feature_names
+
+    def summary(self) -> str:
+        """Say in a few lines what was fitted."""
+        if self.info_ is None:
+            return f"{type(self).__name__}: not fitted yet."
+        info, mutable = self.info_.of_series, self._defaults.constraints.mutable
+        steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
+        fitted = (
+            f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
+            f"features ({int(mutable.sum())} mutable), {info.predicts}."
+        )
+        return "\n".join([fitted, *([] if info.model is None else info.model.describe())])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.classifier!r}{'' if self.info_ is not None else ', not fitted'})"
+
+    def _repr_html_(self) -> str:
+        return html_card(type(self).__name__, self.summary().splitlines())
 
     @final
     def save(self, folder: str | os.PathLike[str], *, shared: bool = False) -> None:
@@ -389,9 +387,6 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
     def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
         """Return the description of the training series with the scale that the method works in."""
         return info
-
-    def _restrict(self, view: Self, goal: Goal) -> None:
-        """Give a view of this explainer of a regressor, one of two classes, what it has learnt of them."""
 
     @abstractmethod
     def _explain(self, request: Request) -> Answers:
@@ -416,90 +411,158 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
         """
         raise NotImplementedError
 
-    # Shared work.
+    # The pipeline.
+
+    def _call(self, target: Any, n_steps: int, constraints: Any, **arguments: Any) -> CallOptions:
+        """Return the arguments of ``explain`` for queries of ``n_steps`` steps, checked and bound to the fit."""
+        info, owner, standing = self._fitted(), type(self).__name__, self._defaults
+        if n_steps != info.n_steps:
+            standing = CallOptions.standing(self.constraints_, replace(info, n_steps=n_steps), self.classifier)
+        call = replace(standing, classifier=self.classifier).for_call(constraints, **arguments)
+        if info.outcome is not None and call.confidence is not None:
+            raise ConfigError(
+                "confidence is a probability of a class; a regressor has none. Narrow the target instead."
+            )
+        if call.curve and not self.supports_curve:
+            raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
+        return replace(call, target=BoundTarget.bind(target, info, own=self._target, owner=owner))
+
+    def _question(self, call: CallOptions) -> dict[str, Any]:
+        """Return all that determines the answers besides queries and targets, as plain values."""
+        digest = hashlib.sha256()
+        for name, array in sorted(self._state().items()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        values = {
+            "method": self.method,
+            "config": self.config.deciding_values(),
+            "constraints": call.constraints_given,
+            "sparsity": call.sparsity,
+            "n": call.n,
+            "explainer": digest.hexdigest(),
+            **({"curve": True} if call.curve else {}),
+            **({} if call.confidence is None else {"confidence": call.confidence}),
+            **({} if call.target.excluded is None else {"excluded": call.target.excluded}),
+            **({"targets": [repr(one) for one in call.target.numbers]} if call.target.numbers else {}),
+        }
+        return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
 
     @final
-    def _answer_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
-        """Answer a block of queries, and add the evidence."""
-        if options.goals:
-            return answer_numbers(self, block, options, bar)
-        if options.excluded is not None:
-            return answer_any_other(self, block, options, bar)
+    def _answer(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
+        """Answer a block of queries, whatever is asked for."""
+        if call.target.numbers:
+            return self._answer_numbers(block, call, bar)
+        if call.target.excluded is None:
+            return self._answer_classes(block, call, bar)
+        parts = []
+        for batch in block.batches(self.config.batch_size):
+            proba = self.classifier.outputs_unchecked(batch.X, batch.lengths)
+            with progress_bar("", None, show=False) as unseen:  # every class of a query would count
+                tried = [
+                    _of_queries(
+                        self._answer_classes(batch.select(rows, target), call, unseen), batch.first + rows, call.n
+                    )
+                    for rows, target in other_classes(proba, call.target.excluded)
+                ]
+            parts.append(best_of_classes(tried, call.n))
+            bar.advance(len(batch))
+        return join(parts)
+
+    def _answer_numbers(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
+        """Answer queries of a regressor: goal by goal, as queries of two classes."""
+        info, regressor, index = self._fitted(), regressor_of(self), block.target
+        assert index is not None
+        before = regressor.outputs_unchecked(block.X, block.lengths)
+        if before.shape[1] != outcome_of(info).n_outputs:  # known of some wrapped models after a prediction only
+            regressor.check_compatible(info, f"this {type(self).__name__}")
+        bounds, goals = call.target.goals(index, before)
+        parts = []
+        for rows, goal in goals:
+            part = block.select(rows, np.full(len(rows), WITHIN, dtype=np.int64))
+            parts.append(_of_queries(self._answer_classes(part, call.towards(goal), bar), block.first + rows, call.n))
+        whole = join(parts)
+        whole = whole[np.argsort(whole.query_index, kind="stable")]
+        words = call.target.words(index)
+        return in_numbers(whole, regressor, call.info, words=words, before=before, bounds=bounds)
+
+    def _answer_classes(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
+        """Answer queries that have one target class each, and add the evidence."""
         began = time.perf_counter()
-        answers = join(list(self._explain_block(block, options, bar)))
-        evidence = self._evidence(answers, options)
+        answers = join(list(self._explain_block(block, call, bar)))
+        evidence = self._evidence(answers, call)
         rows = np.flatnonzero(answers.status != "unchanged")
-        if options.curve and len(rows):
-            evidence = evidence.with_curve(self._curve(answers[rows], options), rows)
+        if call.curve and len(rows):
+            evidence = evidence.with_curve(self._curve(answers[rows], call), rows)
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
-    def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
+    def _explain_block(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Iterator[Explanation]:
         """Answer a block of queries batch by batch."""
-        info = self._fitted()
         for batch in block.batches(self._batch_size()):
             began = time.perf_counter()
-            before = self.classifier.outputs_unchecked(batch.series.values, batch.series.lengths)
-            if before.shape[1] != info.n_classes:  # known of some wrapped models after a prediction only
-                self.classifier.check_compatible(info, f"this {type(self).__name__}")
-            target = batch.target
-            if target is None:  # the runner-up; a stable sort, so that among equals it is never the prediction itself
-                target = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
-            query_index = np.arange(batch.first, batch.first + len(batch))
-            answers = self._explain_batch(options.request(batch.series, target, info), query_index, before)
+            before = call.classifier.outputs_unchecked(batch.X, batch.lengths)
+            if before.shape[1] != call.info.n_classes:  # known of some wrapped models after a prediction only
+                call.classifier.check_compatible(call.info, f"this {type(self).__name__}")
+            request = call.request(batch.series, runner_up(before) if batch.target is None else batch.target)
+            answers = self._explain_batch(request, np.arange(batch.first, batch.first + len(batch)), before)
             bar.advance(len(batch))
-            yield replace(answers, constraints=options.constraints_given, seconds=time.perf_counter() - began)
+            yield replace(answers, constraints=call.constraints_given, seconds=time.perf_counter() - began)
 
     def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
 
     def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
         """Answer a batch of queries, predict the answers, and package both."""
-        X, target, lengths, n, info = request.X, request.target, request.lengths, request.n, request.info
-        query = np.repeat(X, n, axis=0)
-        counterfactual = query.copy()
-        status = np.full(len(X) * n, "unchanged", dtype="<U9")
-        reason = np.full(len(X) * n, "", dtype=object)
-        after = np.repeat(before, n, axis=0)
-        evidence = Evidence.none(len(X) * n)
-        to_explain = np.flatnonzero(~request.is_reached(before))
+        n = request.n
+        queries = request.series[np.repeat(np.arange(len(request)), n)]
+        counterfactual = queries.values.copy()
+        status = np.full(len(queries), "unchanged", dtype="<U9")
+        reason = np.full(len(queries), "", dtype=object)
+        before, targets = np.repeat(before, n, axis=0), np.repeat(request.target, n)
+        after = before.copy()
+        evidence = Evidence.none(len(queries))
+        to_explain = np.flatnonzero(~request.is_reached(before[::n]))
         if len(to_explain):
-            answers = self._explain(request.select(to_explain))
+            answers = self._ask(request.select(to_explain))
             of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
             counterfactual[of_explained] = answers.counterfactual
             status[of_explained] = answers.status
             reason[of_explained] = answers.reason
             after[of_explained] = np.nan if answers.proba is None else answers.proba
             evidence = answers.evidence(len(status), of_explained)
-        repeated = None if lengths is None else np.repeat(lengths, n)
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
-            steps = None if repeated is None else repeated[missing]
-            after[missing] = self.classifier.outputs_unchecked(counterfactual[missing], steps)
-        targets = np.repeat(target, n)
+            made = queries.with_values(counterfactual)[missing]
+            after[missing] = request.classifier.outputs_unchecked(made.values, made.lengths)
         valid = is_reached(after, targets, request.confidence)
         # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
         for i in np.flatnonzero(~valid & (status != "not_found")):
             status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
         found = Explanation(
-            query=query,
+            query=queries.values,
             counterfactual=counterfactual,
             target=targets,
             status=status,
             reason=reason.astype(str),
             query_index=np.repeat(query_index, n),
-            proba_before=np.repeat(before, n, axis=0),
+            proba_before=before,
             proba_after=after,
-            info=info,
+            info=request.info,
             mutable=request.constraints.mutable,
             frozen=request.constraints.frozen_if_any,
-            lengths=repeated,
+            lengths=queries.lengths,
             evidence=evidence,
             method=self.method,
             config=self._settings,
             seed=self.config.seed,
             confidence=request.confidence,
         )
-        return found if info.outcome is not None else ask_again(self.classifier, found)  # numbers are asked for later
+        return ask_again(self.classifier, found) if request.goal is None else found  # numbers are asked for later
+
+    def _ask(self, request: Request) -> Answers:
+        """Return the method's answers; queries of several lengths are divided if it does not take padding."""
+        if self.takes_padding or request.lengths is None:
+            return self._explain(request)
+        return Answers.join(request, [(rows, self._explain(part)) for rows, part in request.by_length()])
 
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
@@ -514,11 +577,20 @@ class BaseExplainer(Presentation, Parameters, ABC, Generic[C]):
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""
         self.info_, self.constraints_, self._target = info, constraints, target
-        self._defaults, self._settings = CallOptions.standing(constraints, info), self.config.to_dict()
+        self._defaults, self._settings = CallOptions.standing(constraints, info, self.classifier), self.config.to_dict()
 
-    def _check_target(self, target: Any, n_queries: int) -> IntArray | None:
-        """Return the target class of each query (batch,), or None for the runner-up of each."""
-        info, own, owner = self._fitted(), self._target, type(self).__name__
-        if info.outcome is not None:
-            return index_of_each(target, n_queries)
-        return check_targets(target, n_queries=n_queries, class_names=info.class_names, own=own, owner=owner)
+    def _check_lengths(self, lengths: Any, n_steps: int) -> bool:
+        """Return whether anything is padded; raise if the method does not support that."""
+        if lengths is None or np.all(np.asarray(lengths) == n_steps):
+            return False
+        if not self.supports_lengths:
+            raise CapabilityError(
+                f"{type(self).__name__} does not support series of unequal length. Cut or resample them to one length, "
+                "or use another method."
+            )
+        return True
+
+
+def _of_queries(answers: Explanation, rows: IntArray, n: int) -> Explanation:
+    """Return answers to some queries, whose indices are given, ``n`` each."""
+    return replace(answers, query_index=np.repeat(rows, n))

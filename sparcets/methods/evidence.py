@@ -16,6 +16,7 @@ from sparcets.core.outcome import is_reached
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again
+from sparcets.methods.goal import runner_up
 
 if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints
@@ -49,10 +50,8 @@ def add_curve(
     rows = np.flatnonzero(answers.status != "unchanged")
     if not explainer.supports_curve or not len(rows):
         return answers
-    options = explainer._defaults.for_call(
-        constraints, explainer._fitted(), sparsity=None, n=1, confidence=answers.confidence
-    )
-    return replace(answers, evidence=answers.evidence.with_curve(explainer._curve(answers[rows], options), rows))
+    call = explainer._call(None, answers.query.shape[1], constraints, confidence=answers.confidence)
+    return replace(answers, evidence=answers.evidence.with_curve(explainer._curve(answers[rows], call), rows))
 
 
 def review(
@@ -96,11 +95,11 @@ def review(
     ([True, True], ['refined', 'refined'], ['doubtful', 'doubtful'])
     """
     info, model = explainer._fitted(), explainer.classifier
-    options = explainer._defaults.for_call(constraints, info, sparsity=None, n=1)
+    call = explainer._call(None, info.n_steps, constraints)
     X, _ = model.check_input(X, lengths, owner="review", like=info)
     made, lengths = model.check_input(made, lengths, owner="review", like=info)
     before, after = model.outputs_unchecked(X, lengths), model.outputs_unchecked(made, lengths)
-    wanted = np.asarray(np.argsort(-before, axis=1, kind="stable")[:, 1], dtype=np.int64)
+    wanted = runner_up(before)
     if target is not None:
         wanted = check_target(target, n_queries=len(X), class_names=info.class_names)
     own = np.where(is_reached(after, wanted, None), "refined", "not_found")
@@ -114,16 +113,16 @@ def review(
         proba_before=before,
         proba_after=after,
         info=info,
-        mutable=options.constraints.mutable,
-        frozen=options.constraints.frozen_if_any,
+        mutable=call.constraints.mutable,
+        frozen=call.constraints.frozen_if_any,
         lengths=lengths,
         method=explainer.method,
         config=explainer._settings,
-        constraints=options.constraints_given,
+        constraints=call.constraints_given,
         seed=explainer.config.seed,
     )
     answers = ask_again(model, answers)
-    return replace(answers, evidence=explainer._evidence(answers, options))
+    return replace(answers, evidence=explainer._evidence(answers, call))
 
 
 PER_CLASS = 500  # reference series of each class

@@ -1,27 +1,25 @@
-"""What a call of ``explain`` asks for, where it is not a class: any class but one, or a number."""
+"""What a call of ``explain`` asks for, bound to the classes or the numbers of a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray, StrArray
-from sparcets.core.errors import ConfigError, TargetError, quoted
+from sparcets.core.errors import TargetError, quoted
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import Numbers, Outcome, is_within
-from sparcets.core.progress import Bar, progress_bar
 from sparcets.core.target import Not, NumberTarget, check_target, excluded_class
 from sparcets.methods.compatibility import NOISE, predict_again
-from sparcets.methods.request import CallOptions, QueryBlock
 from sparcets.models.base import Regressor
-from sparcets.models.views import WITHIN, Goal, Within
+from sparcets.models.views import Goal
 
-if TYPE_CHECKING:
-    from sparcets.methods.base import BaseExplainer
+MOST_CLASSES = 4  # that are tried for a query if any class but one is asked for, the most probable ones
+OTHERWISE = "another number"  # name of the class beyond a goal
 
 
 def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
@@ -29,197 +27,177 @@ def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
     return None if target is None else int(check_target([target], n_queries=1, class_names=info.class_names)[0])
 
 
-def settle_target(
-    target: Any, options: CallOptions, info: SeriesInfo, *, own: int | None, owner: str
-) -> tuple[CallOptions, Any]:
-    """Return the options of a call for what ``explain`` was asked for, and what is left to look up for each query.
+def is_one_each(values: Any) -> bool:
+    """Return whether values are one per query."""
+    return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
 
-    Parameters
-    ----------
-    target
-        As given to ``explain``.
-    options
-        Of the call.
-    info
-        The series and classes, or numbers, of the fit.
-    own, owner
-        The only class that the explainer was fitted for, or None; and its name, for messages.
+
+def runner_up(proba: FloatArray) -> IntArray:
+    """Return the second most probable class of each query: a stable sort, so that it is never the prediction itself.
+
+    >>> runner_up(np.array([[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]]))
+    array([1, 1])
     """
-    if info.outcome is not None:
-        if options.confidence is not None:
-            raise ConfigError(
-                "confidence is a probability of a class; a regressor has none. Narrow the target instead."
-            )
-        goals, index = _distinct(target)
-        for goal in goals:
-            goal.outputs(info.outcome.names)  # raises if there is no such output
-        return replace(options, goals=goals), index
-    if isinstance(target, NumberTarget):
-        raise TargetError(
-            f"{quoted(target)} is a target for a model that predicts numbers, sp.wrap(model, task='regression'); this "
-            f"one predicts the classes {', '.join(info.class_names)}."
-        )
-    if isinstance(target, Not):
-        excluded = excluded_class(target, info.class_names, own=own, owner=owner)
-        return replace(options, excluded=excluded), None
-    return options, target
+    return np.asarray(np.argsort(-proba, axis=1, kind="stable")[:, 1], dtype=np.int64)
 
 
-def _distinct(target: Any) -> tuple[tuple[NumberTarget, ...], int | IntArray]:
-    """Return the different targets of a call, and the index of each query's among them."""
-    given = (
-        [target] if isinstance(target, NumberTarget) or not isinstance(target, (list, tuple, np.ndarray)) else target
-    )
-    for one in given:
-        if not isinstance(one, NumberTarget):
-            raise TargetError(
-                f"the model predicts numbers: the target must be sp.AtLeast(30), sp.AtMost(30), sp.Between(20, 30) or "
-                f"sp.Change(5), or one of these per query, got {quoted(one)}."
-            )
-    goals = tuple(dict.fromkeys(given))
-    if isinstance(target, NumberTarget):
-        return goals, 0
-    return goals, np.array([goals.index(one) for one in given], dtype=np.int64)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundTarget:
+    """A target of ``explain``: a class each, any class but one, or where the numbers of a regressor have to lie.
 
-
-def index_of_each(index: Any, n_queries: int) -> IntArray:
-    """Return the index of each query's target (batch,) among the goals of a call, from what is left to look up."""
-    each = np.asarray(index)
-    if each.ndim and len(each) != n_queries:
-        raise TargetError(
-            f"target must be one target, or one per query: {n_queries} queries came with {len(each)} targets."
-        )
-    return np.broadcast_to(each, (n_queries,)).astype(np.int64)
-
-
-def target_words(goals: tuple[NumberTarget, ...], outcome: Outcome) -> StrArray:
-    """Return the targets of a call in words."""
-    return np.array([goal.describe(outcome.names, outcome.units) for goal in goals])
-
-
-MOST_CLASSES = 4  # that are tried for each query, the most probable ones
-
-
-def answer_any_other(explainer: BaseExplainer[Any], block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
-    """Answer each query by the class, other than ``options.excluded``, whose answers are best.
-
-    Parameters
+    Attributes
     ----------
-    explainer
-        Fitted.
-    block, options, bar
-        The queries, what holds for all of them, and the progress.
-    """
-    assert options.excluded is not None
-    of_classes, parts = replace(options, excluded=None), []
-    for batch in block.batches(explainer.config.batch_size):
-        before = explainer.classifier.outputs_unchecked(batch.series.values, batch.series.lengths)
-        with progress_bar("", None, show=False) as unseen:  # every class of a query would count
-
-            def answer(part: QueryBlock, unseen: Bar = unseen) -> Explanation:
-                return explainer._answer_block(part, of_classes, unseen)
-
-            parts.append(_best_of_classes(batch, options.excluded, before, answer))
-        bar.advance(len(batch))
-    return join(parts)
-
-
-def _best_of_classes(
-    block: QueryBlock, excluded: int, before: FloatArray, answer: Callable[[QueryBlock], Explanation]
-) -> Explanation:
-    """Return the best answers of each query: believed ones first, then valid ones, then those that change less.
-
-    Parameters
-    ----------
-    block
-        The queries.
+    asked
+        For all queries, or one each: classes, None for the runner-up, or indices among ``numbers``.
+    info, owner
+        The series and classes, or numbers, of the fit; and the name of the explainer, for messages.
+    own
+        The only class that it was fitted for, or None.
     excluded
-        The class that answers must not be in.
-    before
-        Probabilities of the queries (batch, classes).
-    answer
-        Answers a block with one target class per query.
+        If any class but one is asked for, the index of that one.
+    numbers
+        For a regressor, the different targets.
+    checked
+        Whether ``asked`` holds indices (queries,) already, or None.
     """
-    predicted = before.argmax(1)
-    others = np.where(np.arange(before.shape[1]) == excluded, -np.inf, before)
-    ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(MOST_CLASSES, before.shape[1] - 1)]
-    ranked[predicted != excluded] = predicted[predicted != excluded, None]  # they are in another class as they are
-    rows, parts, n = np.arange(len(block)), [], 1
-    for rank in range(ranked.shape[1]):
-        rows = rows if rank == 0 else np.flatnonzero(predicted == excluded)
-        if len(rows):
-            part = answer(block.select(rows, ranked[rows, rank]))
-            n = len(part) // len(rows)
-            parts.append(replace(part, query_index=np.repeat(block.first + rows, n)))
-    tried = join(parts)
-    query = tried.query_index.reshape(-1, n)[:, 0] - block.first  # of each n answers
-    rank_by = np.stack([tried.believed, tried.valid, -tried.share_changed]).reshape(3, -1, n).mean(2)
-    order = np.lexsort((*-rank_by[::-1], query))
-    best = order[np.unique(query[order], return_index=True)[1]]
-    return tried[(best[:, None] * n + np.arange(n)).ravel()]
+
+    asked: Any
+    info: SeriesInfo
+    owner: str
+    own: int | None = None
+    excluded: int | None = None
+    numbers: tuple[NumberTarget, ...] = ()
+    checked: bool = False
+
+    @classmethod
+    def bind(cls, target: Any, info: SeriesInfo, *, own: int | None, owner: str) -> BoundTarget:
+        """Bind what was given to ``explain``; raise if the model has no such targets."""
+        bound = cls(asked=target, info=info, owner=owner, own=own)
+        if info.outcome is not None:
+            one = isinstance(target, NumberTarget) or not isinstance(target, (list, tuple, np.ndarray))
+            given = [target] if one else target
+            for each in given:
+                if not isinstance(each, NumberTarget):
+                    raise TargetError(
+                        "the model predicts numbers: the target must be sp.AtLeast(30), sp.AtMost(30), "
+                        f"sp.Between(20, 30) or sp.Change(5), or one of these per query, got {quoted(each)}."
+                    )
+                each.outputs(info.outcome.names)  # raises if there is no such output
+            if not len(given):
+                raise TargetError("target must be one target, or one per query, got none.")
+            numbers = tuple(dict.fromkeys(given))
+            return replace(bound, numbers=numbers, asked=0 if one else np.array([numbers.index(t) for t in given]))
+        if isinstance(target, NumberTarget):
+            raise TargetError(
+                f"{quoted(target)} is a target for a model that predicts numbers, sp.wrap(model, task='regression'); "
+                f"this one predicts the classes {', '.join(info.class_names)}."
+            )
+        if isinstance(target, Not):
+            excluded = excluded_class(target, info.class_names, own=own, owner=owner)
+            return replace(bound, asked=None, excluded=excluded)
+        return bound
+
+    def of_queries(self, n_queries: int) -> IntArray | None:
+        """Return the class of each query, or the index of its target among ``numbers``; None for the runner-up."""
+        if self.numbers:
+            if is_one_each(self.asked) and len(self.asked) != n_queries:
+                raise TargetError(
+                    f"target must be one target, or one per query: {n_queries} queries came with {len(self.asked)} "
+                    "targets."
+                )
+            return np.broadcast_to(self.asked, (n_queries,)).astype(np.int64)
+        if self.asked is None:
+            return None if self.own is None else np.full(n_queries, self.own)
+        targets = check_target(self.asked, n_queries=n_queries, class_names=self.info.class_names)
+        if self.own is not None and (targets != self.own).any():
+            raise TargetError(
+                f"this {self.owner} was fitted for the target {quoted(self.info.class_names[self.own])} alone. "
+                "Ask for that, or fit one with target=None for every class."
+            )
+        return targets
+
+    def check(self, n_queries: int) -> BoundTarget:
+        """Return the target with the class of each query looked up, so that what is wrong is known at once."""
+        return replace(self, asked=self.of_queries(n_queries), checked=True)
+
+    def of_block(self, first: int, stop: int) -> IntArray | None:
+        """Return what :meth:`of_queries` does, of some consecutive queries."""
+        asked = self.asked[first:stop] if is_one_each(self.asked) else self.asked
+        return asked if self.checked else replace(self, asked=asked).of_queries(stop - first)
+
+    def words(self, index: IntArray) -> StrArray:
+        """Return targets of a regressor in words."""
+        outcome = outcome_of(self.info)
+        return np.array([one.describe(outcome.names, outcome.units) for one in self.numbers])[index]
+
+    def goals(self, index: IntArray, before: FloatArray) -> tuple[FloatArray, list[tuple[IntArray, Goal]]]:
+        """Return the bounds of each query (batch, outputs, 2), and the queries of each goal.
+
+        Parameters
+        ----------
+        index
+            Target of each query.
+        before
+            What the regressor predicts for them (batch, outputs).
+        """
+        bounds = np.empty((*before.shape, 2))
+        for k, target in enumerate(self.numbers):
+            bounds[index == k] = target.bounds(before[index == k], outcome_of(self.info).names)
+        keys = np.concatenate([index[:, None], bounds.reshape(len(bounds), -1)], axis=1)
+        group = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+        rows = [np.flatnonzero(group == k) for k in range(int(group.max()) + 1)]
+        words = self.words(index)
+        return bounds, [(some, Goal(bounds[some[0]], (str(words[some[0]]), OTHERWISE))) for some in rows]
 
 
-OTHERWISE = "another number"
+def outcome_of(info: SeriesInfo) -> Outcome:
+    """Return what a regressor predicts."""
+    assert info.outcome is not None
+    return info.outcome
 
 
-def answer_numbers(explainer: BaseExplainer[Any], block: QueryBlock, options: CallOptions, bar: Bar) -> Explanation:
-    """Answer queries whose targets are those of ``options.goals``.
-
-    Parameters
-    ----------
-    explainer
-        Fitted, of a regressor.
-    block, options, bar
-        The queries, what holds for all of them, and the progress.
-    """
-    info, regressor, n = explainer._fitted(), regressor_of(explainer), options.n
-    outcome = info.outcome
-    assert outcome is not None
-    assert block.target is not None
-    before = regressor.outputs_unchecked(block.series.values, block.series.lengths)
-    if before.shape[1] != outcome.n_outputs:  # known of some wrapped models after a prediction only
-        regressor.check_compatible(info, f"this {type(explainer).__name__}")
-    bounds = np.empty((*before.shape, 2))
-    for k, goal in enumerate(options.goals):
-        rows = block.target == k
-        bounds[rows] = goal.bounds(before[rows], outcome.names)
-    words = target_words(options.goals, outcome)[block.target]
-    parts = []
-    for rows in _groups(block.target, bounds):
-        view = two_classes(explainer, Goal(bounds[rows[0]], (str(words[rows[0]]), OTHERWISE)))
-        part = block.select(rows, np.full(len(rows), WITHIN, dtype=np.int64))
-        answers = view._answer_block(part, replace(options, goals=()), bar)
-        parts.append(replace(answers, query_index=np.repeat(block.first + rows, n)))
-    whole = join(parts)
-    whole = whole[np.argsort(whole.query_index, kind="stable")]
-    return _with_numbers(whole, regressor, info, words=words, before=before, bounds=bounds)
-
-
-def _groups(target: IntArray, bounds: FloatArray) -> list[IntArray]:
-    """Return the queries of each target; where it depends on the query, of each interval."""
-    keys = np.concatenate([target[:, None], bounds.reshape(len(bounds), -1)], axis=1)
-    _, group = np.unique(keys, axis=0, return_inverse=True)
-    return [np.flatnonzero(group.ravel() == k) for k in range(int(group.max()) + 1)]
-
-
-def regressor_of(explainer: BaseExplainer[Any]) -> Regressor:
+def regressor_of(explainer: Any) -> Regressor:
     """Return the model of an explainer of numbers."""
     model: Any = explainer.classifier
     assert isinstance(model, Regressor)
     return model
 
 
-def two_classes(explainer: BaseExplainer[Any], goal: Goal) -> BaseExplainer[Any]:
-    """Return a fitted explainer of a regressor as one of the two classes of a goal."""
-    info = explainer._fitted()
-    assert info.outcome is not None
-    view = type(explainer)(Within(regressor_of(explainer), goal, info.outcome.scale), explainer.config)
-    view._set_fitted(replace(info, class_names=goal.names), explainer.constraints_, None)
-    explainer._restrict(view, goal)
-    return view
+def other_classes(proba: FloatArray, excluded: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield queries, by index, and classes to try for them, the most probable ones first.
+
+    >>> [(rows.tolist(), classes.tolist()) for rows, classes in other_classes(np.array([[0.7, 0.1, 0.2]]), 0)]
+    [([0], [2]), ([0], [1])]
+    """
+    predicted = proba.argmax(1)
+    others = np.where(np.arange(proba.shape[1]) == excluded, -np.inf, proba)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(MOST_CLASSES, proba.shape[1] - 1)]
+    ranked[predicted != excluded] = predicted[predicted != excluded, None]  # they are in another class as they are
+    for rank in range(ranked.shape[1]):
+        rows = np.arange(len(proba)) if rank == 0 else np.flatnonzero(predicted == excluded)
+        if len(rows):
+            yield rows, ranked[rows, rank]
 
 
-def _with_numbers(
+def best_of_classes(parts: Sequence[Explanation], n: int) -> Explanation:
+    """Return the best ``n`` answers of each query: believed ones first, then valid ones, then those that change less.
+
+    Parameters
+    ----------
+    parts
+        For several classes, ``n`` answers to each of some queries.
+    n
+        Number of answers.
+    """
+    tried = join(list(parts))
+    query = tried.query_index.reshape(-1, n)[:, 0]  # of each n answers
+    rank_by = np.stack([tried.believed, tried.valid, -tried.share_changed]).reshape(3, -1, n).mean(2)
+    order = np.lexsort((*-rank_by[::-1], query))
+    best = order[np.unique(query[order], return_index=True)[1]]
+    return tried[(best[:, None] * n + np.arange(n)).ravel()]
+
+
+def in_numbers(
     answers: Explanation,
     regressor: Regressor,
     info: SeriesInfo,
@@ -228,14 +206,23 @@ def _with_numbers(
     before: FloatArray,
     bounds: FloatArray,
 ) -> Explanation:
-    """Return answers about two classes as answers about numbers."""
-    n, outcome = len(answers) // len(before), info.outcome
-    assert outcome is not None
+    """Return answers about two classes, within a goal and beyond it, as answers about numbers.
+
+    Parameters
+    ----------
+    answers
+        The same number of answers to each query.
+    regressor, info
+        The explained model, and the names of its numbers.
+    words, before, bounds
+        Of each query, its target, its numbers (batch, outputs), and those that count (batch, outputs, 2).
+    """
+    n, outcome = len(answers) // len(before), outcome_of(info)
     numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
     moved = np.flatnonzero(answers.changed.any((1, 2)))
     if len(moved):
-        lengths = None if answers.lengths is None else answers.lengths[moved]
-        numbers.after[moved] = regressor.outputs_unchecked(answers.counterfactual[moved], lengths)
+        some = answers[moved]
+        numbers.after[moved] = regressor.outputs_unchecked(some.counterfactual, some.lengths)
     # The number itself decides: a model may give other last bits in another batch.
     status, reason = answers.status.copy(), answers.reason.astype(object)
     asked = np.flatnonzero(numbers.reached & regressor.may_contradict)

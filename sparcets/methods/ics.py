@@ -15,7 +15,6 @@ from sparcets.core.seeding import generator
 from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request, pause
-from sparcets.methods.stream import answer_by_length
 from sparcets.models.base import Classifier
 from sparcets.models.inputs import Batch, padded
 from sparcets.training.device import threads_for
@@ -50,15 +49,10 @@ class Ics(BaseExplainer[IcsConfig]):
     needs_gradients = True
     supports_numbers = True
     supports_lengths = True
+    takes_padding = False
 
     def _explain(self, request: Request) -> Answers:
-        if request.lengths is not None:
-            return answer_by_length(request, self.classifier, self._answer)
-        return self._answer(request, self.classifier)
-
-    def _answer(self, request: Request, classifier: Classifier) -> Answers:
-        """Answer queries of one length, without padding."""
-        model = classifier
+        model = request.classifier
         config, scaler, device = self.config, request.info.scaler, model.device
         query = torch.tensor(scaler.transform(request.X).astype(np.float32), device=device)
         start = torch.tensor(self._noise(request, query.cpu().numpy()), device=device)

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs, length_mask, missing_entries
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.errors import DataError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_within
-from sparcets.core.series import blank, fill_gaps
+from sparcets.core.series import Series
 from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
-from sparcets.models.views import WITHIN, Goal
 
 log = logging.getLogger(__name__)
 
@@ -41,37 +40,30 @@ class Nearest(BaseExplainer[NearestConfig]):
     """
 
     config_class = NearestConfig
-    _numbers = np.zeros((2, 0, 0))  # of a regressor: labels and predictions (2, series, outputs)
-    _has_gaps = False  # whether its series have missing values
+    # Training series to choose from, and their classes; of a regressor, labels and predictions (2, series, outputs).
+    _series: Series
+    _y: IntArray
+    _numbers: FloatArray | None = None
     supports_lengths = True
     supports_numbers = True
 
     def _fit(self, job: FitJob) -> None:
-        X, y, lengths, info = job.X, job.y, job.lengths, job.info
+        y, info, self._numbers = job.y, job.info, None
+        said = self.classifier.outputs_unchecked(job.X, job.lengths)
         if job.numbers is not None:
-            self._X, self._y, self._lengths = X.copy(), y, lengths
-            self._has_gaps = missing_entries(X) is not None
-            self._numbers = np.stack([job.numbers, self.classifier.outputs_unchecked(X, lengths)])
+            self._series, self._y = job.series.with_values(job.X.copy()), y
+            self._numbers = np.stack([job.numbers, said])
             return
-        accepted = self.classifier.predict_unchecked(X, lengths) == y
+        accepted = said.argmax(1) == y
         if not accepted.any():
             raise DataError(
-                f"{self.classifier.name} predicts none of the {len(X)} training series as it is labelled, so there is "
-                "no neighbour to offer. Check that model and labels use the same classes, in the same order."
+                f"{self.classifier.name} predicts none of the {len(job)} training series as it is labelled, so there "
+                "is no neighbour to offer. Check that model and labels use the same classes, in the same order."
             )
         for k in sorted(set(range(info.n_classes)) - set(y[accepted].tolist())):
             name = info.class_names[k]
             log.warning("no series labelled %r is predicted as such: as a target it will not be found", name)
-        self._X = X[accepted].copy()
-        self._y = y[accepted]
-        self._lengths = None if lengths is None else lengths[accepted]
-        self._has_gaps = missing_entries(self._X) is not None
-
-    def _restrict(self, view: Nearest, goal: Goal) -> None:
-        inside = is_within(self._numbers[0], goal.bounds) & is_within(self._numbers[1], goal.bounds)
-        view._X, view._y = self._X[inside], np.full(int(inside.sum()), WITHIN, dtype=np.int64)
-        view._lengths = None if self._lengths is None else self._lengths[inside]
-        view._has_gaps = self._has_gaps
+        self._series, self._y = job.series[accepted], y[accepted]
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n
@@ -86,8 +78,7 @@ class Nearest(BaseExplainer[NearestConfig]):
                 break
             proposal = self._blend(request, rows, ranked[rows, k])
             admitted = request.apply_limits(proposal, rows)
-            lengths = None if request.lengths is None else request.lengths[rows]
-            proba = self.classifier.outputs_unchecked(admitted, lengths)
+            proba = _proba(request, admitted, rows)
             valid = request.is_reached(proba, rows)
             new = valid & ~_already_there(admitted, best[rows], found[rows])
             p = proba[np.arange(len(rows)), request.target[rows]]
@@ -101,42 +92,39 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _ranked_candidates(self, request: Request) -> IntArray:
         """Return for each query the rows of its candidates, nearest first, -1 where there are no more."""
-        tries = min(self.config.candidates * request.n, max(1, len(self._X)))
+        known, scaler = self._known(request), request.info.scaler
+        tries = min(self.config.candidates * request.n, max(1, len(known)))
         ranked = np.full((len(request), tries), -1, dtype=np.int64)
+        measure = _distances if request.series.gaps is None and self._series.gaps is None else _distances_with_gaps
         for k in np.unique(request.target):
             rows = np.flatnonzero(request.target == k)
-            candidates = np.flatnonzero(self._y == k)
+            candidates = known[self._y[known] == k]
             if not len(candidates):
                 continue
-            others = self._series(candidates, request.X.shape[1])
-            queries, real = (request.info.scaler.transform(X.astype(np.float64)) for X in (request.X[rows], others))
-            lengths = None if request.lengths is None else request.lengths[rows]
-            ends = None if self._lengths is None else self._lengths[candidates]
-            has_gaps = request.series.gaps is not None or self._has_gaps
-            measure = _distances_with_gaps if has_gaps else _distances
-            distance = measure(queries, real, lengths, ends)
+            pair = request.series[rows], self._candidates(candidates, request)
+            distance = measure(*(one.with_values(scaler.transform(one.values.astype(np.float64))) for one in pair))
             # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
             # neighbours at the same distance.
             order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]
             ranked[rows, : order.shape[1]] = candidates[order]
         return ranked
 
-    def _series(self, candidates: IntArray, n_steps: int) -> FloatArray:
+    def _known(self, request: Request) -> IntArray:
+        """Return the training series that may be offered: of a regressor, those within the goal, which is class 0."""
+        if self._numbers is None or request.goal is None:
+            return np.arange(len(self._series))
+        labels, said = self._numbers
+        return np.flatnonzero(is_within(labels, request.goal.bounds) & is_within(said, request.goal.bounds))
+
+    def _candidates(self, rows: IntArray, request: Request) -> Series:
         """Return training series, padded to the steps of queries that are longer than all of them."""
-        series: FloatArray = self._X[candidates]
-        return series if series.shape[1] == n_steps else blank(series, None, n_steps)
+        series = self._series[rows]
+        return series if series.n_steps == request.series.n_steps else series.padded(request.series.n_steps)
 
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
         """Put each candidate in its query's place; where it has ended already, or has no value, the query stays."""
-        proposal = self._series(candidates, request.X.shape[1])
-        ends = None if self._lengths is None else self._lengths[candidates]
-        if self._has_gaps:
-            proposal = fill_gaps(proposal, lengths=ends)
-            proposal = np.where(np.isnan(proposal), request.X[rows], proposal)
-        if ends is None:
-            return proposal
-        there = length_mask(ends, len(rows), proposal.shape[1])
-        return np.where(there[..., None], proposal, request.X[rows])
+        proposal = self._candidates(candidates, request).filled()
+        return np.where(proposal.measured, proposal.values, request.X[rows])
 
     def _answers(
         self, request: Request, best: FloatArray, best_p: FloatArray, found: IntArray, ranked: IntArray
@@ -158,11 +146,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             elif request.at_most is None and not differs(best[i, 0], request.X[i]).any():
                 reason[i, j] = f"the constraints undo every change that the {tried} nearest {target} series propose"
             else:
-                limits, is_class = request.limits_of(i), request.info.outcome is None
-                # The number that a regressor reached is told with all answers.
-                reached = f"; the best reached p({target}) = {best_p[i, request.target[i]]:.2f}" if is_class else ""
-                model = "classifier" if is_class else "model"
-                failed = f"none of the {tried} nearest {target} series convinces the {model}{limits}{reached}"
+                failed = f"none of the {tried} nearest {target} series convinces {request.attempt_words(i, best_p[i])}"
                 reason[i, j] = f"{request.why_missed(i, best_p[i], failed)}{needed[i]}"
                 best[i, j] = best[i, 0]
         return Answers(
@@ -170,9 +154,9 @@ class Nearest(BaseExplainer[NearestConfig]):
         )
 
     def _shares_needed(self, request: Request, rows: IntArray, ranked: IntArray) -> list[str]:
-        """Say for queries that a cap on the entries left without an answer which share the nearest series needs.
+        """Return in words which share of the entries the nearest series needs, where a cap left no answer.
 
-        Found by halving: a share that is enough, though not always the smallest.
+        It is found by halving: a share that is enough, though not always the smallest.
         """
         words = [""] * len(request)
         if request.at_most is None or not len(rows):
@@ -185,8 +169,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             at_most = request.at_most.copy()
             at_most[rows] = middle
             admitted = replace(request, at_most=at_most).apply_limits(proposal, rows)
-            lengths = None if request.lengths is None else request.lengths[rows]
-            convinced = request.is_reached(self.classifier.outputs_unchecked(admitted, lengths), rows)
+            convinced = request.is_reached(_proba(request, admitted, rows), rows)
             enough = np.where(convinced, middle, enough)
             too_few = np.where(convinced, too_few, middle)
         for i, count in zip(rows, enough, strict=True):
@@ -197,49 +180,45 @@ class Nearest(BaseExplainer[NearestConfig]):
         return words
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"X": self._X, "y": self._y}
-        state |= {} if self._lengths is None else {"lengths": self._lengths}
-        return state | ({"numbers": self._numbers} if self._numbers.size else {})
+        state = {"X": self._series.values, "y": self._y, "lengths": self._series.lengths, "numbers": self._numbers}
+        return {name: array for name, array in state.items() if array is not None}
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        X, y, lengths = state["X"], state["y"], state.get("lengths")
-        if X.shape[1:] != (info.n_steps, info.n_features) or any(
-            len(v) != len(X) for v in (y, lengths) if v is not None
-        ):
-            raise ValueError(f"series of shape {X.shape} do not fit {info.n_steps} steps, {info.n_features} features")
-        self._X, self._y, self._lengths = X, y, lengths
-        self._has_gaps = missing_entries(X) is not None
+        X, n = state["X"], len(state["X"])
+        expected = {"X": (n, info.n_steps, info.n_features), "y": (n,), "lengths": (n,)}
         if info.outcome is not None:
-            self._numbers = state["numbers"]
-            if self._numbers.shape != (2, len(X), info.outcome.n_outputs):
-                raise ValueError(f"numbers of shape {self._numbers.shape} do not fit {len(X)} series")
+            expected["numbers"] = (2, n, info.outcome.n_outputs)
+        other = {name: array.shape for name, array in state.items() if array.shape != expected.get(name)}
+        if other or not expected.keys() - {"lengths"} <= state.keys():
+            raise ValueError(f"arrays of shapes {other} do not fit {n} series, {info.n_steps} steps, {info.predicts}")
+        self._series, self._y, self._numbers = Series(X, state.get("lengths")), state["y"], state.get("numbers")
 
 
-def _distances(a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None) -> FloatArray:
+def _proba(request: Request, made: FloatArray, rows: IntArray) -> FloatArray:
+    """Return what the explained model says of proposals for some of the queries."""
+    return request.classifier.outputs_unchecked(made, request.series[rows].lengths)
+
+
+def _distances(a: Series, b: Series) -> FloatArray:
     """Return the mean square difference of every pair over the steps both have: (len(a), len(b)).
 
     From |a - b|² = |a|² + |b|² - 2ab, so that the pairs cost one matrix product instead of an array of differences.
     """
-    n_steps = a.shape[1]
-    inside_a = length_mask(lengths_a, len(a), n_steps)[..., None]
-    inside_b = length_mask(lengths_b, len(b), n_steps)[..., None]
-    a, b = a * inside_a, b * inside_b
-    cross = a.reshape(len(a), -1) @ b.reshape(len(b), -1).T
-    square_a = (a**2).sum(2) @ inside_b[..., 0].T  # |a|² over the steps that b has
-    square_b = inside_a[..., 0] @ (b**2).sum(2).T
-    common = inside_a[..., 0].astype(np.float64) @ inside_b[..., 0].T
-    return np.asarray(np.maximum(square_a + square_b - 2 * cross, 0.0) / common)
+    inside_a, inside_b = a.inside, b.inside
+    x, y = a.values * inside_a[..., None], b.values * inside_b[..., None]
+    cross = x.reshape(len(x), -1) @ y.reshape(len(y), -1).T
+    square_x = (x**2).sum(2) @ inside_b.T  # |a|² over the steps that b has
+    square_y = inside_a @ (y**2).sum(2).T
+    common = inside_a.astype(np.float64) @ inside_b.T
+    return np.asarray(np.maximum(square_x + square_y - 2 * cross, 0.0) / common)
 
 
-def _distances_with_gaps(
-    a: FloatArray, b: FloatArray, lengths_a: IntArray | None, lengths_b: IntArray | None
-) -> FloatArray:
+def _distances_with_gaps(a: Series, b: Series) -> FloatArray:
     """Return the mean square difference of every pair over the entries both have; infinite if they share none."""
-    known_a = ~np.isnan(a) & length_mask(lengths_a, *a.shape[:2])[..., None]
-    known_b = ~np.isnan(b) & length_mask(lengths_b, *b.shape[:2])[..., None]
-    flat_a, flat_b = (np.where(known, x, 0.0).reshape(len(x), -1) for known, x in ((known_a, a), (known_b, b)))
-    has_a, has_b = (known.reshape(len(known), -1).astype(np.float64) for known in (known_a, known_b))
-    squares = flat_a**2 @ has_b.T + has_a @ (flat_b**2).T - 2 * flat_a @ flat_b.T
+    known_a, known_b = (one.measured.reshape(len(one), -1) for one in (a, b))
+    x, y = (np.where(known, one.values.reshape(len(one), -1), 0.0) for known, one in ((known_a, a), (known_b, b)))
+    has_a, has_b = known_a.astype(np.float64), known_b.astype(np.float64)
+    squares = x**2 @ has_b.T + has_a @ (y**2).T - 2 * x @ y.T
     common = has_a @ has_b.T
     return np.asarray(np.divide(np.maximum(squares, 0.0), common, out=np.full(common.shape, np.inf), where=common > 0))
 

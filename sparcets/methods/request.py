@@ -1,4 +1,4 @@
-"""The data classes that pass between the base class and a method: a fit, a call, a batch of queries, answers."""
+"""What passes between the pipeline and a method: a fit, the options of a call, a batch of queries, answers."""
 
 from __future__ import annotations
 
@@ -11,37 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    StrArray,
-    differs,
-    is_integer,
-    is_number,
-)
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs, is_integer, is_number
 from sparcets.core.constraints import Constraints
 from sparcets.core.enforcement import BoundConstraints, keep_largest
-from sparcets.core.errors import (
-    CapabilityError,
-    ConfigError,
-    ConstraintError,
-    DataError,
-    ShapeError,
-    TargetError,
-    quoted,
-)
+from sparcets.core.errors import ConfigError, ConstraintError, quoted
 from sparcets.core.evidence import Evidence
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
 from sparcets.core.series import Series
-from sparcets.core.side_inputs import SideInputs, one_side
-from sparcets.core.target import NumberTarget, check_confidence, check_target
-from sparcets.core.validation import check_ids
+from sparcets.core.target import check_confidence
 from sparcets.core.words import share_from, unsure_words
-from sparcets.data.dataset import Dataset
-from sparcets.models.base import Model
+from sparcets.methods.goal import BoundTarget
+from sparcets.models.base import Classifier
+from sparcets.models.views import Goal, Within, at_length
 
 MOST_ANSWERS = 1_000_000  # to one query
 
@@ -119,13 +101,18 @@ class FitJob(_Batch):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CallOptions:
-    """The arguments of one ``explain`` that hold for all of its queries.
+    """The arguments of one ``explain`` that hold for all of its queries, bound to the fit.
 
     Attributes
     ----------
+    classifier, info
+        The explained model, and names, units and scale of the data. Of a regressor, the model is a classifier of two
+        classes once there is a ``goal``.
     constraints, constraints_given
         All constraints in force, as arrays (``mutable`` features, ``editable`` entries (time, features), …); and as the
         user gave them to ``fit`` and to ``explain``.
+    target
+        What is asked for.
     sparsity
         Largest share that changes of the entries that may change, or None.
     n
@@ -134,52 +121,34 @@ class CallOptions:
         Whether to measure how few changes are enough.
     confidence
         The least probability that counts as reached, or None.
-    excluded
-        If any class but one is asked for, the index of that one.
-    goals
-        For a regressor, the targets that the call asks for; those of the queries are indices of them.
+    goal
+        For a regressor, the numbers that the queries at hand have to reach; else None.
     """
 
+    classifier: Classifier
+    info: SeriesInfo
     constraints: BoundConstraints
     constraints_given: Mapping[str, Any]
+    target: BoundTarget
     sparsity: float | None = None
     n: int = 1
     curve: bool = False
     confidence: float | None = None
-    excluded: int | None = None
-    goals: tuple[NumberTarget, ...] = ()
+    goal: Goal | None = None
 
     @classmethod
-    def standing(cls, constraints: Constraints, info: SeriesInfo) -> CallOptions:
+    def standing(cls, constraints: Constraints, info: SeriesInfo, classifier: Classifier) -> CallOptions:
         """Return the options of a call without arguments: only the constraints given to ``fit`` hold."""
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
-        return cls(constraints=constraints.bind(info), constraints_given=as_given)
+        bound, target = constraints.bind(info), BoundTarget(asked=None, info=info, owner="")
+        return cls(classifier=classifier, info=info, constraints=bound, constraints_given=as_given, target=target)
 
     def for_call(
-        self,
-        constraints: Any,
-        info: SeriesInfo,
-        *,
-        sparsity: Any,
-        n: Any,
-        curve: Any = False,
-        confidence: Any = None,
+        self, constraints: Any = None, *, sparsity: Any = None, n: Any = 1, curve: Any = False, confidence: Any = None
     ) -> CallOptions:
-        """Check the arguments of ``explain`` and return the options of that call.
-
-        Parameters
-        ----------
-        constraints
-            Those of the call, or None.
-        info
-            The data that they are bound to.
-        sparsity, n, curve, confidence
-            As in ``explain``.
-        """
-        if not is_integer(n) or n < 1:
-            raise ConfigError(f"n must be a whole number >= 1, got {quoted(n)}.")
-        if n > MOST_ANSWERS:
-            raise ConfigError(f"n must be at most {MOST_ANSWERS:,}, got {quoted(n)}.")
+        """Return the options of a call with these arguments of ``explain``, which are checked here."""
+        if not is_integer(n) or not 1 <= n <= MOST_ANSWERS:
+            raise ConfigError(f"n must be a whole number from 1 to {MOST_ANSWERS:,}, got {quoted(n)}.")
         if sparsity is not None and not (is_number(sparsity) and 0 < sparsity <= 1):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {quoted(sparsity)}.")
         if not isinstance(curve, (bool, np.bool_)):
@@ -187,7 +156,7 @@ class CallOptions:
         bound, as_given = self.constraints, self.constraints_given
         if constraints is not None:
             given = check_constraints(constraints)
-            bound = bound.combine(given.bind(info))
+            bound = bound.combine(given.bind(self.info))
             as_given = {**as_given, "explain": given.to_dict()}
         if not bound.editable.any():
             raise ConstraintError(
@@ -203,16 +172,25 @@ class CallOptions:
             confidence=None if confidence is None else check_confidence(confidence),
         )
 
-    def request(self, series: Series, target: IntArray, info: SeriesInfo) -> Request:
+    def towards(self, goal: Goal) -> CallOptions:
+        """Return the options for queries of a regressor that have to reach a goal."""
+        model: Any = self.classifier
+        assert self.info.outcome is not None
+        classifier = Within(model, goal, self.info.outcome.scale)
+        return replace(self, goal=goal, classifier=classifier, info=replace(self.info, class_names=goal.names))
+
+    def request(self, series: Series, target: IntArray) -> Request:
         """Return the request of a batch of queries with these options."""
         request = Request(
             series=series,
             target=target,
+            classifier=self.classifier,
             constraints=self.constraints,
             at_most=None,
             n=self.n,
-            info=info,
+            info=self.info,
             confidence=self.confidence,
+            goal=self.goal,
         )
         if self.sparsity is None:
             return request
@@ -222,24 +200,20 @@ class CallOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class QueryBlock:
+class QueryBlock(_Batch):
     """Consecutive queries of one ``explain``.
 
     Attributes
     ----------
-    number, first
-        Index of the block among all blocks, and of its first query among all queries.
     series, target
         Checked series, and target classes (batch,), None for the runner-up.
+    number, first
+        Index of the block among all blocks, and of its first query among all queries.
     """
 
-    number: int
-    first: int
-    series: Series
     target: IntArray | None
-
-    def __len__(self) -> int:
-        return len(self.series)
+    number: int = 0
+    first: int = 0
 
     def select(self, rows: slice | IntArray, target: IntArray | None = None) -> QueryBlock:
         """Return the block of some of the queries, with another target each if it is given."""
@@ -260,24 +234,28 @@ class Request(_Batch):
     ----------
     series, target
         Queries in the data's own units, and the target class of each.
+    classifier, info
+        The explained model, and names, units and scale of the data.
     constraints
         What may change, and how.
     at_most
         Largest number of entries of each query that may change, or None.
     n
         Number of different answers per query.
-    info
-        Names, units and scale of the data.
     confidence
         The least probability of the target that counts as reached, or None.
+    goal
+        For a regressor, the numbers that count: the classifier is a view of it, whose class 0 is within them.
     """
 
     target: IntArray
-    constraints: BoundConstraints
-    at_most: IntArray | None
-    n: int
+    classifier: Classifier
     info: SeriesInfo
+    constraints: BoundConstraints
+    at_most: IntArray | None = None
+    n: int = 1
     confidence: float | None = None
+    goal: Goal | None = None
 
     def n_free(self) -> IntArray:
         """Return the number of entries of each query that may change, of which ``sparsity`` is a share."""
@@ -290,17 +268,20 @@ class Request(_Batch):
 
     def select(self, rows: IntArray) -> Request:
         """Return the request for some of the queries."""
-        return replace(
-            self,
-            series=self.series[rows],
-            target=self.target[rows],
-            at_most=None if self.at_most is None else self.at_most[rows],
-        )
+        at_most = None if self.at_most is None else self.at_most[rows]
+        return replace(self, series=self.series[rows], target=self.target[rows], at_most=at_most)
 
     def cut(self, rows: IntArray, n_steps: int) -> Request:
         """Return the request for some of the queries, all of one length, without their padding."""
-        of_rows = self.select(rows)
-        return replace(of_rows, series=of_rows.series.cut(n_steps), constraints=self.constraints.cut(n_steps))
+        part = self.select(rows)
+        model = at_length(self.classifier, n_steps, self.series.n_steps)
+        return replace(
+            part, series=part.series.cut(n_steps), constraints=self.constraints.cut(n_steps), classifier=model
+        )
+
+    def by_length(self) -> Iterator[tuple[IntArray, Request]]:
+        """Yield the queries of each length, without padding, and their rows."""
+        return ((rows, self.cut(rows, series.n_steps)) for rows, series in self.series.by_length())
 
     def limits_of(self, i: int) -> str:
         """Return the limits of the answer to query ``i`` in words: the cap, and the kinds of constraints."""
@@ -333,14 +314,20 @@ class Request(_Batch):
 
     def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
-        target, outcome = int(self.target[i]), self.info.outcome
-        # The number that a regressor reached is told with all answers.
-        reached = "" if outcome is not None else f": p({self.info.class_names[target]}) reached {proba[target]:.2f}"
-        model = "classifier" if outcome is None else "model"
         moved = differs(counterfactual, self.X[i]).any()
         nothing = "" if moved else "; the method changes nothing that may be changed here"
-        failed = f"the answer did not convince the {model}{self.limits_of(i)}{reached}{nothing}"
-        return self.why_missed(i, proba, failed)
+        return self.why_missed(i, proba, f"the answer did not convince {self.attempt_words(i, proba)}{nothing}")
+
+    def attempt_words(self, i: int, proba: FloatArray) -> str:
+        """Return what an attempt for query ``i`` did not convince, and how far it came by its probabilities (classes,).
+
+        The number that a regressor reached is told with all answers.
+        """
+        if self.goal is not None:
+            return f"the model{self.limits_of(i)}"
+        target = int(self.target[i])
+        reached = f"p({self.info.class_names[target]}) reached {proba[target]:.2f}"
+        return f"the classifier{self.limits_of(i)}: {reached}"
 
     def _n_free_of(self, i: int) -> int:
         return int(self.select(np.array([i])).n_free()[0])
@@ -413,6 +400,23 @@ class Answers:
             reason=np.tile(np.where(first, "", "this method gives one answer per query"), B),
         )
 
+    @classmethod
+    def join(cls, request: Request, parts: Sequence[tuple[IntArray, Answers]]) -> Answers:
+        """Return the answers to a request from those to its queries of each length, given with their rows."""
+        n, rows = request.n, [rows for rows, _ in parts]
+        places = [(of_part[:, None] * n + np.arange(n)).ravel() for of_part in rows]
+        order = np.argsort(np.concatenate(places))
+        counterfactual = np.repeat(request.X, n, axis=0)
+        for place, (_, part) in zip(places, parts, strict=True):
+            counterfactual[place, : part.counterfactual.shape[1]] = part.counterfactual
+
+        def joined(name: str) -> Any:
+            arrays = [getattr(part, name) for _, part in parts]
+            return None if arrays[0] is None else np.concatenate(arrays)[order]
+
+        by_name = {name: joined(name) for name in ("status", "reason", "proba", "support")}
+        return cls(counterfactual=counterfactual, families=parts[0][1].families, **by_name)
+
     def evidence(self, n_answers: int, rows: IntArray) -> Evidence:
         """Return what families have said of these answers, which are the given rows of all; NaN in the others."""
         if self.support is None:
@@ -422,21 +426,6 @@ class Answers:
         return Evidence(families=self.families, support=support)
 
 
-def check_targets(
-    target: Any, *, n_queries: int, class_names: Sequence[str], own: int | None, owner: str
-) -> IntArray | None:
-    """Return the target class of each query (batch,), None for the runner-up; ``own`` is the only one of a fit."""
-    if target is None:
-        return None if own is None else np.full(n_queries, own)
-    targets = check_target(target, n_queries=n_queries, class_names=class_names)
-    if own is not None and (targets != own).any():
-        raise TargetError(
-            f"this {owner} was fitted for the target {quoted(class_names[own])} alone. "
-            "Ask for that, or fit one with target=None for every class."
-        )
-    return targets
-
-
 def check_constraints(constraints: Any) -> Constraints:
     """Return the constraints that a user passed; none where None was passed."""
     if constraints is None:
@@ -444,89 +433,6 @@ def check_constraints(constraints: Any) -> Constraints:
     if not isinstance(constraints, Constraints):
         raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
     return constraints
-
-
-def check_lengths_supported(lengths: Any, n_steps: int, explainer: Any) -> Any:
-    """Return true lengths, or None if nothing is padded; raise if the method does not support them."""
-    if lengths is None or np.all(np.asarray(lengths) == n_steps):
-        return None
-    if not explainer.supports_lengths:
-        raise CapabilityError(
-            f"{type(explainer).__name__} does not support series of unequal length. Cut or resample them to one "
-            "length, or use another method."
-        )
-    return lengths
-
-
-@dataclass(frozen=True, eq=False)
-class QueryNames:
-    """Names given to ``explain``.
-
-    Attributes
-    ----------
-    ids, subjects
-        One per query, whole numbers or text; None where not given.
-    """
-
-    ids: np.ndarray[Any, Any] | None
-    subjects: np.ndarray[Any, Any] | None
-
-    @classmethod
-    def checked(cls, ids: Any, subjects: Any) -> QueryNames:
-        """Return the names that a user passed; their number is checked by :meth:`check_number`."""
-        return cls(_as_names("ids", ids), _as_names("subjects", subjects))
-
-    def check_number(self, n_queries: int) -> None:
-        """Raise unless there is one name per query."""
-        for what, names in (("ids", self.ids), ("subjects", self.subjects)):
-            if names is not None and len(names) != n_queries:
-                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
-
-    def attach(self, answers: Explanation) -> Explanation:
-        """Return answers with the names of their queries."""
-        rows = answers.query_index
-        least = min(len(names) for names in (self.ids, self.subjects) if names is not None)
-        if len(rows) and rows.max() >= least:  # of an iterator, the number of queries is known at its end only
-            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
-        ids = None if self.ids is None else self.ids[rows]
-        return replace(answers, ids=ids, subjects=None if self.subjects is None else self.subjects[rows])
-
-    def agree(self, answers: Explanation) -> bool:
-        """Return whether answers have these names already."""
-        now = self.attach(answers)
-        pairs = ((answers.ids, now.ids), (answers.subjects, now.subjects))
-        return all(b is None or (a is not None and np.array_equal(a, b)) for a, b in pairs)
-
-
-def split_training_part(dataset: Dataset, y: Any, lengths: Any, side: Any, model: Model) -> tuple[Any, Any, Any, Any]:
-    """Return training series, labels, lengths and side inputs of a data set; raise if they were given beside it.
-
-    A model that does not take side inputs is given none.
-    """
-    if y is not None or lengths is not None:
-        raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
-    own = one_side(side, dataset.side_train if model.takes_side else None)
-    return dataset.X_train, dataset.y_train, dataset.lengths_train, own
-
-
-def split_test_part(
-    dataset: Dataset, *given: Any, side: Any, known: SideInputs | None
-) -> tuple[Any, Any, Any, Any, Any]:
-    """Return test series, lengths, ids, subjects and side inputs of a data set; raise if ``given`` beside it.
-
-    Side inputs are those that are ``known``: none if there were none in the fit.
-    """
-    if any(values is not None for values in given):
-        raise DataError("a Dataset brings its own lengths, ids and subjects: leave them out, or pass its X_test.")
-    if not len(dataset.X_test):
-        raise DataError(f"the data set {dataset.name!r} has no test series to explain. Pass series: explain(X).")
-    own = one_side(side, None if known is None else dataset.side_test)
-    return dataset.X_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test, own
-
-
-def _as_names(what: str, values: Any) -> np.ndarray[Any, Any] | None:
-    names = check_ids(values, what=what, each="query")
-    return names if names is None or names.dtype.kind in "iuU" else names.astype(str)  # both are saved without pickle
 
 
 _pause: ContextVar[Callable[[], None] | None] = ContextVar("pause", default=None)

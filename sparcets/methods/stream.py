@@ -1,144 +1,179 @@
-"""Explaining more queries than fit in memory: block by block, into a folder of shards."""
+"""Queries in blocks, from whatever they come in, and answers to more of them than fit in memory."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import mmap
 import os
-import time
-from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray
+from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError, StorageError, TargetError
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.progress import Bar, progress_bar
-from sparcets.core.series import Series, rows_by_length
-from sparcets.core.side_inputs import check_no_side, side_apart
-from sparcets.core.validation import as_array, check_lengths, check_padded
+from sparcets.core.progress import Bar
+from sparcets.core.series import Series
+from sparcets.core.side_inputs import check_no_side
+from sparcets.core.validation import as_array, check_ids, check_lengths, check_padded
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
-from sparcets.methods.goal import target_words
-from sparcets.methods.request import Answers, CallOptions, QueryBlock, QueryNames, Request
-from sparcets.models.base import Classifier
-from sparcets.models.views import at_length
+from sparcets.methods.goal import BoundTarget, is_one_each
+from sparcets.methods.request import QueryBlock
+from sparcets.models.base import Model
 
-if TYPE_CHECKING:
-    from sparcets.methods.base import BaseExplainer
-
-
-Part = tuple[FloatArray, "IntArray | None"]  # series, and their true lengths or None
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
-class QueryStream:
-    """Queries in blocks: from an array, a memory map or an iterator, of which one block is in memory at a time.
+@dataclass(frozen=True, eq=False)
+class QueryNames:
+    """Names given to ``explain``.
+
+    Attributes
+    ----------
+    ids, subjects
+        One per query, whole numbers or text; None where not given.
+    """
+
+    ids: np.ndarray[Any, Any] | None
+    subjects: np.ndarray[Any, Any] | None
+
+    @classmethod
+    def checked(cls, ids: Any, subjects: Any) -> QueryNames:
+        """Check what was given to ``explain``."""
+        return cls(_as_names("ids", ids), _as_names("subjects", subjects))
+
+    def check_number(self, n_queries: int) -> None:
+        """Raise unless there is one per query."""
+        for what, names in (("ids", self.ids), ("subjects", self.subjects)):
+            if names is not None and len(names) != n_queries:
+                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
+
+    def attach(self, answers: Explanation) -> Explanation:
+        """Return answers with the names of their queries."""
+        if self.ids is None and self.subjects is None:
+            return answers
+        rows = answers.query_index
+        least = min(len(names) for names in (self.ids, self.subjects) if names is not None)
+        if len(rows) and rows.max() >= least:  # of an iterator, the number of queries is known at its end only
+            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
+        ids = None if self.ids is None else self.ids[rows]
+        return replace(answers, ids=ids, subjects=None if self.subjects is None else self.subjects[rows])
+
+    def agree(self, answers: Explanation) -> bool:
+        """Return whether answers have these names already."""
+        now = self.attach(answers)
+        pairs = ((answers.ids, now.ids), (answers.subjects, now.subjects))
+        return all(b is None or (a is not None and np.array_equal(a, b)) for a, b in pairs)
+
+
+def _as_names(what: str, values: Any) -> np.ndarray[Any, Any] | None:
+    names = check_ids(values, what=what, each="query")
+    return names if names is None or names.dtype.kind in "iuU" else names.astype(str)  # both are saved without pickle
+
+
+class Queries:
+    """Queries in blocks, from an array, a memory map or an iterator, of which one block is in memory at a time.
 
     Parameters
     ----------
     X
         Series (batch, time, features): anything NumPy takes, a memory map, or an iterator over series (time, features)
         or batches of them.
-    target
-        Class name, index, one per query, or None.
-    lengths
-        True lengths of padded queries, or None.
+    lengths, side
+        True lengths of padded queries, and side inputs of all of them, as the user passed them.
     names
-        Ids and subjects of the queries, or None.
-    side
-        Side inputs of all queries, as the user passed them.
-    info, explainer
-        The series of the fit, and the explainer, to check queries and targets by.
+        Ids and subjects of the queries.
+    model, info, owner
+        The explained model, the series of the fit, and the name of the explainer, for messages.
+    longer
+        Whether queries may be longer than the series of the fit, if the model takes such.
+
+    Attributes
+    ----------
+    n
+        Number of queries; None for an iterator.
+    n_steps
+        Number of steps of the blocks, and of the answers.
     """
 
     def __init__(
         self,
         X: Any,
-        target: Any,
         lengths: Any,
-        names: QueryNames | None = None,
+        side: Any,
+        names: QueryNames,
         *,
-        side: Any = None,
+        model: Model,
         info: SeriesInfo,
-        explainer: BaseExplainer[Any],
+        owner: str,
+        longer: bool,
     ) -> None:
-        self.info, self.owner, self.names = info.of_series, type(explainer).__name__, names
-        self.classifier, self.check_target = explainer.classifier, explainer._check_target
-        self.iterates = is_stream(X)
+        self.info, self.owner, self.names, self.model = info.of_series, owner, names, model
+        self.iterates, self.n, self.n_steps = is_stream(X), None, info.n_steps
         self.lazy = self.iterates or isinstance(X, np.memmap)
         self.X: Any = X
         self.lengths: Any = lengths
+        self.series: Series | None = None
         if not self.lazy:
-            self.X, self.lengths = self._check(X, lengths, 0)
-        self.target = target
-        self.n: int | None = None  # unknown for an iterator
-        if not self.iterates:
-            if self.X.ndim != 3 or not len(self.X) or (self.lengths is None and info.unequal):
-                self._check(self.X, self.lengths, 0)  # raises the right error
-            self.n = len(self.X)
-            self.lengths = check_lengths(self.lengths, self.X) if self.lazy else self.lengths
-            self.target = self.check_target(target, self.n)  # all at once: an error is raised before any work is done
-            if names is not None:
-                names.check_number(self.n)
+            self.series = self._check(X, lengths, 0, longer=longer and model.takes_longer)
+            self.lengths, self.n, self.n_steps = self.series.lengths, len(self.series), self.series.n_steps
+        elif not self.iterates:
+            if X.ndim != 3 or not len(X) or (lengths is None and info.unequal):
+                self._check(X, lengths, 0)  # raises the right error
+            self.n, self.lengths = len(X), check_lengths(lengths, X)
+        if self.n is not None:
+            names.check_number(self.n)
         self.known_side = info.side
-        self.side = None if info.side is None else info.side.table(side, self.n, owner=self.owner)
+        self.side = None if info.side is None else info.side.table(side, self.n, owner=owner)
         if info.side is None:
-            check_no_side(side, self.owner)
+            check_no_side(side, owner)
 
-    def blocks(self, size: int) -> Iterator[QueryBlock]:
-        """Yield blocks of ``size`` queries; the last may hold fewer."""
+    def blocks(self, target: BoundTarget, size: int) -> Iterator[QueryBlock]:
+        """Yield blocks of ``size`` queries with their targets; the last may hold fewer."""
         first = 0
-        for number, (X, lengths) in enumerate(self._series(size)):
-            stop = first + len(X)
-            self.classifier.check_gaps(X, lengths, first=first)
+        for number, series in enumerate(self._parts(size)):
+            stop = first + len(series)
+            self.model.check_gaps(series.values, series.lengths, first=first)
             if self.known_side is not None and self.side is not None:
                 if len(self.side) < stop:
                     raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
-                X = self.known_side.attach(X, self.side[first:stop], lengths)
-            yield QueryBlock(number=number, first=first, series=Series(X, lengths), target=self._target(first, stop))
+                X = self.known_side.attach(series.values, self.side[first:stop], series.lengths)
+                series = series.with_values(X)
+            yield QueryBlock(series=series, target=target.of_block(first, stop), number=number, first=first)
             first = stop
         if not first:
             raise ShapeError("X gave no series at all. Was the iterator used up before?")
-        given: dict[str, Any] = {"target": self.target, "lengths": self.lengths, "side": self.side}
-        for name, values in given.items():
-            if _one_each(values) and len(values) != first:
+        for name, values in (("target", target.asked), ("lengths", self.lengths), ("side", self.side)):
+            if values is not None and is_one_each(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
+        self.names.check_number(first)
 
-        if self.names is not None:
-            self.names.check_number(first)
-
-    def _check(self, X: Any, lengths: Any, first: int) -> Part:
-        gaps = self.classifier.takes_gaps
-        return check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps)
+    def _check(self, X: Any, lengths: Any, first: int, *, longer: bool = False) -> Series:
+        gaps = self.model.takes_gaps
+        return Series(
+            *check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps, longer=longer)
+        )
 
     def _lengths(self, first: int, stop: int) -> Any:
-        return None if self.lengths is None else self.lengths[first:stop]
+        return self.lengths[first:stop] if is_one_each(self.lengths) else self.lengths
 
-    def _target(self, first: int, stop: int) -> IntArray | None:
-        target = self.target[first:stop] if _one_each(self.target) else self.target
-        checked: IntArray | None = self.check_target(target, stop - first) if self.iterates else target
-        return checked
-
-    def _series(self, size: int) -> Iterator[Part]:
-        if self.iterates:
+    def _parts(self, size: int) -> Iterator[Series]:
+        if self.series is not None:
+            yield from self.series.batches(size)
+        elif self.iterates:
             yield from self._from_iterator(size)
-            return
-        for first in range(0, len(self.X), size):
-            part, lengths = self.X[first : first + size], self._lengths(first, first + size)
-            if self.lazy:
-                part, lengths = self._check(np.array(part), lengths, first)  # a copy: mapped pages can be released
+        else:
+            for first in range(0, len(self.X), size):
+                # A copy: mapped pages can be released.
+                part = self._check(np.array(self.X[first : first + size]), self._lengths(first, first + size), first)
                 release_pages(self.X)
-            yield part, lengths
+                yield part
 
-    def _from_iterator(self, size: int) -> Iterator[Part]:
-        held: list[Part] = []
+    def _from_iterator(self, size: int) -> Iterator[Series]:
+        held: list[Series] = []
         first = waiting = 0
         for item in self.X:
             series = as_array(item, "an item of X", "Pass series (time, features), or batches of them.", gaps=True)
@@ -156,14 +191,27 @@ class QueryStream:
             waiting += len(batch)
             if waiting < size:
                 continue
-            whole = _concatenate(held)
-            full = waiting - waiting % size
-            for start in range(0, full, size):
-                yield _rows(whole, slice(start, start + size))
+            whole, full = _join(held), waiting - waiting % size
+            yield from whole[:full].batches(size)
             first, waiting = first + full, waiting - full
-            held = [_rows(whole, slice(full, None))] if waiting else []
+            held = [whole[full:]] if waiting else []
         if held:
-            yield _concatenate(held)
+            yield _join(held)
+
+
+def _join(parts: list[Series]) -> Series:
+    if len({part.values.shape[1:] for part in parts}) > 1:
+        raise DataError("X gave series of different shapes; all must have the same steps and features.")
+    return Series.join(parts)
+
+
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
 
 
 def release_pages(X: Any) -> None:
@@ -174,191 +222,69 @@ def release_pages(X: Any) -> None:
         file.madvise(mmap.MADV_DONTNEED)
 
 
-def explain_stream(
-    explainer: BaseExplainer[Any],
-    stream: QueryStream,
-    options: CallOptions,
+def answer_to_folder(
+    queries: Queries,
+    target: BoundTarget,
+    answer: Callable[[QueryBlock], Explanation],
+    out: str | os.PathLike[str],
     *,
-    out: str | os.PathLike[str] | None,
-    progress: bool | None,
-) -> Explanation:
-    """Explain queries block by block, into memory or into a folder.
+    identity: Mapping[str, Any],
+    n: int,
+    bar: Bar,
+) -> ExplanationFolder:
+    """Answer queries block by block, each block a shard of a folder; shards that are finished already are kept.
 
     Parameters
     ----------
-    explainer
-        Fitted.
-    stream, options
-        The queries, and what holds for all of them.
+    queries, target
+        What is answered.
+    answer
+        Answers a block.
     out
-        Folder for the answers; None keeps them in memory. Shards that are finished already are kept. A
-        folder that another process is writing raises BusyError.
-    progress
-        Whether to draw a progress bar; None draws it on a terminal and in a notebook.
+        The folder. One that another process is writing raises BusyError.
+    identity
+        All that determines the answers besides queries and targets, as plain values.
+    n
+        Number of answers per query.
+    bar
+        Is advanced by the queries whose answers are there already.
     """
-    started = time.perf_counter()
-    with progress_bar(f"explaining by {explainer.method}", stream.n, show=progress) as bar:
-        if out is not None:
-            return _explain_to_folder(explainer, stream, options, out, bar)
-        blocks = stream.blocks(stream.n or explainer.config.batch_size)
-        whole = join([_answer(explainer, stream, block, options, bar) for block in blocks])
-    return replace(whole, seconds=time.perf_counter() - started)
-
-
-def _explain_to_folder(
-    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: str | os.PathLike[str], bar: Bar
-) -> ExplanationFolder:
     with writing_answers(out) as folder:
-        return _write_shards(explainer, stream, options, folder, bar)
+        writer = ShardWriter(folder, {**identity, "target": "runner-up" if target.asked is None else "given"})
+        finished = writer.first_readable()
+        if finished is not None:
+            _check_same_model(queries.model, finished)
+        n_shards, known = 0, queries.known_side
+        n_features = queries.info.n_features + (0 if known is None else known.n_columns)
+        for block in queries.blocks(target, queries_per_shard(queries.n_steps, n_features, n)):
+            asked = block.target if block.target is None or not target.numbers else target.words(block.target)
+            X, side = block.X, None
+            if known is not None:
+                X, parts = known.split(X)
+                side = known.typed(parts)
+            finished = writer.finished_shard(block.number, X, asked, block.lengths, side)
+            if finished is None:
+                writer.begin()
+                writer.write(block.number, queries.names.attach(answer(block)))
+            else:
+                if not queries.names.agree(finished):
+                    writer.refuse("to queries of other ids or subjects")
+                bar.advance(len(block))
+            n_shards += 1
+        return writer.finish(n_shards)
 
 
-def _write_shards(
-    explainer: BaseExplainer[Any], stream: QueryStream, options: CallOptions, out: Path, bar: Bar
-) -> ExplanationFolder:
-    info = explainer._fitted()
-    asked = "runner-up" if stream.target is None else "given"
-    writer = ShardWriter(out, {**identity_of(explainer, options), "target": asked})
-    finished = writer.first_readable()
-    if finished is not None:
-        _check_same_classifier(explainer, finished)
-    n_shards = 0
-    for block in stream.blocks(queries_per_shard(info.n_steps, info.n_features, options.n)):
-        target: IntArray | StrArray | None = block.target
-        if target is not None and info.outcome is not None:  # in words, as answers have it
-            target = target_words(options.goals, info.outcome)[target]
-        X, side = block.series.values, None
-        if info.side is not None:
-            X, parts = info.side.split(X)
-            side = info.side.typed(parts)
-        finished = writer.finished_shard(block.number, X, target, block.series.lengths, side)
-        if finished is None:
-            writer.begin()
-            writer.write(block.number, _answer(explainer, stream, block, options, bar))
-        else:
-            if stream.names is not None and not stream.names.agree(finished):
-                writer.refuse("to queries of other ids or subjects")
-            bar.advance(len(block))
-        n_shards += 1
-    return writer.finish(n_shards)
-
-
-def _answer(
-    explainer: BaseExplainer[Any], stream: QueryStream, block: QueryBlock, options: CallOptions, bar: Bar
-) -> Explanation:
-    answers = side_apart(explainer._answer_block(block, options, bar))
-    return answers if stream.names is None else stream.names.attach(answers)
-
-
-def identity_of(explainer: BaseExplainer[Any], options: CallOptions) -> dict[str, Any]:
-    """Return all that determines the answers besides queries and targets, as plain values."""
-    digest = hashlib.sha256()
-    for name, array in sorted(explainer._state().items()):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    values = {
-        "method": explainer.method,
-        "config": explainer.config.deciding_values(),
-        "constraints": options.constraints_given,
-        "sparsity": options.sparsity,
-        "n": options.n,
-        "explainer": digest.hexdigest(),
-    }
-    if options.curve:
-        values["curve"] = True
-    if options.confidence is not None:
-        values["confidence"] = options.confidence
-    if options.excluded is not None:
-        values["excluded"] = options.excluded
-    if options.goals:
-        values["targets"] = [repr(goal) for goal in options.goals]
-    return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
-
-
-def _check_same_classifier(explainer: BaseExplainer[Any], finished: Explanation) -> None:
-    some, outcome, known = finished[:COMPARED], finished.info.outcome, explainer.classifier.side
+def _check_same_model(model: Model, finished: Explanation) -> None:
+    some, outcome, known = finished[:COMPARED], finished.info.outcome, model.side
     if (known is None) != (some.side is None):
         raise StorageError("the answers in out= were made with other side inputs. Choose another folder.")
     series = some.query if known is None else known.attach(some.query, known.table(some.side, len(some)), some.lengths)
-    now = explainer.classifier.outputs_unchecked(series, some.lengths)
-    before = some.proba_before if some.numbers is None else some.numbers.before
-    unit = np.ones(1) if outcome is None else outcome.scale
+    now = model.outputs_unchecked(series, some.lengths)
+    before, unit = some.proba_before, cast("FloatArray", np.ones(1))
+    if outcome is not None and some.numbers is not None:
+        before, unit = some.numbers.before, outcome.scale
     if now.shape != before.shape or (np.abs(now - before) / unit).max() > 1e-3:
         raise StorageError(
-            f"the answers in out= were made for another classifier than {explainer.classifier.name}, or it has changed "
-            "since. Choose another folder, or remove this one."
+            f"the answers in out= were made for another classifier than {model.name}, or it has changed since. Choose "
+            "another folder, or remove this one."
         )
-
-
-def _one_each(values: Any) -> bool:
-    return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
-
-
-def _rows(part: Part, rows: slice) -> Part:
-    return part[0][rows], None if part[1] is None else part[1][rows]
-
-
-def _concatenate(parts: list[Part]) -> Part:
-    if len(parts) == 1:
-        return parts[0]
-    if len({X.shape[1:] for X, _ in parts}) > 1:
-        raise DataError("X gave series of different shapes; all must have the same steps and features.")
-    lengths = [steps for _, steps in parts if steps is not None]
-    return np.concatenate([X for X, _ in parts]), np.concatenate(lengths) if lengths else None
-
-
-E = TypeVar("E", bound=Any)  # an explainer
-
-
-def prolonged(explainer: E, n_steps: int) -> E:
-    """Return a fitted explainer for queries that have more steps than the training series."""
-    view = copy(explainer)
-    view._set_fitted(replace(explainer._fitted(), n_steps=n_steps), explainer.constraints_, explainer._target)
-    return view
-
-
-def answer_by_length(
-    request: Request, classifier: Classifier, answer: Callable[[Request, Classifier], Answers]
-) -> Answers:
-    """Answer padded queries by a method that takes queries of one length.
-
-    Parameters
-    ----------
-    request
-        Queries with their true lengths.
-    classifier
-        The explained one, of padded series.
-    answer
-        Answers queries of one length without padding, given a classifier of such series.
-    """
-    assert request.lengths is not None
-    n, n_steps = request.n, request.X.shape[1]
-    parts, places = [], []
-    counterfactual = np.repeat(request.X, n, axis=0)  # (batch * n, time, features)
-    for length, rows in rows_by_length(request.lengths):
-        part = answer(request.cut(rows, length), at_length(classifier, length, n_steps))
-        place = (rows[:, None] * n + np.arange(n)).ravel()
-        counterfactual[place, :length] = part.counterfactual
-        parts.append(part)
-        places.append(place)
-    order = np.argsort(np.concatenate(places))
-
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])[order]
-
-    return Answers(
-        counterfactual=counterfactual,
-        status=joined("status"),
-        reason=joined("reason"),
-        proba=None if parts[0].proba is None else joined("proba"),
-        families=parts[0].families,
-        support=None if parts[0].support is None else joined("support"),
-    )
-
-
-def is_stream(X: Any) -> bool:
-    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
-
-    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
-    (True, False, False)
-    """
-    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")

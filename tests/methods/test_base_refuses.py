@@ -127,7 +127,7 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
         ({"target": [1, 2]}, TargetError, None),
         ({"lengths": [8] * 19}, ShapeError, None),
         ({"lengths": [0] * 20}, ShapeError, None),
-        ({"n": 0}, ConfigError, "n must be a whole number >= 1, got 0"),
+        ({"n": 0}, ConfigError, "n must be a whole number from 1 to 1,000,000, got 0"),
         ({"n": True}, ConfigError, None),
         ({"n": 1.5}, ConfigError, None),
         ({"sparsity": 0}, ConfigError, None),

@@ -90,7 +90,7 @@ def test_what_was_not_found_is_the_best_attempt_within_the_constraints():
     assert e.reason[0].startswith(
         "none of the 2 nearest 1 series convinces the classifier within the constraints (ranges)"
     )
-    assert f"the best reached p(1) = {p:.2f}" in e.reason[0]
+    assert f"(ranges): p(1) reached {p:.2f}" in e.reason[0]
 
 
 def test_missing_answers_are_not_found_and_do_not_repeat_one_that_was():
@@ -110,7 +110,7 @@ def test_the_reason_names_the_share_that_a_cap_on_the_entries_leaves_out():
     ex, query = nearest(X, [0, 1], model=above_half), single_features([0, 0, 0, 0])
     e = ex.explain(query, target=1, sparsity=0.5)
     assert e.status.tolist() == ["not_found"] and e.share_changed.tolist() == [0.5]
-    assert "the best reached p(1) = 0.50; the nearest needs 75 % of the entries" in e.reason[0]
+    assert "p(1) reached 0.50; the nearest needs 75 % of the entries" in e.reason[0]
     e = ex.explain(query, target=1, sparsity=0.1)  # of four entries that is none
     assert not e.changed.any() and "the nearest needs 75 % of the entries that may change" in e.reason[0]
     assert "one of the 4 entries that may change is a share of 0.25, the smallest to ask for" in e.reason[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core import validation
+from sparcets.core import target, validation
 from sparcets.io import explanations as shards
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
@@ -45,7 +45,7 @@ def checked(monkeypatch, fitted):
         return check
 
     for name in CHECKS:
-        plain = getattr(validation, name)
+        plain = getattr(target if name == "check_target" else validation, name)
         users = [
             module
             for path, module in sys.modules.items()

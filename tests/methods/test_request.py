@@ -9,6 +9,7 @@ from sparcets.core.series import Series
 from sparcets.methods.request import CallOptions, Request
 
 TRAIN = np.array([[[0.0, 0.0], [1.0, 10.0], [0.5, 5.0]], [[0.0, 0.0], [1.0, 10.0], [0.0, 0.0]]])
+MODEL = sp.wrap(lambda X: np.full((len(X), 2), 0.5), n_classes=2)
 INFO = SeriesInfo.from_series(TRAIN, ("a", "b"))  # the second feature has ten times the spread of the first
 
 
@@ -17,7 +18,9 @@ def request(X, *, constraints=None, at_most=None, lengths=None):
     at_most = None if at_most is None else np.array(at_most)
     lengths = None if lengths is None else np.array(lengths)
     target = np.ones(len(X), dtype=np.int64)
-    return Request(series=Series(X, lengths), target=target, constraints=bound, at_most=at_most, n=1, info=INFO)
+    return Request(
+        series=Series(X, lengths), target=target, classifier=MODEL, constraints=bound, at_most=at_most, n=1, info=INFO
+    )
 
 
 ZEROS = np.zeros((2, 3, 2))
@@ -49,12 +52,12 @@ def test_frozen_steps_are_not_free(constraints, free):
 
 
 def test_a_cap_is_a_share_of_what_may_change():
-    standing = CallOptions.standing(sp.Constraints(frozen={1: [(0, 1)]}), INFO)
+    standing = CallOptions.standing(sp.Constraints(frozen={1: [(0, 1)]}), INFO, MODEL)
     half = {"sparsity": 0.5, "n": 1}
     groups = sp.Constraints(frozen={0: [(2, 3)]}, groups={"both": [0, 1]})  # with the window of the fit, step 1 is left
     for constraints, at_most in ((None, 2), (sp.Constraints(frozen=[(1, 2)]), 1), (groups, 1)):
-        options = standing.for_call(constraints, INFO, **half)
-        assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64), INFO).at_most.tolist() == [at_most]
+        options = standing.for_call(constraints, **half)
+        assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64)).at_most.tolist() == [at_most]
 
 
 def test_without_limits_a_proposal_is_admitted_as_it_is():
@@ -94,8 +97,8 @@ def test_rows_say_whose_proposals_they_are():
 
 def test_options_of_a_call_add_to_those_of_the_fit_and_leave_them_as_they_are():
     standing, given = sp.Constraints(immutable=[0]), sp.Constraints(frozen=[(0, 1)])
-    plain = CallOptions.standing(standing, INFO)
-    call = plain.for_call(given, INFO, sparsity=0.5, n=np.int64(3))
+    plain = CallOptions.standing(standing, INFO, MODEL)
+    call = plain.for_call(given, sparsity=0.5, n=np.int64(3))
     assert plain.constraints.editable.tolist() == [[False, True]] * 3
     assert call.constraints.editable.tolist() == [[False, False], [False, True], [False, True]]
     assert call.constraints_given == {"fit": standing.to_dict(), "explain": given.to_dict()}

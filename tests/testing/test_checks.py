@@ -196,10 +196,10 @@ class Remembers(Nearest):
     """Keeps the series of earlier fits."""
 
     def _fit(self, job):
-        before = getattr(self, "_X", None)
+        before = getattr(self, "_series", None)
         super()._fit(job)
         if before is not None:
-            self._X = np.concatenate([self._X, (before - 1) / 2 + 0.01])
+            self._series = Series.join([self._series, before.with_values((before.values - 1) / 2 + 0.01)])
             self._y = np.concatenate([self._y, np.full(len(before), 1)])
 
 
@@ -258,8 +258,9 @@ class CountsGaps(Changing):
 class PretendsToExplainNumbers(Nearest):
     """Offers every series it knows, whatever its number."""
 
-    def _restrict(self, view, goal):
-        super()._restrict(view, Goal(np.broadcast_to([-np.inf, 1e-9], goal.bounds.shape), goal.names))
+    def _known(self, request):
+        bounds = np.broadcast_to([-np.inf, 1e-9], request.goal.bounds.shape)
+        return super()._known(replace(request, goal=Goal(bounds, request.goal.names)))
 
 
 BROKEN = [

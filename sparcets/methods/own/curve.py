@@ -86,9 +86,9 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     low &= ~is_within(regressor.outputs_unchecked(job.X[held_out], job.steps(held_out)), bounds)
     rows = held_out[low][:MAX_SEARCHED]
     target = np.full(len(rows), WITHIN, dtype=np.int64)
-    request = held_out_request(replace(job, info=replace(job.info, class_names=goal.names)), rows, target)
+    classifier = Within(regressor, goal, outcome.scale)
+    request = held_out_request(replace(job, info=replace(job.info, class_names=goal.names)), rows, target, classifier)
     with threads_for(job.X[:CPU_BATCH].size):
-        classifier = Within(regressor, goal, outcome.scale)
         return measure_search(model.within(goal), classifier, request)
 
 

@@ -61,7 +61,6 @@ from sparcets.methods.own.state import (
 )
 from sparcets.methods.own.step import ExplainerStep, Schedule
 from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request
-from sparcets.methods.stream import answer_by_length
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import Goal
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
@@ -168,6 +167,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     config_class = ExplainerConfig
     supports_lengths = True
+    takes_padding = False
     supports_curve = True
     supports_numbers = True
 
@@ -184,6 +184,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         self.silent_features_: tuple[str, ...] = ()
         self._model: FittedModel | None = None
         self._number_model: NumberModel | None = None  # instead of it, for a regressor
+        self._within: tuple[Goal, FittedModel] | None = None  # of it, for the goal asked for last
 
     @property
     def method(self) -> str:
@@ -234,7 +235,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         allowed, steps = job.constraints.allowed, job.steps(queries)
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
-                request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED])
+                request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED], self.classifier)
                 points = measure_search(model, self.classifier, request)
             else:
                 points = measure_trade_off(model, self.classifier, job.X[queries], target, allowed, steps)
@@ -355,15 +356,15 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     # Explain: one pass on the GPU where that is enough, the search everywhere else.
 
     def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
-        model, info = self._fitted_model(), self._fitted()
-        if block.series.lengths is not None or not can_use_gpu_path(options, model, self.classifier):
+        model = self._model_for(options.goal)
+        if block.lengths is not None or not can_use_gpu_path(options, model, options.classifier):
             with threads_for(block.series.values[:CPU_BATCH].size):  # so many series are computed together
                 yield from super()._explain_block(block, options, bar)
             return
         began = time.perf_counter()
-        explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), info)
+        explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), options.info)
         explanation = ask_again(self.classifier, explanation)
-        believed = self._ask(explanation).convincing.cpu().numpy()
+        believed = _ask_selector(model, explanation).convincing.cpu().numpy()
         left = np.flatnonzero((explanation.status != "unchanged") & ~(explanation.valid & believed))
         bar.advance(len(explanation) - len(left))
         if len(left):  # those that one pass does not answer
@@ -374,20 +375,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _batch_size(self) -> int:
         # A GPU searches a thousand queries in little more time than one.
-        return self.config.batch_size * (GPU_FACTOR if self._fitted_model().device.type == "cuda" else 1)
+        fitted = self._number_model or self._fitted_model()
+        return self.config.batch_size * (GPU_FACTOR if fitted.device.type == "cuda" else 1)
 
     def _explain(self, request: Request) -> Answers:
-        if request.lengths is not None:
-            return answer_by_length(request, self.classifier, self._answer)
-        return self._answer(request, self.classifier)
-
-    def _answer(self, request: Request, classifier: Classifier) -> Answers:
-        """Answer queries of one length, without padding."""
-        model, point = self._fitted_model().at_length(request.X.shape[1]), best_point(self.trade_off_)
-        return (answer if model.long is None else answer_long)(request, model, classifier, point)
+        model = self._model_for(request.goal).at_length(request.series.n_steps)
+        find = answer if model.long is None else answer_long
+        return find(request, model, request.classifier, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
-        model = self._fitted_model()
+        model = self._model_for(options.goal)
         families = model.ensemble.selector.families
         support = answers.evidence.support
         if not answers.evidence.families:
@@ -395,22 +392,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
         if len(left):
             with threads_for(answers.query[:CPU_BATCH].size):
-                support[left] = self._ask(answers[left]).support.cpu().double().numpy()
+                support[left] = _ask_selector(model, answers[left]).support.cpu().double().numpy()
         return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 
-    def _ask(self, answers: Explanation) -> Belief:
-        """Return what the selector says of the counterfactuals."""
-        model, made, lengths = self._fitted_model(), answers.counterfactual, answers.lengths
-        if model.long is not None:
-            grid = model.long.grid.at_length(made.shape[1])
-            made, lengths = grid.average(made, lengths), grid.points(lengths)
-        return model.believe(made, answers.target, lengths)
-
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
-        request = options.request(Series(answers.query, answers.lengths), answers.target, self._fitted())
-        model, point = self._fitted_model(), best_point(self.trade_off_)
+        request = options.request(Series(answers.query, answers.lengths), answers.target)
+        model, point = self._model_for(options.goal), best_point(self.trade_off_)
         measure = measure_curve if model.long is None else measure_long_curve
-        return measure(request, answers.counterfactual, model, self.classifier, point)
+        return measure(request, answers.counterfactual, model, request.classifier, point)
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
@@ -433,9 +422,14 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             raise NotFittedError("this Explainer has no model yet. Call fit first.")
         return self._model
 
-    def _restrict(self, view: Explainer, goal: Goal) -> None:
-        assert self._number_model is not None
-        view._model, view.trade_off_ = self._number_model.within(goal), self.trade_off_
+    def _model_for(self, goal: Goal | None) -> FittedModel:
+        """Return what was fitted to classes; of a regressor, for the two classes of a goal."""
+        if goal is None or self._number_model is None:
+            return self._fitted_model()
+        last = self._within
+        if last is None or last[0] is not goal:  # the same for all batches of a goal
+            last = self._within = goal, self._number_model.within(goal)
+        return last[1]
 
     def _state(self) -> dict[str, Any]:
         if self._number_model is not None:
@@ -449,3 +443,12 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         else:
             stored = model_from_arrays(state, self.classifier, info, self.config)
             self._model, self.trade_off_, self.silent_features_ = stored
+
+
+def _ask_selector(model: FittedModel, answers: Explanation) -> Belief:
+    """Return what the selector says of the counterfactuals."""
+    made, lengths = answers.counterfactual, answers.lengths
+    if model.long is not None:
+        grid = model.long.grid.at_length(made.shape[1])
+        made, lengths = grid.average(made, lengths), grid.points(lengths)
+    return model.believe(made, answers.target, lengths)

@@ -17,7 +17,7 @@ from sparcets.core.series import Series, rows_by_length
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.own.candidates import drop_negligible
 from sparcets.methods.own.model import FittedModel
-from sparcets.methods.request import CallOptions, FitJob, Request
+from sparcets.methods.request import FitJob, Request
 from sparcets.models.base import Classifier
 from sparcets.models.views import at_length
 
@@ -218,10 +218,10 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
     return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
-def held_out_request(job: FitJob, rows: IntArray, target: IntArray) -> Request:
+def held_out_request(job: FitJob, rows: IntArray, target: IntArray, classifier: Classifier) -> Request:
     """Return the request of some training series, under the standing constraints."""
-    options = CallOptions(constraints=job.constraints, constraints_given={})
-    return options.request(job.series[rows], target, job.info)
+    series = job.series[rows]
+    return Request(series=series, target=target, classifier=classifier, info=job.info, constraints=job.constraints)
 
 
 def default_point(points: Sequence[OperatingPoint], *, uses_generator: bool) -> OperatingPoint:

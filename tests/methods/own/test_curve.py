@@ -51,6 +51,7 @@ def request(queries, **constraints):
     return Request(
         series=Series(queries),
         target=np.ones(len(queries), dtype=np.int64),
+        classifier=CLASSIFIER,
         constraints=sp.Constraints(**constraints).bind(INFO),
         at_most=None,
         n=1,

@@ -46,6 +46,7 @@ def candidates(build_ensemble):
         request = Request(
             series=Series(QUERIES),
             target=np.ones(3, dtype=np.int64),
+            classifier=CLASSIFIER,
             constraints=sp.Constraints(**constraints).bind(INFO),
             at_most=None if at_most is None else np.full(3, at_most),
             n=n,

@@ -97,7 +97,7 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
         own = {name: options.pop(name) for name in ("n", "sparsity") if name in options}
         ensemble = replace(plain.ensemble, explained=member, device=device, double=double)
         generator = plain.generator if generates else None
-        call = CallOptions(constraints=sp.Constraints(**options).bind(info), constraints_given={}, **own)
+        call = CallOptions.standing(sp.Constraints(**options), info, explained).for_call(**own)
         return can_use_gpu_path(call, replace(plain, ensemble=ensemble, generator=generator), explained)
 
     assert stays() and stays(immutable=["f0"])

@@ -84,6 +84,7 @@ def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
     built = Request(
         series=Series(queries),
         target=np.ones(len(queries), dtype=np.int64),
+        classifier=CLASSIFIER,
         constraints=sp.Constraints(**constraints).bind(INFO),
         at_most=None,
         n=n,
