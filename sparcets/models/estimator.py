@@ -10,26 +10,26 @@ import numpy as np
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError
-from sparcets.models.interface import Adapted, Layout
+from sparcets.models.interface import Interface, Layout
 
 CHANNELS_FIRST = ("aeon", "sktime")
 OF_TABLES = ("xgboost", "lightgbm")
 NOTE = "'decision_function', as the softmax or sigmoid of its values: their order is kept, they are not calibrated"
 
 
-def adapt(model: Any) -> Adapted:
+def adapt(model: Any) -> Interface:
     """Return a model of classes: a booster, an estimator, or a callable as it is."""
     name = name_of(model)
     if name == "Booster" and package(model) in OF_TABLES:
         return {"xgboost": _xgboost, "lightgbm": _lightgbm}[package(model)](model)
     if callable(getattr(model, "predict_proba", None)):
-        return Adapted(
+        return Interface(
             call=model.predict_proba, name=name, kind="probabilities", kind_is_certain=True, layout=layout_of(model)
         )
     if callable(getattr(model, "decision_function", None)):
         return _by_decisions(model, name)
     if callable(model):
-        return Adapted(call=model, name=name, kind="probabilities")
+        return Interface(call=model, name=name, kind="probabilities")
     hint = " It predicts without them, by predict()." if hasattr(model, "predict") else ""
     raise CapabilityError(
         f"{name} has neither predict_proba nor decision_function and is not callable, so it gives no probabilities."
@@ -37,7 +37,7 @@ def adapt(model: Any) -> Adapted:
     )
 
 
-def adapt_regressor(model: Any) -> Adapted:
+def adapt_regressor(model: Any) -> Interface:
     """Return a model of numbers: a booster, an estimator by its ``predict``, or a callable as it is."""
     name = name_of(model)
     if hasattr(model, "predict_proba") or hasattr(model, "classes_"):
@@ -46,11 +46,11 @@ def adapt_regressor(model: Any) -> Adapted:
             "such as lambda X: model.predict_proba(X)[:, 1]."
         )
     if name == "Booster" and package(model) == "xgboost":
-        return Adapted(call=model.inplace_predict, name="xgboost.Booster", kind="logits", layout="flat")
+        return Interface(call=model.inplace_predict, name="xgboost.Booster", kind="logits", layout="flat")
     call = getattr(model, "predict", model)
     if not callable(call):
         raise CapabilityError(f"{name} has no predict and is not callable, so it gives no numbers.")
-    return Adapted(call=call, name=name, kind="logits", layout=layout_of(model))
+    return Interface(call=call, name=name, kind="logits", layout=layout_of(model))
 
 
 def name_of(model: Any) -> str:
@@ -58,14 +58,14 @@ def name_of(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _by_decisions(model: Any, name: str) -> Adapted:
+def _by_decisions(model: Any, name: str) -> Interface:
     if any(getattr(part, "decision_function_shape", "ovr") == "ovo" for part in _parts(model)):
         raise CapabilityError(
             f"the decision_function of {name} gives one value per pair of classes. Set decision_function_shape='ovr', "
             "which needs no new fit, for one value per class."
         )
     call, layout = partial(decisions, model), layout_of(model)
-    return Adapted(call=call, name=name, kind="logits", kind_is_certain=True, layout=layout, note=NOTE)
+    return Interface(call=call, name=name, kind="logits", kind_is_certain=True, layout=layout, note=NOTE)
 
 
 def decisions(model: Any, series: FloatArray, **side: Any) -> FloatArray:
@@ -110,13 +110,13 @@ def package(model: Any) -> str:
     return next((one for one in packages if one in known), packages[0])
 
 
-def _xgboost(booster: Any) -> Adapted:
+def _xgboost(booster: Any) -> Interface:
     learner = json.loads(booster.save_config())["learner"]
     objective = str(learner["objective"]["name"])
     if objective not in ("binary:logistic", "binary:logitraw", "multi:softmax", "multi:softprob"):
         raise _no_classifier(objective)
     # The margins are logits, also of multi:softmax, which predicts labels. A plain array needs no names of features.
-    return Adapted(
+    return Interface(
         call=lambda table: booster.inplace_predict(table, predict_type="margin"),
         name="xgboost.Booster",
         kind="logits",
@@ -126,7 +126,7 @@ def _xgboost(booster: Any) -> Adapted:
     )
 
 
-def _lightgbm(booster: Any) -> Adapted:
+def _lightgbm(booster: Any) -> Interface:
     header = booster.model_to_string(num_iteration=1).splitlines()
     objective = next((line.partition("=")[2].split()[0] for line in header if line.startswith("objective=")), "none")
     if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
@@ -138,7 +138,7 @@ def _lightgbm(booster: Any) -> Adapted:
         # One classifier against all others per class: their probabilities do not sum to 1.
         return proba / proba.sum(1, keepdims=True) if objective == "multiclassova" else proba
 
-    return Adapted(
+    return Interface(
         call=call,
         name="lightgbm.Booster",
         kind="probabilities" if several else "sigmoid",

@@ -11,7 +11,7 @@ from sparcets.core.errors import CapabilityError
 from sparcets.models.base import PREDICT_BATCH
 from sparcets.models.estimator import package
 from sparcets.models.inputs import Batch, name_of_series
-from sparcets.models.interface import Adapted
+from sparcets.models.interface import Interface
 
 if TYPE_CHECKING:  # torch loads it on use, and it takes long
     from torch.export import ExportedProgram
@@ -20,7 +20,7 @@ _PROGRAM = "torch.export.exported_program.ExportedProgram"
 _TRAINING = {"aten.dropout": 2, "aten.batch_norm": 5}  # place of the argument that tells training from evaluation
 
 
-def adapt(model: Any) -> Adapted | None:
+def adapt(model: Any) -> Interface | None:
     """Return a model of Keras, an exported program, or a module; None for anything else.
 
     With PyTorch as its backend, a model of Keras is a module, but with another output.
@@ -30,11 +30,11 @@ def adapt(model: Any) -> Adapted | None:
     if any(f"{kind.__module__}.{kind.__name__}" == _PROGRAM for kind in type(model).__mro__):
         return _program(model)
     if isinstance(model, nn.Module):
-        return Adapted(call=model, name=type(model).__name__, kind="logits")
+        return Interface(call=model, name=type(model).__name__, kind="logits")
     return None
 
 
-def _keras(model: Any) -> Adapted:
+def _keras(model: Any) -> Interface:
     """Return a model of Keras; a softmax over classes is assumed or, with one output, a sigmoid."""
     # A list of shapes for several outputs; none before the model is built.
     shape = getattr(model, "output_shape", None)
@@ -50,7 +50,7 @@ def _keras(model: Any) -> Adapted:
         return model(series, training=False, **side)
 
     as_module = isinstance(model, nn.Module)
-    return Adapted(
+    return Interface(
         call=(ByName(model, inputs) if len(inputs) > 1 else model) if as_module else call,
         name=name,
         kind="sigmoid" if columns == 1 else "probabilities",
@@ -78,7 +78,7 @@ class ByName(nn.Module):
         return self.module({name_of_series(self.names, side, "the model"): series, **side})
 
 
-def _program(model: Any) -> Adapted:
+def _program(model: Any) -> Interface:
     """Return an exported program as a module; its output are logits unless the user says otherwise."""
     for node in model.graph.nodes:
         place = _TRAINING.get(str(node.target).rpartition(".")[0])
@@ -89,7 +89,7 @@ def _program(model: Any) -> Adapted:
             )
     inputs = [n for n in model.graph.nodes if n.op == "placeholder" and n.name in model.graph_signature.user_inputs]
     call = model.module() if len(inputs) == 1 else Program(model.module(), model, [n.name for n in inputs])
-    return Adapted(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
+    return Interface(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
 
 
 class Program(nn.Module):

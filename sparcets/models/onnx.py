@@ -16,7 +16,7 @@ from sparcets.core.registry import require_extra
 from sparcets.io.files import digest_of_files
 from sparcets.io.folders import inside
 from sparcets.models.inputs import name_of_series
-from sparcets.models.interface import Adapted
+from sparcets.models.interface import Interface
 
 SUFFIX = ".onnx"
 _MEMORY = "_ORT_MEM_ADDR_"  # in a location, by which onnxruntime means an address in the memory of the process
@@ -39,7 +39,7 @@ _LOADERS = {
 }
 
 
-def adapt(model: Any) -> Adapted | None:
+def adapt(model: Any) -> Interface | None:
     """Return a session of onnxruntime; one column is taken for a sigmoid, several for probabilities.
 
     Of several inputs, the one that no side input is named after are the series.
@@ -71,7 +71,7 @@ def adapt(model: Any) -> Adapted | None:
         return found if len(found) > 1 else found[names[0]]
 
     fixed = series.shape[0] if series.shape and isinstance(series.shape[0], int) else None
-    return Adapted(
+    return Interface(
         call=call,
         name="InferenceSession",
         kind="sigmoid" if columns == 1 else "probabilities",
@@ -81,7 +81,7 @@ def adapt(model: Any) -> Adapted | None:
     )
 
 
-def adapt_file(path: str | os.PathLike[str]) -> Adapted:
+def adapt_file(path: str | os.PathLike[str]) -> Interface:
     """Return the model of an ONNX file; raise for any other file, with what to do."""
     check_suffix(path)
     session, digest = open_file(path)

@@ -97,11 +97,8 @@ class OwnModel:
         """Return the model that :meth:`to_dict` wrote."""
         names = data["class_names"]
         return cls(
-            source=str(data["source"]),
-            output=data["output"],
-            layout=data["layout"],
+            **{name: data[name] for name in ("source", "output", "layout", "task")},
             class_names=None if names is None else tuple(map(str, names)),
-            task=str(data.get("task", "classification")),
         )
 
     def check_outside(self, folder: Path) -> None:
@@ -117,7 +114,7 @@ class OwnModel:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of :func:`sparcets.wrap` that were given."""
         given = {"output": parse_output_text(self.output), "layout": self.layout, "class_names": self.class_names}
-        given["task"] = self.task if self.task != "classification" else None
+        given["task"] = None if self.task == "classification" else self.task
         return {name: value for name, value in given.items() if value is not None}
 
     def load(self) -> Classifier | Regressor:
@@ -211,10 +208,8 @@ def check_named(folder: Path, model: str | None, command: str) -> None:
     command
         The command, to which ``--model …`` is added in the message.
     """
-    if model is None and is_own_model(folder):
-        source = _read_header(folder)["source"]
-        if _is_python(source):
-            raise _not_named(folder, source, command)
+    if model is None and needs_code(folder):
+        raise _not_named(folder, _read_header(folder)["source"], command)
 
 
 def read_own_model(folder: Path, model: str | None = None) -> OwnModel:
@@ -298,10 +293,8 @@ def others_than_model(folder: Path) -> list[Path]:
     try:
         source = Path(str(read_json(folder / HEADER, "a folder of a model")["source"]))
         own = {folder / HEADER, folder / source.name}
-        own |= set(onnx.files_of(folder / source.name)) if source.suffix == ".onnx" else set()
-    except SparcetsError:
-        own = set()
-    except MALFORMED:
+        own |= set(onnx.files_of(folder / source.name)) if source.suffix == onnx.SUFFIX else set()
+    except (SparcetsError, *MALFORMED):
         own = set()
     entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
     return [path for path in sorted(entries) if path not in own or path.is_symlink()]
@@ -316,11 +309,14 @@ def load_own_model(folder: Path, model: str | None = None) -> Classifier | Regre
     loaded = own.load()
     try:
         check = _read_header(folder)["check"]
-        before, now = np.array(check["proba"]), _predictions(loaded, check)
-        same = before.shape == now.shape and bool((np.abs(before - now) <= _tolerance(loaded, before)).all())
+        before, now = np.array(check["proba"]), _outputs(loaded, check)
+        tolerance: Any = CLOSE
+        if isinstance(loaded, Regressor):
+            tolerance = CLOSE * before.std(0) + ROUNDING * np.abs(before).max(0)
+        same = before.shape == now.shape and bool((np.abs(before - now) <= tolerance).all())
+    except SparcetsError:
+        raise
     except MALFORMED as error:
-        if isinstance(error, SparcetsError):
-            raise
         raise FileFormatError(f"{folder / HEADER} is damaged: {type(error).__name__}: {error}.") from error
     if not same:
         what = "numbers" if isinstance(loaded, Regressor) else "probabilities"
@@ -337,20 +333,18 @@ def parse_output_text(text: str | None) -> Any:
     >>> parse_output_text("logits"), parse_output_text("1"), parse_output_text("sigmoid:anomaly")
     ('logits', 1, ('sigmoid', 'anomaly'))
     """
+
+    def part(text: str) -> str | int:
+        return int(text) if text.lstrip("-").isdigit() else text
+
     if text is None or text in KINDS:
         return text
-    kind, colon, part = text.partition(":")
-    if colon and kind in KINDS:
-        return kind, _part(part)
-    return _part(text)
-
-
-def _part(text: str) -> str | int:
-    return int(text) if text.lstrip("-").isdigit() else text
+    kind, colon, rest = text.partition(":")
+    return (kind, part(rest)) if colon and kind in KINDS else part(text)
 
 
 def _check_of(model: Classifier | Regressor, X: FloatArray, side: Side | None) -> dict[str, Any]:
-    """Return the scale of a few random series, and the model's probabilities, or numbers, for them."""
+    """Return the scale of a few random series, and the model's outputs for them."""
     beside = take_rows(side or {}, np.arange(N_RANDOM) % len(X))
     check = {
         "n_steps": int(X.shape[1]),
@@ -359,28 +353,15 @@ def _check_of(model: Classifier | Regressor, X: FloatArray, side: Side | None) -
         "dtype": X.dtype.name,
         "side": {name: {"values": array.tolist(), "dtype": array.dtype.name} for name, array in beside.items()},
     }
-    return {**check, "proba": _predictions(model, check).tolist()}
+    return {**check, "proba": _outputs(model, check).tolist()}
 
 
-def _predictions(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray:
-    series, beside = _random_series(check), check.get("side", {})  # not in earlier versions
-    side = {name: np.array(known["values"], dtype=known["dtype"]) for name, known in beside.items()} or None
-    return (model.predict if isinstance(model, Regressor) else model.predict_proba)(series, side=side)
-
-
-def _tolerance(model: Classifier | Regressor, before: FloatArray) -> FloatArray | float:
-    """Return by how much the predictions of the same model may differ."""
-    if not isinstance(model, Regressor):
-        return CLOSE
-    tolerance: FloatArray = CLOSE * before.std(0) + ROUNDING * np.abs(before).max(0)
-    return tolerance
-
-
-def _random_series(check: dict[str, Any]) -> FloatArray:
+def _outputs(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray:
+    """Return the model's outputs for the random series of a check."""
     mean, std = np.array(check["mean"]), np.array(check["std"])
     noise = np.random.default_rng(0).normal(size=(N_RANDOM, check["n_steps"], len(mean)))
-    series: FloatArray = (mean + std * noise).astype(check["dtype"])
-    return series
+    side = {name: np.array(known["values"], dtype=known["dtype"]) for name, known in check["side"].items()}
+    return model.outputs((mean + std * noise).astype(check["dtype"]), side=side or None)
 
 
 def _call(file: Path, function: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, get_args, overload
 
@@ -36,7 +37,6 @@ from sparcets.models.inputs import (
 )
 from sparcets.models.interface import (
     NUMBERS,
-    Adapted,
     Interface,
     Kind,
     Layout,
@@ -58,19 +58,17 @@ class _Wrapped(Model):
     ----------
     model
         The user's model itself.
-    adapted
-        How it is called.
     interface
-        What it takes and returns.
+        How it is called, and what it takes and returns.
     """
 
     takes_side = True
 
-    def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
-        self.model, self.interface, self._adapted = model, interface, adapted
+    def __init__(self, model: Any, interface: Interface) -> None:
+        self.model, self.interface = model, interface
         self.missing, self.takes_longer = interface.missing, interface.lengths.kind != "padding"
-        if isinstance(adapted.call, nn.Module):
-            self.differentiable, self.module = True, adapted.call
+        if isinstance(interface.call, nn.Module):
+            self.differentiable, self.module = True, interface.call
 
     def __repr__(self) -> str:
         kind = "WrappedModule" if self.differentiable else "BlackBox"
@@ -79,7 +77,7 @@ class _Wrapped(Model):
     @property
     def name(self) -> str:
         """The model's class or file, or the function's name."""
-        return self._adapted.name
+        return self.interface.name
 
     @property
     def description(self) -> str:
@@ -103,12 +101,12 @@ class _Wrapped(Model):
     def digest(self) -> str | None:
         """Return a digest of the model's file and of how it is used, or None where there is no file."""
         form, rule = self.interface, [self.missing] if self.takes_gaps else []
-        if self._adapted.digest is None or callable(form.part) or callable(self.missing):
+        if self.interface.digest is None or callable(form.part) or callable(self.missing):
             return None
-        return digest_of_json([self._adapted.digest, form.kind, form.part, form.layout, *rule])
+        return digest_of_json([self.interface.digest, form.kind, form.part, form.layout, *rule])
 
     def _check_side(self, side: SideInputs) -> None:
-        check_side_arguments(self._adapted.call, side, self.name, lengths=self.interface.lengths.keyword)
+        check_side_arguments(self.interface.call, side, self.name, lengths=self.interface.lengths.keyword)
 
     def _ask(self, x: Any, lengths: Any, call: Callable[[Any, Any, Any], Any] | None = None) -> Any:
         """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
@@ -130,7 +128,7 @@ class _Wrapped(Model):
         return self.interface.lengths.call(call, x, lengths, side, time=2 if self.interface.layout == "bft" else 1)
 
     def _call(self, x: Any, lengths: Any, side: Side) -> Any:
-        form, call = self.interface, self._adapted.call
+        form, call = self.interface, self.interface.call
         try:
             raw = pick(self._pass(call, x, lengths, side), form.kind, form.part, self.name)
             if not isinstance(x, Tensor):
@@ -150,8 +148,8 @@ class _Wrapped(Model):
 class WrappedClassifier(_Wrapped, Classifier):
     """A user's model of classes."""
 
-    def __init__(self, model: Any, adapted: Adapted, interface: Interface) -> None:
-        super().__init__(model, adapted, interface)
+    def __init__(self, model: Any, interface: Interface) -> None:
+        super().__init__(model, interface)
         self._class_names, self.named = interface.class_names, interface.named
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -185,7 +183,7 @@ class WrappedClassifier(_Wrapped, Classifier):
         return said if len(said) == len(X) else None
 
     def _hint(self, proba: FloatArray) -> str:
-        return no_distribution(proba, may_be_logits=not self._adapted.kind_is_certain)
+        return no_distribution(proba, may_be_logits=not self.interface.kind_is_certain)
 
 
 class WrappedRegressor(_Wrapped, Regressor):
@@ -312,32 +310,26 @@ def wrap(
         raise ConfigError(
             f"{adapted.name} returns {adapted.kind}, so it cannot have output={quoted(kind)}. Leave it out."
         )
-    layout_is_given, layout = layout is not None, layout or adapted.layout
-    form: dict[str, Any] = {
-        "part": part,
-        "layout": layout,
-        "batch": check_batch(batch) or adapted.batch,
-        "lengths": find_lengths_form(model, adapted.call, lengths, layout),
-        "missing": check_missing("refuse" if missing is None else missing),
-    }
-    if numbers:
-        return WrappedRegressor(model, adapted, Interface(kind=NUMBERS, **form))
-    is_known = kind is not None or adapted.kind_is_certain
-    kind = kind or adapted.kind
-    declared = adapted.n_classes if part is None else None
-    said = {"output": is_known, "layout": layout_is_given, "lengths": lengths is not None}
-    interface = Interface(
-        **form,
-        kind=kind,
-        class_names=find_class_names(model, n_classes=n_classes, class_names=class_names, kind=kind, declared=declared),
-        named=class_names is not None or has_names(model),
-        assumed=tuple(name for name, is_given in said.items() if not is_given),
-        note=adapted.note,
+    said = {"output": kind or adapted.kind_is_certain, "layout": layout, "lengths": lengths}
+    found = replace(
+        adapted,
+        kind=NUMBERS if numbers else kind or adapted.kind,
+        part=part,
+        layout=layout or adapted.layout,
+        batch=check_batch(batch) or adapted.batch,
+        lengths=find_lengths_form(model, adapted.call, lengths, layout or adapted.layout),
+        missing=check_missing("refuse" if missing is None else missing),
     )
-    return WrappedClassifier(model, adapted, interface)
+    if numbers:
+        return WrappedRegressor(model, found)
+    declared = adapted.n_classes if part is None else None
+    names = find_class_names(model, n_classes=n_classes, class_names=class_names, kind=found.kind, declared=declared)
+    named = class_names is not None or has_names(model)
+    assumed = tuple(name for name, given in said.items() if not given)
+    return WrappedClassifier(model, replace(found, class_names=names, named=named, assumed=assumed))
 
 
-def _adapt(model: Any, *, numbers: bool) -> Adapted:
+def _adapt(model: Any, *, numbers: bool) -> Interface:
     if isinstance(model, (str, os.PathLike)):
         return onnx.adapt_file(model)
     return (
