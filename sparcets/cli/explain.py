@@ -317,7 +317,7 @@ def _explain_tests(
 
 def _describe_answers(answer: Explanation, series: IntArray) -> None:
     """Print the first answers in words."""
-    from sparcets.show.text import has_name, query_name
+    from sparcets.show.phrases import has_name, query_name
 
     described = np.flatnonzero(np.asarray(answer.status) != "unchanged").tolist()
     for i in described[:N_TEXTS]:

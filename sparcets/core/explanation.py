@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from sparcets.evaluation.scores import Scores
     from sparcets.show.operations import Operation
-    from sparcets.show.quality import Scored
 
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
@@ -372,7 +372,7 @@ class Explanation:
         """
         return table_of_changes(self)
 
-    def text(self, i: int = 0, *, short: bool = False, scores: Scored | None = None) -> str:
+    def text(self, i: int = 0, *, short: bool = False, scores: Scores | None = None) -> str:
         """Describe in sentences what answer ``i`` changes, and how reliable it is.
 
         Parameters
@@ -384,8 +384,8 @@ class Explanation:
         scores
             Result of :func:`sparcets.evaluate` for this explanation; adds what the judges predict.
         """
-        from sparcets.show.quality import measures_of
         from sparcets.show.text import narrate
+        from sparcets.show.verdict import measures_of
 
         return narrate(self._one(i), short=short, measures=None if scores is None else measures_of(scores, self)[i])
 

@@ -147,7 +147,8 @@ def find_changes(answer: Explanation) -> list[Change]:
     answer
         An explanation of length 1, as ``explanation[3]`` gives.
     """
-    gap = closed_gap(int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0]))
+    answer = only_answer(answer)
+    gap = closed_gap(answer.query.shape[1])
     groups = find_groups(answer)
     of_feature = {feature: name for name, members in groups.items() for feature in members}
     changes: dict[Any, list[list[Segment]]] = {}

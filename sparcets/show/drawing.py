@@ -11,10 +11,10 @@ import numpy as np
 from sparcets.core.arrays import FloatArray, StrArray
 from sparcets.core.evidence import MAJORITY, VERDICTS, find_segments
 from sparcets.core.explanation import Explanation
-from sparcets.core.words import distinct, percent, percents, seconds
+from sparcets.core.words import percent, percents, seconds
 from sparcets.show import style
 from sparcets.show.changes import only_answer, without_padding
-from sparcets.show.text import has_name, method_name, query_name
+from sparcets.show.phrases import change_of, has_name, phrases_of, query_name
 
 MAX_FEATURES = 5  # drawn as curves
 MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
@@ -63,8 +63,7 @@ def look_among(answer: Explanation, number: int) -> Look:
     parts, lighter = [int(colour[k : k + 2], 16) for k in (1, 3, 5)], LIGHTER * number
     shade = "#" + "".join(f"{round(part + lighter * (255 - part)):02x}" for part in parts)
     kind = "answer" if verdict.word == "believed" else "attempt"
-    reached = f"{'p ' if answer.numbers is None else ''}{answer.predictions.say_after()}"
-    share = percent(float(answer.share_changed[0]))
+    reached, share = phrases_of(answer).reached, percent(float(answer.share_changed[0]))
     name = f"{verdict.symbol} {kind} {number + 1}: {verdict.word}, {reached}, {share} changed, {answer.status[0]}"
     return Look(shade, style.ANSWERS[number].line, DASHES[number], name)
 
@@ -170,18 +169,9 @@ def _unit(answer: Explanation, feature: int) -> str:
 
 def title_of(answer: Explanation) -> str:
     """Return a title: the query if it has a name, what the model says, the share of changes, and the method."""
-    before, after, target = answer.predictions.say_before(), answer.predictions.say_after(), str(answer.target_names[0])
-    change = f"{before} → {target}" if answer.status[0] != "unchanged" else f"{before}, already the target"
+    change, share = change_of(answer), percent(float(answer.share_changed[0]))
     name = f"{query_name(answer)}:   " if has_name(answer) else ""
-    if answer.numbers is not None:
-        moved = f"{answer.predictions.subject} {before} → {after}"
-    else:
-        own = float(answer.proba_before[0, int(answer.target[0])])
-        was = f"{own:.2f}"
-        was, after = distinct(own, float(answer.probability[0])) if was == after else (was, after)
-        moved = f"p({target}) {was} → {after}"
-    share = percent(float(answer.share_changed[0]))
-    return f"{name}{change}   {moved}   {share} changed   ({method_name(answer)})"
+    return f"{name}{change}   {phrases_of(answer).moved}   {share} changed   ({answer.method})"
 
 
 BEST = "best with at most so many changes"

@@ -12,6 +12,7 @@ from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
 from sparcets.core.words import amount, amounts, percent, seconds
 from sparcets.motion.skeleton import split_axis
+from sparcets.show.changes import only_answer
 from sparcets.show.operation_fits import FITS, MIN_STEPS, Fit, Group, Kind, Pieces, Stretch, fast_part, feature_groups
 from sparcets.show.phrases import at_most, further, place_of, towards, unit_of, when_phrase
 
@@ -66,10 +67,8 @@ def find_operations(answer: Explanation) -> list[Found]:
     answer
         An explanation of length 1.
     """
-    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
-    query = _across_gaps(answer.query[0, :n_steps].astype(np.float64))
-    made = _across_gaps(answer.counterfactual[0, :n_steps].astype(np.float64))
-    stretches = _stretches(answer, n_steps)
+    query, made = (_across_gaps(X[0].astype(np.float64)) for X in (answer.query, answer.counterfactual))
+    stretches = _stretches(answer)
     if not stretches:
         return []
     whole = Pieces(query, made, answer.info.scaler.scale, stretches)
@@ -99,10 +98,10 @@ def _across_gaps(x: FloatArray) -> FloatArray:
     return x
 
 
-def _stretches(answer: Explanation, n_steps: int) -> tuple[Stretch, ...]:
+def _stretches(answer: Explanation) -> tuple[Stretch, ...]:
     """Return the largest changed stretches in which nearly all is measured; those few steps apart are one."""
-    gap = max(2, n_steps // 15)
-    runs = find_segments(answer.changed[:1, :n_steps])
+    gap = max(2, answer.query.shape[1] // 15)
+    runs = find_segments(answer.changed)
     joined: list[Stretch] = []
     for feature, start, end in zip(runs.feature.tolist(), runs.start.tolist(), runs.end.tolist(), strict=True):
         last = joined[-1] if joined else None
@@ -110,7 +109,7 @@ def _stretches(answer: Explanation, n_steps: int) -> tuple[Stretch, ...]:
             joined[-1] = Stretch(feature, last.start, end)
         else:
             joined.append(Stretch(feature, start, end))
-    gaps = np.isnan(answer.query[0, :n_steps])
+    gaps = np.isnan(answer.query[0])
     size = np.abs(answer.delta[0] / answer.info.scaler.scale)  # (time, features)
     chosen = [
         s for s in joined if s.end - s.start >= MIN_STEPS and gaps[s.start : s.end, s.feature].mean() <= MAX_MISSING
@@ -301,6 +300,7 @@ def operations_of(answer: Explanation) -> list[Operation]:
 
 def describe_operations(answer: Explanation) -> list[Described]:
     """Return the operations of an explanation of length 1 with their weights, the largest first."""
+    answer = only_answer(answer)
     if answer.verdict[0] in ("unchanged", "not reached"):
         return []
     found = find_operations(answer)

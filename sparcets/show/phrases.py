@@ -1,4 +1,4 @@
-"""Parts of sentences: times, amounts, counts and lists."""
+"""Parts of sentences: times, amounts, counts, lists, coordinates, and what the model predicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sparcets.core.explanation import Explanation
-from sparcets.core.words import amount, seconds
+from sparcets.core.outcome import NumberPredictions
+from sparcets.core.words import amount, distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 
 MAX_NAMES = 6  # features named in a list before the rest is counted
@@ -132,3 +133,98 @@ def towards(axis: str, rises: bool) -> str:
     ('towards +x', 'towards −x')
     """
     return f"towards {'+' if rises else '−'}{axis}"
+
+
+class Phrases(NamedTuple):
+    """Phrases about the model's predictions for one answer."""
+
+    moved: str  # what changes in the prediction, for a title
+    reached: str  # what was reached, for a legend
+    real: str  # a real series of the target
+    real_ones: str  # several
+    already: str  # the sentence for a query that is within its target
+    opening: str  # what the changes are for
+    brief: str  # the same with what was reached, in a few words
+    moves: str  # a sentence on what changes in the prediction
+    stands: str  # what the model says of the query, without a full stop
+    not_found: str  # what was not found, without a full stop
+    attempt: str  # what the best attempt reached
+
+
+def phrases_of(answer: Explanation) -> Phrases:
+    """Return the phrases for an explanation of length 1."""
+    said, target = answer.predictions, str(answer.target_names[0])
+    before, after = said.say_before(), said.say_after()
+    if isinstance(said, NumberPredictions):
+        name = said.subject
+        stands = f"The model predicts {name} of {before}"
+        return Phrases(
+            moved=f"{name} {before} → {after}",
+            reached=after,
+            real="a real series within the target",
+            real_ones="real series within the target",
+            already=f"The model already predicts {after}, within the target ({target}); nothing has to change.",
+            opening=f"{stands}. For {target}:",
+            brief=f"{name} from {before} to {after} ({target})",
+            moves=f"The model's prediction of {name} goes from {before} to {after}.",
+            stands=stands,
+            not_found=f"No change was found that takes {name} from {before} to the target ({target})",
+            attempt=f"the best attempt reached {after}",
+        )
+    own, p = float(answer.proba_before[0, int(answer.target[0])]), float(answer.probability[0])
+    asked = answer.confidence
+    title = distinct(own, p) if f"{own:.2f}" == after else (f"{own:.2f}", after)
+    was = f"{own:.2f}" if asked is None or own >= asked else probability_below(own, asked)
+    was, becomes = distinct(own, p) if was == after else (was, after)
+    opening, instead, stands = f"For it to say {target}", f" instead of {before}", f"The model says {before}"
+    if asked is not None and before == target:  # less surely than was asked for
+        opening, instead = f"For a probability of {asked!r}", f" with a probability of {asked!r}"
+        stands = f"The model says {before} with a probability of {was}"
+    return Phrases(
+        moved=f"p({target}) {title[0]} → {title[1]}",
+        reached=f"p {after}",
+        real=f"a real {target} series",
+        real_ones=f"real series of {target}",
+        already=f"The model already says {target} (probability {becomes}); nothing has to change.",
+        opening=f"{stands}. {opening}:",
+        brief=f"{target}{instead} (probability {was} → {becomes})",
+        moves=f"The model's probability of {target} goes from {was} to {becomes}.",
+        stands=stands,
+        not_found=f"No change was found that makes the model say {target}{instead}",
+        attempt=f"the best attempt reached a probability of {becomes}",
+    )
+
+
+LONGEST = 40  # characters of a name in a title
+
+
+def query_name(e: Explanation, i: int = 0) -> str:
+    """Return the name of answer ``i``'s query, with the recorded person if known: ``trial 7, subject P3``."""
+    parts = [f"query {int(e.query_index[i])}" if e.ids is None else _shortened(str(e.ids[i]))]
+    if e.subjects is not None:
+        parts.append(f"subject {_shortened(str(e.subjects[i]))}")
+    return ", ".join(parts)
+
+
+def change_of(e: Explanation, i: int = 0) -> str:
+    """Return what the model says of answer ``i``'s query, and the target."""
+    before, target = e.predictions.say_before(i), str(e.target_names[i])
+    return f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
+
+
+def has_name(e: Explanation) -> bool:
+    """Return whether the queries are known by more than their index."""
+    return e.ids is not None or e.subjects is not None
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+NO_ADVICE = "This describes the model; it is no advice for treatment."
+
+
+def advice_note(e: Explanation) -> str:
+    """Return the note if the series are known to be of people, by their subjects or by a skeleton; else nothing."""
+    people = e.subjects is not None or find_skeleton(e.feature_names) is not None
+    return NO_ADVICE if people else ""

@@ -26,7 +26,7 @@ from sparcets.show.drawing import (
     time_label,
     title_of,
 )
-from sparcets.show.text import advice_note
+from sparcets.show.phrases import advice_note, count
 from sparcets.show.verdict import conclude, find_doubts
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def plot_answers(answers: Explanation) -> Figure:
         all_axes[-1].set_xlabel(curves.time_label)
         n = len(curves.panels[0].curves)
         change = f"{answers.predictions.say_before()} → {answers.target_names[0]}"
-        title = f"{change}: {n} answer{'' if n == 1 else 's'} to one query"
+        title = f"{change}: {count(n, 'answer')} to one query"
         figure.suptitle(style.escape_mathtext(title), x=0.01, ha="left", fontweight="bold")
     return figure
 

@@ -6,11 +6,11 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from sparcets import __version__
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import VERDICTS, Verdict, find_segments
 from sparcets.core.explanation import STATUSES, Explanation
+from sparcets.core.outcome import NumberPredictions
+from sparcets.core.series import Series
 from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure
@@ -32,9 +34,31 @@ from sparcets.show.interactive import (
     map_figure,
     plotly_js,
 )
-from sparcets.show.quality import Scored, measures_of, quality_findings
-from sparcets.show.text import Measures, Narrative, advice_note, build_narrative, method_name, query_name
-from sparcets.show.verdict import Conclusion, find_votes
+from sparcets.show.phrases import advice_note, change_of, count, query_name
+from sparcets.show.text import Narrative, build_narrative
+from sparcets.show.verdict import Conclusion, Measures, find_votes, measures_of, quality_findings
+
+if TYPE_CHECKING:
+    from sparcets.evaluation.scores import Scores
+
+Cell: TypeAlias = str | tuple[str, float]  # markup; and the number by which its column is sorted
+
+
+def table(columns: Mapping[str, str], rows: Iterable[Sequence[Cell]], attributes: str = "") -> str:
+    """Return a table; the columns are given with the class of their cells: ``number``, ``words`` or none."""
+    classes = [f' class="{kind}"' if kind else "" for kind in columns.values()]
+    heads = (
+        f'<th scope="col"{kind if "number" in kind else ""}>{name}</th>'
+        for name, kind in zip(columns, classes, strict=True)
+    )
+    lines = []
+    for row in rows:
+        both = (cell if isinstance(cell, tuple) else (cell, None) for cell in row)
+        sorted_by = ((text, "" if value is None else f' data-value="{value}"') for text, value in both)
+        cells = (f"<td{kind}{by}>{text}</td>" for (text, by), kind in zip(sorted_by, classes, strict=True))
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    body = f"<tbody>{''.join(lines)}</tbody>"
+    return f"<table{attributes}><thead><tr>{''.join(heads)}</tr></thead>{body}</table>"
 
 
 def badge(verdict: Verdict) -> str:
@@ -51,15 +75,9 @@ def conclusion_box(conclusion: Conclusion) -> str:
 
 def verdicts_table(e: Explanation) -> str:
     """Return a table of the number of answers by verdict, with its meaning."""
-    verdicts = e.verdict
-    rows = "".join(
-        f'<tr><td>{badge(v)}</td><td class="number">{n}</td><td class="words">{escape(v.meaning)}</td></tr>'
-        for v in VERDICTS.values()
-        if (n := int((verdicts == v.word).sum()))
-    )
-    heads = (("verdict", ""), ("answers", " class=number"), ("meaning", ""))
-    head = "".join(f'<th scope="col"{number}>{name}</th>' for name, number in heads)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    counts = {v: int((e.verdict == v.word).sum()) for v in VERDICTS.values()}
+    rows = [(badge(v), str(n), escape(v.meaning)) for v, n in counts.items() if n]
+    return table({"verdict": "", "answers": "number", "meaning": "words"}, rows)
 
 
 def verdict_css() -> str:
@@ -83,54 +101,49 @@ MEANING = {
 }
 
 
-def summary_section(e: Explanation, scores: Scored | None) -> str:
+def summary_section(e: Explanation, scores: Scores | None) -> str:
     """Return the numbers of answers by status and class, and their quality in words."""
-    n_queries = len(np.unique(e.query_index))
-    needed = e.status != "unchanged"
-    what = f"{_count(len(e), 'answer')} to {_count(n_queries, 'query', 'queries')}"
+    n_queries, needed = len(np.unique(e.query_index)), e.status != "unchanged"
+    what = f"{count(len(e), 'answer')} to {n_queries} quer{'y' if n_queries == 1 else 'ies'}"
+    counts = {status: int((e.status == status).sum()) for status in STATUSES}
+    statuses = [(status, str(n), MEANING[status]) for status, n in counts.items() if n]
+    tables = table({"status": "", "answers": "number", "meaning": ""}, statuses) + _classes(e)
     lines = [
         '<h2 id="summary">Summary</h2>',
-        f"<p>{what} by <b>{escape(method_name(e) or '?')}</b>; "
+        f"<p>{what} by <b>{escape(e.method or '?')}</b>; "
         f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid.</p>",
-        f'<div class="scroll">{verdicts_table(e)}</div><div class="scroll beside">{_statuses(e)}{_classes(e)}</div>',
+        *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}.</p>' for doubt in e.info.model_doubts),
+        f'<div class="scroll">{verdicts_table(e)}</div><div class="scroll beside">{tables}</div>',
     ]
-    lines[2:2] = [f'<p class="careful"><b>Careful:</b> {escape(doubt)}.</p>' for doubt in e.info.model_doubts]
     if scores is None or "transfer" not in scores.summary:
         lines.append(f'<p class="careful">{CHOSEN_BY if e.families else NOT_ASKED} {TO_JUDGE}</p>')
-    if scores is None:
-        return "\n".join(lines)
-    cards = [
-        f'<li class="{f.verdict}"><span class="grade">{f.verdict}</span><b>{escape(f.name)}</b>'
-        f"{escape(f.sentence)}</li>"
-        for f in quality_findings(scores.summary)
-    ]
-    lines += [
-        "<h3>Quality</h3>",
-        f'<ul class="findings">{"".join(cards)}</ul>',
-        _all_measures(scores),
-    ]
+    if scores is not None:
+        cards = [
+            f'<li class="{grade}"><span class="grade">{grade}</span><b>{name}</b>{escape(sentence)}</li>'
+            for name, grade, sentence in quality_findings(scores.summary)
+        ]
+        lines += ["<h3>Quality</h3>", f'<ul class="findings">{"".join(cards)}</ul>', _all_measures(scores)]
     return "\n".join(lines)
 
 
 def settings_section(e: Explanation) -> str:
     """Return a table of method, seed, data, constraints and config."""
     info = e.info
-    rate = f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known"
     locked = [name for name, free in zip(info.feature_names, e.mutable, strict=True) if not free]
+    up_to = "up to " if Series(e.query, e.lengths).unequal else ""
     facts = {
-        "method": method_name(e),
+        "method": e.method,
         "seed": e.seed,
         "seconds": amount(e.seconds),
-        "series": f"{'up to ' * (e.lengths is not None)}{info.n_steps} steps, {info.n_features} features",
-        "sampling rate": rate,
+        "series": f"{up_to}{info.n_steps} steps, {info.n_features} features",
+        "sampling rate": f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known",
         **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),
         "features that may not change": ", ".join(locked) or "none",
-        **{
-            f"constraints ({when})": text for when, given in e.constraints.items() if (text := _constraints_text(given))
-        },
-        **{f"config: {key}": value for key, value in _flat(e.config)},
-        "sparcets": __version__,
     }
+    for when, given in e.constraints.items():
+        if text := "; ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in given.items() if v):
+            facts[f"constraints ({when})"] = text
+    facts |= {f"config: {key}": value for key, value in _flat(e.config)} | {"sparcets": __version__}
     rows = "".join(
         f'<tr><th scope="row">{escape(str(k))}</th><td class="words">{escape(str(v))}</td></tr>'
         for k, v in facts.items()
@@ -138,63 +151,37 @@ def settings_section(e: Explanation) -> str:
     return f'<h2 id="settings">Settings</h2><div class="scroll"><table>{rows}</table></div>'
 
 
-def _statuses(e: Explanation) -> str:
-    rows = "".join(
-        f'<tr><td>{status}</td><td class="number">{int((e.status == status).sum())}</td><td>{MEANING[status]}</td></tr>'
-        for status in STATUSES
-        if (e.status == status).any()
-    )
-    head = '<tr><th scope="col">status</th><th scope="col" class="number">answers</th><th scope="col">meaning</th></tr>'
-    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
-
-
 def _classes(e: Explanation) -> str:
     """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
-    if e.numbers is not None:
+    if isinstance(e.predictions, NumberPredictions):
         return ""
-    pairs = sorted(set(zip(e.predicted.tolist(), e.target.tolist(), strict=True)))
+    pairs = set(zip(e.predicted.tolist(), e.target.tolist(), strict=True))
     if len(pairs) < 2:
         return ""
     rows = []
-    for before, target in pairs:
+    for before, target in sorted(pairs):
         of_pair = (e.predicted == before) & (e.target == target)
         names = f"{escape(e.class_names[before])} → {escape(e.class_names[target])}"
-        valid = int((of_pair & e.valid).sum())
-        rows.append(
-            f'<tr><td>{names}</td><td class="number">{int(of_pair.sum())}</td><td class="number">{valid}</td></tr>'
-        )
-    head = '<tr><th scope="col">from → to</th><th class="number">answers</th><th class="number">valid</th></tr>'
-    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+        rows.append((names, str(int(of_pair.sum())), str(int((of_pair & e.valid).sum()))))
+    return table({"from → to": "", "answers": "number", "valid": "number"}, rows)
 
 
-def _all_measures(scores: Scored) -> str:
-    rows = []
-    for name, line in scores.summary.items():
-        numbers = (_format_number(line.get(key)) for key in ("mean", "std", "low", "high"))
-        cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
-        rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class='number'>{int(line['n'])}</td></tr>")
-    head = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("mean", "std", "low", "high", "n"))
+def _all_measures(scores: Scores) -> str:
+    shown = ("mean", "std", "low", "high")
+    rows = [
+        (escape(name), *(_format_number(line.get(key)) for key in shown), str(int(line["n"])))
+        for name, line in scores.summary.items()
+    ]
     notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
+    measures = table({"measure": "", **dict.fromkeys((*shown, "n"), "number")}, rows)
     return (
         f"<details><summary>All measures and notes</summary>{notes}"
-        "<p class='soft'>low to high: 95 % interval of the mean.</p>"
-        f'<div class="scroll"><table><thead><tr><th scope="col">measure</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+        f"<p class='soft'>low to high: 95 % interval of the mean.</p><div class=\"scroll\">{measures}</div></details>"
     )
 
 
 def _format_number(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.3f}"
-
-
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"
-
-
-def _constraints_text(constraints: Mapping[str, Any]) -> str:
-    """Return the constraints by name, without empty ones."""
-    given = {name: value for name, value in constraints.items() if value}
-    return "; ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -221,14 +208,12 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 QUESTION = "What would have to be different for the model to say something else?"
 
-Figures = dict[str, PageFigure]
-
 
 def write_report(
     explanation: Explanation,
     path: str | os.PathLike[str],
     *,
-    scores: Scored | None = None,
+    scores: Scores | None = None,
     title: str | None = None,
 ) -> Path:
     """Write an HTML report on an explanation, atomically; needs ``sparcets[plots]``.
@@ -262,7 +247,7 @@ def write_report(
     """
     if not len(explanation):
         raise DataError("there is nothing to report: the explanation has no answers. Explain at least one series.")
-    measures: list[Measures] = [{}] * len(explanation) if scores is None else list(measures_of(scores, explanation))
+    measures: list[Measures] = [{}] * len(explanation) if scores is None else measures_of(scores, explanation)
     page = _page(explanation, measures, scores, title or _title(explanation))
     final = Path(path)
     with atomic_path(final) as temporary:
@@ -270,7 +255,7 @@ def write_report(
     return final
 
 
-def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title: str) -> str:
+def _page(e: Explanation, measures: list[Measures], scores: Scores | None, title: str) -> str:
     script = plotly_js()  # first, because it raises an error without plotly
     narratives = [build_narrative(e[i], measures=measures[i]) for i in range(min(len(e), MAX_ANSWERS))]
     left_out = len(e) - len(narratives)
@@ -305,8 +290,7 @@ def _page(e: Explanation, measures: list[Measures], scores: Scored | None, title
 
 def _title(e: Explanation) -> str:
     targets = [str(name) for name in np.unique(e.target_names)]
-    towards = f" towards {targets[0]}" if len(targets) == 1 else ""
-    return f"{len(e)} explanation{'' if len(e) == 1 else 's'}{towards}"
+    return f"{count(len(e), 'explanation')}{f' towards {targets[0]}' if len(targets) == 1 else ''}"
 
 
 def _template(name: str) -> str:
@@ -315,68 +299,49 @@ def _template(name: str) -> str:
 
 def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]) -> str:
     """Return a table with one row per answer, sortable by any column."""
-    judged = any(find_votes(m) for m in measures)
-    heads = [
-        ("answer", 1),
-        ("query", 1),
-        *((name, 0) for name in _names(e)),
-        ("verdict", 0),
-        ("predicted", 0),
-        ("target", 0),
-        ("status", 0),
-        ("probability" if e.numbers is None else "reached", 1),
-    ]
-    heads += [("changed, %", 1), ("segments", 1), *([("judges", 1)] if judged else []), ("warnings", 1)]
-    cells = "".join(
-        f'<th scope="col"{" class=number" if numeric else ""}><button type="button">{name}</button></th>'
-        for name, numeric in heads
-    )
-    rows = [_row(e, i, measures[i], narrative, judged) for i, narrative in enumerate(narratives)]
+    known = {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
+    votes = [find_votes(of_answer) for of_answer in measures]
+    of_numbers = isinstance(e.predictions, NumberPredictions)
+    number, reached = ("reached", e.prediction[:, 0]) if of_numbers else ("probability", e.probability)
+    columns = ["answer", "query", *known, "verdict", "predicted", "target", "status", number, "changed, %", "segments"]
+    columns += [*(["judges"] if any(votes) else []), "warnings"]
+    rows: list[list[Cell]] = []
+    for i, narrative in enumerate(narratives):
+        query, n_segments = int(e.query_index[i]), len(find_segments(e.changed[i : i + 1]))
+        n_warnings, share = len(narrative.conclusion.doubts) + len(narrative.doubts), float(e.share_changed[i])
+        agree = sum(votes[i].values()) if votes[i] else -1
+        rows.append(
+            [
+                (f'<a href="#answer-{i}">{i}</a>', i),
+                (str(query), query),
+                *(escape(str(names[i])) for names in known.values()),
+                badge(narrative.conclusion.verdict),
+                escape(e.predictions.say_before(i)),
+                escape(str(e.target_names[i])),
+                str(e.status[i]),
+                (e.predictions.say_after(i), float(reached[i])),
+                (percent(share).removesuffix(" %"), share),
+                (str(n_segments), n_segments),
+                *([(f"{agree} of {len(votes[i])}" if votes[i] else "–", agree)] if any(votes) else []),
+                (str(n_warnings), n_warnings),
+            ]
+        )
+    words = ("verdict", "predicted", "target", "status", *known)
+    heads = {f'<button type="button">{name}</button>': "" if name in words else "number" for name in columns}
+    answers = table(heads, rows, ' id="answers"')
     return (
         '<h2 id="table">Table</h2><p class="soft on-screen">Click a heading to sort, or an answer to go to it.</p>'
         f'<div id="answers-box" class="scroll" tabindex="0" role="region" aria-label="table of explanations">'
-        f'<table id="answers"><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f"{answers}</div>"
     )
 
 
-def _names(e: Explanation) -> dict[str, Any]:
-    """Return the names of the queries that are known, by the head of their column."""
-    return {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
-
-
-def _row(e: Explanation, i: int, measures: Measures, narrative: Narrative, judged: bool) -> str:
-    votes = find_votes(measures)
-    agreement = (f"{sum(votes.values())} of {len(votes)}", sum(votes.values())) if votes else ("–", -1)
-    n_segments = len(find_segments(e.changed[i : i + 1]))
-    n_warnings = len(narrative.conclusion.doubts) + len(narrative.doubts)
-    numbers = [
-        (f'<a href="#answer-{i}">{i}</a>', i),
-        (str(int(e.query_index[i])), int(e.query_index[i])),
-        (e.predictions.say_after(i), float(e.probability[i] if e.numbers is None else e.prediction[i, 0])),
-        (percent(float(e.share_changed[i])).removesuffix(" %"), float(e.share_changed[i])),
-        (str(n_segments), n_segments),
-        *([agreement] if judged else []),
-        (str(n_warnings), n_warnings),
-    ]
-    words = [
-        *(escape(str(names[i])) for names in _names(e).values()),
-        badge(narrative.conclusion.verdict),
-        escape(e.predictions.say_before(i)),
-        escape(str(e.target_names[i])),
-        str(e.status[i]),
-    ]
-    cells = [f'<td class="number" data-value="{value}">{text}</td>' for text, value in numbers]
-    return f"<tr>{''.join(cells[:2])}{''.join(f'<td>{word}</td>' for word in words)}{''.join(cells[2:])}</tr>"
-
-
 def _article(e: Explanation, i: int, narrative: Narrative) -> str:
-    before, target = e.predictions.say_before(i), str(e.target_names[i])
-    change = f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
     items = "".join(f"<li>{escape(change)}</li>" for change in narrative.changes)
     return "\n".join(
         [
             f'<article id="answer-{i}" aria-labelledby="heading-{i}">',
-            f'<h3 id="heading-{i}">{i}. {escape(change)} <span class="soft">({escape(query_name(e, i))}, '
+            f'<h3 id="heading-{i}">{i}. {escape(change_of(e, i))} <span class="soft">({escape(query_name(e, i))}, '
             f"{escape(str(e.status[i]))})</span></h3>",
             conclusion_box(narrative.conclusion),
             *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
@@ -404,7 +369,7 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
         yield "answers", answers_figure(e[others])
 
 
-def _figure_boxes(name: str, figures: Figures) -> str:
+def _figure_boxes(name: str, figures: Mapping[str, PageFigure]) -> str:
     """Return placeholders for figures and their data; each is drawn when it is scrolled into view."""
     boxes = [_placeholder(key, figure) for key, figure in figures.items()]
     text = json.dumps(figures, separators=(",", ":"), allow_nan=False)

@@ -10,151 +10,24 @@ import numpy as np
 
 from sparcets.core.evidence import MAJORITY
 from sparcets.core.explanation import Explanation
-from sparcets.core.words import (
-    amount,
-    distinct,
-    percent,
-    probability_below,
-    seconds,
-)
-from sparcets.motion.skeleton import find_skeleton
+from sparcets.core.words import amount, percent, seconds
 from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
-from sparcets.show.changes import Segment, find_changes, find_groups, short_name
+from sparcets.show.changes import Segment, find_changes, find_groups, only_answer, short_name
 from sparcets.show.operations import Described, describe_operations
-from sparcets.show.phrases import at_most, count, further, listed, listed_up_to_max, place_of, unit_of, when_phrase
-from sparcets.show.verdict import Conclusion, conclude, find_doubts, find_votes
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Phrases about the model's predictions for one answer.
-
-    Attributes
-    ----------
-    before, target
-        What it says of the query, and what it should say.
-    already
-        The sentence for a query that is within its target.
-    opening
-        What the changes are for.
-    brief
-        The same with what was reached, in a few words.
-    moves
-        A sentence on what changes in the prediction.
-    stands
-        What it says of the query, without a full stop.
-    not_found
-        What was not found, without a full stop.
-    attempt
-        What the best attempt reached.
-    """
-
-    before: str
-    target: str
-    already: str
-    opening: str
-    brief: str
-    moves: str
-    stands: str
-    not_found: str
-    attempt: str
-
-
-def predictions_of(answer: Explanation) -> Predictions:
-    """Return the phrases for an explanation of length 1."""
-    return _of_classes(answer) if answer.numbers is None else _of_numbers(answer)
-
-
-def _of_classes(answer: Explanation) -> Predictions:
-    before, target, p = answer.predictions.say_before(), str(answer.target_names[0]), answer.predictions.say_after()
-    own, known = float(answer.proba_before[0, int(answer.target[0])]), answer.confidence
-    p_before = f"{own:.2f}" if known is None or own >= known else probability_below(own, known)
-    if p_before == p:
-        p_before, p = distinct(own, float(answer.probability[0]))
-    opening, instead, stands = f"For it to say {target}", f" instead of {before}", f"The model says {before}"
-    if known is not None and before == target:  # less surely than was asked for
-        opening, instead = f"For a probability of {known!r}", f" with a probability of {known!r}"
-        stands = f"The model says {before} with a probability of {p_before}"
-    return Predictions(
-        before=before,
-        target=target,
-        already=f"The model already says {target} (probability {p}); nothing has to change.",
-        opening=f"{stands}. {opening}:",
-        brief=f"{target}{instead} (probability {p_before} → {p})",
-        moves=f"The model's probability of {target} goes from {p_before} to {p}.",
-        stands=stands,
-        not_found=f"No change was found that makes the model say {target}{instead}",
-        attempt=f"the best attempt reached a probability of {p}",
-    )
-
-
-def _of_numbers(answer: Explanation) -> Predictions:
-    before, after, target = answer.predictions.say_before(), answer.predictions.say_after(), str(answer.target_names[0])
-    name = answer.predictions.subject
-    return Predictions(
-        before=before,
-        target=target,
-        already=f"The model already predicts {after}, within the target ({target}); nothing has to change.",
-        opening=f"The model predicts {name} of {before}. For {target}:",
-        brief=f"{name} from {before} to {after} ({target})",
-        moves=f"The model's prediction of {name} goes from {before} to {after}.",
-        stands=f"The model predicts {name} of {before}",
-        not_found=f"No change was found that takes {name} from {before} to the target ({target})",
-        attempt=f"the best attempt reached {after}",
-    )
-
-
-OWN = "sparcets"  # registry name of the package's own method
-
-
-def method_name(explanation: Explanation) -> str:
-    """Return the registry name of the method; explanations saved by earlier versions get its present name.
-
-    ``sparce`` used to be the name of both the package's own method (``recipe`` "true" in its config) and the paper's.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> import sparcets as sp
-    >>> from sparcets.testing.data import make_series
-    >>> from sparcets.testing.mocks import mean_proba
-    >>> X, y = make_series(60)
-    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:2], target=1)
-    >>> method_name(e), method_name(replace(e, method="sparce", config={"recipe": "true"}))
-    ('nearest', 'sparcets')
-    """
-    earlier = explanation.method == "sparce" and explanation.config.get("recipe") == "true"
-    return OWN if earlier else explanation.method
-
-
-LONGEST = 40  # characters of a name in a title
-
-
-def query_name(e: Explanation, i: int = 0) -> str:
-    """Return the name of answer ``i``'s query, with the recorded person if known: ``trial 7, subject P3``."""
-    parts = [f"query {int(e.query_index[i])}" if e.ids is None else _shortened(str(e.ids[i]))]
-    if e.subjects is not None:
-        parts.append(f"subject {_shortened(str(e.subjects[i]))}")
-    return ", ".join(parts)
-
-
-def has_name(e: Explanation) -> bool:
-    """Return whether the queries are known by more than their index."""
-    return e.ids is not None or e.subjects is not None
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
-NO_ADVICE = "This describes the model; it is no advice for treatment."
-
-
-def advice_note(e: Explanation) -> str:
-    """Return the note if the series are known to be of people, by their subjects or by a skeleton; else nothing."""
-    people = e.subjects is not None or find_skeleton(e.feature_names) is not None
-    return NO_ADVICE if people else ""
-
+from sparcets.show.phrases import (
+    Phrases,
+    advice_note,
+    at_most,
+    count,
+    further,
+    listed,
+    listed_up_to_max,
+    phrases_of,
+    place_of,
+    unit_of,
+    when_phrase,
+)
+from sparcets.show.verdict import Conclusion, Measures, conclude, find_doubts, find_votes
 
 # In the long form, so many changes are described one by one, the features of the others are listed:
 USUAL_CHANGES, MAX_CHANGES = 5, 8  # more than usual only where they leave out too much
@@ -162,8 +35,6 @@ MOST = 0.8  # of the whole change: what is described
 MIN_SHARE = 0.01  # of the whole change: less is not described by itself
 MAX_CHANGES_BRIEF = 2  # in the short form
 MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
-
-Measures = Mapping[str, float]  # an answer's row of Scores.per_query
 
 
 @dataclass(frozen=True)
@@ -228,7 +99,8 @@ def narrate(answer: Explanation, *, short: bool = False, measures: Measures | No
 
 def build_narrative(answer: Explanation, *, measures: Measures | None = None) -> Narrative:
     """Return the description of one answer in parts; the parameters are those of :func:`narrate`."""
-    said, conclusion, note = predictions_of(answer), conclude(answer), advice_note(answer)
+    answer = only_answer(answer)
+    said, conclusion, note = phrases_of(answer), conclude(answer), advice_note(answer)
     label = conclusion.verdict.title
     if answer.status[0] == "unchanged":
         return Narrative(conclusion, said.already, (), "", "", "", (), note, f"{label}: {said.already}")
@@ -258,17 +130,14 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
     )
 
 
-def _not_found(answer: Explanation, said: Predictions) -> str:
-    reason = str(answer.reason[0]).rstrip(".")
+def _not_found(answer: Explanation, said: Phrases) -> str:
+    reason, unsure = str(answer.reason[0]).rstrip("."), answer.predictions.is_unsure()
     if not reason:
-        return (
-            f"{said.stands}; {said.attempt}."
-            if answer.predictions.is_unsure()
-            else f"{said.not_found}; {said.attempt}."
-        )
-    if answer.predictions.is_unsure():
+        return f"{said.stands if unsure else said.not_found}; {said.attempt}."
+    if unsure:
         return f"{said.stands}, and of the best attempt, {reason}."
-    return f"{said.stands}{'' if said.before == said.target else f', not {said.target}'}: {reason}."
+    target = str(answer.target_names[0])
+    return f"{said.stands}{'' if answer.predictions.say_before() == target else f', not {target}'}: {reason}."
 
 
 def _largest_first(answer: Explanation) -> list[Item]:
@@ -382,7 +251,7 @@ def _unchanged(answer: Explanation) -> str:
 
 def _frozen(answer: Explanation) -> list[str]:
     """Return a sentence on the times in which nothing may change, if there are any."""
-    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
+    n_steps = answer.query.shape[1]
     windows = [window for given in answer.constraints.values() for window in given.get("frozen", ())]
     ends = [(start or 0, n_steps if stop is None else min(stop, n_steps)) for start, stop in windows]
     when = [when_phrase(start, stop, answer.info.sampling_rate) for start, stop in sorted(set(ends)) if start < stop]
@@ -391,9 +260,9 @@ def _frozen(answer: Explanation) -> list[str]:
 
 def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[str]:
     """Return a sentence on the unchanged beginning and end of the series, if they are long enough."""
-    n_steps = int(len(touched) if answer.lengths is None else answer.lengths[0])
     if not touched.any():
         return []
+    n_steps = len(touched)
     first, last = int(touched.argmax()), len(touched) - int(touched[::-1].argmax())
     rate = answer.info.sampling_rate
     sides, (begin, end) = [], seconds(first / (rate or 1), last / (rate or 1))
@@ -404,12 +273,12 @@ def _unchanged_margins(answer: Explanation, touched: np.ndarray[tuple[int, ...],
     return [f"Nothing changes {' or '.join(sides)}."] if sides else []
 
 
-def _trust(answer: Explanation, said: Predictions, measures: Measures | None) -> str:
+def _trust(answer: Explanation, said: Phrases, measures: Measures | None) -> str:
     sentences = [f"{percent(float(answer.share_changed[0]))} of the values that may change do.", said.moves]
     if answer.families and not np.isnan(answer.support[0]).any():
         sentences.append(_support(answer))
     if votes := find_votes(measures or {}):
-        sentences.append(_votes(votes, said.target))
+        sentences.append(_votes(votes, str(answer.target_names[0])))
     oracle = (measures or {}).get("oracle", math.nan)
     if not math.isnan(oracle):
         sentences.append(f"The process that generated the data {'agrees' if oracle == 1 else 'does not agree'}.")

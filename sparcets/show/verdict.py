@@ -1,14 +1,15 @@
-"""The verdict on one answer in words, and what is doubted about it."""
+"""The verdict on one answer in words, what is doubted about it, and the quality of a set of answers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import length_mask
+from sparcets.core.errors import DataError
 from sparcets.core.evidence import (
     MAJORITY,
     MAX_DISTANCE,
@@ -21,11 +22,17 @@ from sparcets.core.evidence import (
 )
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, move_over
+from sparcets.core.series import Series
 from sparcets.core.words import amount, amounts, percent, percents, signed
 from sparcets.motion.skeleton import find_skeleton
-from sparcets.show.phrases import count, listed_up_to_max, unit_of
+from sparcets.show.changes import only_answer
+from sparcets.show.phrases import count, listed_up_to_max, phrases_of, unit_of
+
+if TYPE_CHECKING:
+    from sparcets.evaluation.scores import Scores
 
 TINY = 1e-300  # instead of a limit of 0
+Measures = Mapping[str, float]  # an answer's row of Scores.per_query, or the means of a set
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Conclusion:
 
 def conclude(answer: Explanation) -> Conclusion:
     """Return the verdict on an explanation of length 1, and what is doubted about it."""
+    answer = only_answer(answer)
     verdict = VERDICTS[str(answer.verdict[0])]
     if verdict.word == "unchanged":
         return Conclusion(verdict, "the model predicts the target for this series as it is")
@@ -114,8 +122,8 @@ def _looks(answer: Explanation) -> list[str]:
     if looks["outside"] > 0:
         doubts.append(_outside(answer, int(looks["outside"])))
     if looks["distance"] > MAX_DISTANCE:
-        target = f"series of {answer.target_names[0]}" if answer.numbers is None else "series within the target"
-        doubts.append(f"it lies further from real {target} than {percent(MAX_DISTANCE)} of them lie from each other")
+        real = phrases_of(answer).real_ones
+        doubts.append(f"it lies further from {real} than {percent(MAX_DISTANCE)} of them lie from each other")
     elif answer.families and np.isnan(looks["distance"]):
         doubts.append("there are too few real series of the target to compare it with")
     return doubts
@@ -125,10 +133,9 @@ def _stretched(answer: Explanation) -> str:
     """Name the limb whose length changes most, relative to what it was at that step."""
     skeleton = find_skeleton(answer.feature_names, answer.info.units)
     assert skeleton is not None
-    n_steps = int(answer.query.shape[1] if answer.lengths is None else answer.lengths[0])
     found = []
     for limb in skeleton.limbs:
-        before, after = (limb_length(X[:1, :n_steps], skeleton, limb)[0] for X in (answer.query, answer.counterfactual))
+        before, after = (limb_length(X, skeleton, limb)[0] for X in (answer.query, answer.counterfactual))
         relative = relative_change(before, after)
         step = int(relative.argmax())
         found.append((float(relative[step]), float(before[step]), float(after[step]), limb))
@@ -142,22 +149,20 @@ def _stretched(answer: Explanation) -> str:
 
 def _jumps(answer: Explanation, n: int) -> str:
     """Name the move over one step, or over few, that is largest compared with those of its feature in real series."""
-    info, made, changed = answer.info, answer.counterfactual[:1], answer.changed[:1]
-    unnamed = f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
+    info, made, changed = answer.info, answer.counterfactual, answer.changed
     near = changed[:, 1:] | changed[:, :-1]
     steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
     excess = ((steps - info.max_step) / info.scaler.scale).max((0, 1))  # (features,)
     feature = int(excess.argmax())
     if excess[feature] > 0:
         return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
-    inside = length_mask(None if answer.lengths is None else answer.lengths[:1], 1, made.shape[1])
     ratios = []
-    for k, fast in enumerate(fast_moves(answer.query[:1], made, changed, inside, info)):
+    for k, fast in enumerate(fast_moves(answer.query, made, changed, Series(made).inside, info)):
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
     if not ratios:
-        return unnamed
+        return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
     _, k, f, largest = max(ratios)  # of equal ones, over the fewest steps
     return _too_far(answer, int(f), SPANS[-k], largest, float(info.max_moves[-k, f]))
 
@@ -187,13 +192,9 @@ def _outside(answer: Explanation, n: int) -> str:
     out = [lowest[worst]] * bool(lowest[worst] < ends[0]) + [highest[worst]] * bool(highest[worst] > ends[1])
     least, most, *far = signed(*(float(value) for value in (*ends, *out)))
     reached, real = [f"{value}{unit}" for value in far], f"{least} to {most}{unit}"
-    others = [answer.feature_names[f] for f in over[1:]]
-    more = (
-        f"; {listed_up_to_max(others)} also {'leaves' if len(others) == 1 else 'leave'} the real range"
-        if others
-        else ""
-    )
-    return f"{answer.feature_names[worst]} goes to {' and '.join(reached)}, where real series have {real}{more}"
+    if others := [answer.feature_names[f] for f in over[1:]]:
+        real += f"; {listed_up_to_max(others)} also {'leaves' if len(others) == 1 else 'leave'} the real range"
+    return f"{answer.feature_names[worst]} goes to {' and '.join(reached)}, where real series have {real}"
 
 
 MIN_LEAD = 0.2  # of the target's probability over the next class's; with less, the prediction is uncertain
@@ -202,7 +203,7 @@ RARE_STD = 4.0  # standard deviations from the training mean
 LARGE_SHARE = 0.5  # of the entries that may change
 
 
-def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]:
+def find_doubts(answer: Explanation, measures: Measures) -> list[str]:
     """Return warnings about one valid answer, the most serious first; each a sentence without a capital letter.
 
     Parameters
@@ -212,13 +213,12 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
     measures
         The answer's measures from an evaluation, by name; may be empty.
     """
-    target = str(answer.target_names[0])
+    target, share = str(answer.target_names[0]), float(answer.share_changed[0])
     doubts = []
     votes = find_votes(measures)
     agree = sum(votes.values())
     if votes and agree <= len(votes) / 2:
-        who = "none" if agree == 0 else f"only {agree}"
-        verb = "agrees" if agree <= 1 else "agree"
+        who, verb = "none" if agree == 0 else f"only {agree}", "agrees" if agree <= 1 else "agree"
         doubts.append(
             f"{who} of {len(votes)} independent judges {verb}, so this may fool the model rather than explain it."
         )
@@ -238,18 +238,22 @@ def find_doubts(answer: Explanation, measures: Mapping[str, float]) -> list[str]
         )
     elif not answer.plausibility["outside"][0] > 0:  # otherwise the verdict says more
         doubts += _rare_value(answer)
-    lead = _lead(answer)
-    if lead < MIN_LEAD:
-        doubts.append(f"the model is uncertain: {target} leads by {max(lead, 0.0):.2f} only.")
+    if answer.proba_after.shape[1] > 1:  # of numbers, there is no doubt by it
+        proba, wanted = answer.proba_after[0], int(answer.target[0])
+        lead = float(proba[wanted] - np.delete(proba, wanted).max())
+        if lead < MIN_LEAD:
+            doubts.append(f"the model is uncertain: {target} leads by {max(lead, 0.0):.2f} only.")
     if answer.status[0] == "neighbour":
-        doubts.append(f"{_from_a_real_series(answer)}; it may change more than necessary.")
-    if answer.share_changed[0] > LARGE_SHARE:
-        share = percent(float(answer.share_changed[0]))
-        doubts.append(f"more than half of the values that may change do ({share}).")
+        real = phrases_of(answer).real
+        whole = share == 1 and answer.mutable.all() and answer.frozen is None
+        mixed = f"it combines {real} with this one, and as a whole may never have been recorded"
+        doubts.append(f"{f'every value is taken from {real}' if whole else mixed}; it may change more than necessary.")
+    if share > LARGE_SHARE:
+        doubts.append(f"more than half of the values that may change do ({percent(share)}).")
     return doubts
 
 
-def find_votes(measures: Mapping[str, float]) -> dict[str, bool]:
+def find_votes(measures: Measures) -> dict[str, bool]:
     """Return whether each judge puts the result into the target class.
 
     >>> find_votes({"valid": 1.0, "transfer": 0.5, "transfer_fcn": 1.0, "transfer_tcn": 0.0})
@@ -263,32 +267,12 @@ def find_votes(measures: Mapping[str, float]) -> dict[str, bool]:
     return {name: vote == 1 for name, vote in judges.items() if not math.isnan(vote)}
 
 
-def _lead(answer: Explanation) -> float:
-    """Return the target's probability minus that of the next class; of numbers, there is no doubt by it."""
-    if answer.numbers is not None:
-        return 1.0
-    proba = answer.proba_after[0]
-    others = np.delete(proba, int(answer.target[0]))
-    return float(proba[int(answer.target[0])] - others.max()) if len(others) else 1.0
-
-
-def _from_a_real_series(answer: Explanation) -> str:
-    """Say what comes from a real series: all of it, or parts of it."""
-    real = f"a real {answer.target_names[0]} series" if answer.numbers is None else "a real series within the target"
-    if answer.share_changed[0] == 1 and answer.mutable.all() and answer.frozen is None:
-        return f"every value is taken from {real}"
-    return f"it combines {real} with this one, and as a whole may never have been recorded"
-
-
 def _rare_value(answer: Explanation) -> list[str]:
     """Return a warning on the feature that is changed to the rarest value, unless the query has rarer ones itself."""
     scaler = answer.info.scaler
-    changed = answer.changed[0]
-    after = np.abs((answer.counterfactual[0] - scaler.center) / scaler.scale)  # (time, features)
-    after = np.where(changed, after, 0.0)
-    before = np.fmax.reduce(np.abs((answer.query[0] - scaler.center) / scaler.scale))  # (features,); ignores gaps
-    largest = after.max(0)
-    rare = np.where((largest > RARE_STD) & (largest > before), largest, 0.0)
+    made, query = (np.abs((X[0] - scaler.center) / scaler.scale) for X in (answer.counterfactual, answer.query))
+    largest = np.where(answer.changed[0], made, 0.0).max(0)  # (features,)
+    rare = np.where((largest > RARE_STD) & (largest > np.fmax.reduce(query)), largest, 0.0)  # gaps do not count
     feature = int(rare.argmax())
     if rare[feature] == 0:
         return []
@@ -296,3 +280,104 @@ def _rare_value(answer: Explanation) -> list[str]:
         f"{answer.feature_names[feature]} is moved to {rare[feature]:.1f} standard deviations from its mean in the "
         "training data, where values are rare."
     ]
+
+
+def measures_of(scores: Scores, explanation: Explanation) -> list[Measures]:
+    """Return the measures of each answer, by name; raise an error if the scores are not those of this explanation."""
+    frame = scores.per_query
+    if "status" not in frame or [str(status) for status in frame["status"]] != explanation.status.tolist():
+        raise DataError(
+            f"the scores are of {len(frame)} answers, and not those of this explanation, which has "
+            f"{len(explanation)}. Pass the result of sp.evaluate for the same explanation; evaluate a slice separately."
+        )
+    rows = frame.select_dtypes("number").astype(float).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+class Finding(NamedTuple):
+    """One measure in words: title, grade (``good``, ``fair``, ``poor`` or empty), and a sentence."""
+
+    name: str
+    grade: str
+    sentence: str
+
+
+# The main measures, in the order in which they are told: title, and the limits of good and fair; where the first is the
+# smaller one, lower is better.
+MEASURES = {
+    "valid": ("Validity", 0.95, 0.8),
+    "transfer": ("Transfer", 0.8, 0.5),
+    "direction": ("Direction", 0.9, 0.7),
+    "oracle": ("Oracle", 0.8, 0.5),
+    "sparsity": ("Sparsity", 0.2, 0.5),
+    "knn_ratio": ("Plausibility", 1.2, 1.5),
+    "universality": ("Universality", 0.5, 0.8),
+    "limb_deviation": ("Geometry", 0.05, 0.15),
+    "seconds": ("Time", math.nan, math.nan),
+}
+
+
+def quality_findings(summary: Mapping[str, Measures]) -> list[Finding]:
+    """Return the main measures of a set of answers in words, as far as they are known.
+
+    Parameters
+    ----------
+    summary
+        ``scores.summary``: mean and, where known, 95 % interval by measure.
+
+    Examples
+    --------
+    >>> found = quality_findings({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
+    >>> found[0].grade, found[0].sentence
+    ('poor', '50 % of the 20 answers make the model predict the target (95 % interval: 40 to 60 %).')
+    """
+    known = {name: line for name, line in summary.items() if not math.isnan(line["mean"])}
+    found = []
+    for name, (title, good, fair) in MEASURES.items():
+        if name in known:
+            value, sign = known[name]["mean"], 1 if good >= fair else -1
+            grade = "good" if sign * value >= sign * good else "fair" if sign * value >= sign * fair else "poor"
+            grade = "" if math.isnan(good) else grade
+            found.append(Finding(title, grade, _sentence(name, known, grade)))
+    return found
+
+
+def _sentence(name: str, known: Mapping[str, Measures], grade: str) -> str:
+    line = known[name]
+    mean, low, high = line["mean"], line.get("low", math.nan), line.get("high", math.nan)
+    share = f"{100 * mean:.0f} %"
+    interval = "" if math.isnan(low) or low == high else f" (95 % interval: {100 * low:.0f} to {100 * high:.0f} %)"
+    match name:
+        case "valid":
+            return f"{share} of the {int(line['n'])} answers make the model predict the target{interval}."
+        case "transfer":
+            text = f"Independent judges agree with {share} of them{interval}."
+            unseen = known.get("transfer_unseen", line)["mean"]
+            if unseen != mean:
+                text += f" Those of other families than the method used itself agree with {100 * unseen:.0f} %."
+            return f"{text}{' Many may fool the model rather than explain it.' if grade == 'poor' else ''}"
+        case "direction":
+            moves = "The numbers of the judges move towards the target, or are within it"
+            return f"{moves}, in {share} of the cases{interval}."
+        case "oracle":
+            return f"The process that generated the data puts {share} into the target class{interval}."
+        case "sparsity":
+            text = f"{percent(mean)} of the values that may change do"
+            if "segments" in known and "segment_length" in known:
+                n, length = known["segments"]["mean"], known["segment_length"]["mean"]
+                text += f", in {n:.1f} segments of {length:.1f} steps on average"
+            return f"{text}."
+        case "knn_ratio":
+            times = f"{amount(mean)} times that of real series"
+            return f"Their distance to real series of the target is {times} (1: like real)."
+        case "universality":
+            part = percent(mean) if mean > 0 else "nothing"
+            text = f"The mean of the other answers predicts {part} of what an answer changes"
+            if grade == "poor":
+                return f"{text}: much the same change for all says little about single series."
+            return f"{text}{'; the rest is its own' if mean > 0 else ''}."
+        case "limb_deviation":
+            return f"Limbs change their length by {percent(mean)} on average."
+        case _:
+            each = amount(mean / max(line["n"], 1))
+            return f"Explaining took {amount(mean)} s in all, {each} s per answer."

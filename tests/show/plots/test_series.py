@@ -71,8 +71,6 @@ def test_units_seconds_and_title(answer: Make) -> None:
     assert curve.lines[0].get_xdata().tolist() == [t / 2 for t in range(10)]
     assert spans(curve) == [(1.75, 2.25)] and grid.images[0].get_extent()[:2] == [-0.25, 4.75]
     assert figure.get_suptitle().strip() == "sick → well   p(well) 0.10 → 0.80   3.3 % changed   (nearest)"
-    saved_earlier = answer({(4, 1): 1.0}, method="sparce", config={"recipe": "true"})
-    assert plot_answer(saved_earlier).get_suptitle().endswith("(sparcets)")
 
 
 def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:

@@ -144,12 +144,6 @@ def test_settings(explanation: Explanation, tmp_path: Path) -> None:
     assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
 
 
-def test_explanations_saved_before_the_method_had_its_own_name(explanation: Explanation, tmp_path: Path) -> None:
-    seen = words(made(replace(explanation, method="sparce", config={"recipe": "true"}), tmp_path))
-    assert "queries by sparcets ;" in seen and "method sparcets seed" in seen
-    assert "queries by sparce ;" in words(made(replace(explanation, method="sparce"), tmp_path))
-
-
 def test_the_page_is_deterministic(explanation: Explanation, tmp_path: Path) -> None:
     assert made(explanation, tmp_path) == made(explanation, tmp_path)
 

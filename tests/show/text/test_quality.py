@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sparcets.show.quality import quality_findings
+from sparcets.show.verdict import quality_findings
 
 
 def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan) -> dict[str, float]:
@@ -32,7 +32,7 @@ def test_only_known_measures() -> None:
 )
 def test_each_measure_has_a_grade_and_a_sentence(measure: str, values: tuple[float, float, float], words: str) -> None:
     findings = [quality_findings({measure: line(value)})[0] for value in values]
-    assert [finding.verdict for finding in findings] == ["good", "fair", "poor"]
+    assert [finding.grade for finding in findings] == ["good", "fair", "poor"]
     assert words in findings[0].sentence
 
 
@@ -54,7 +54,7 @@ def test_intervals_segments_and_time() -> None:
     valid, sparsity, seconds = quality_findings(summary)
     assert valid.sentence.endswith("(95 % interval: 40 to 62 %).")
     assert sparsity.sentence == "12 % of the values that may change do, in 7.2 segments of 9.0 steps on average."
-    assert seconds.sentence == "Explaining took 3 s in all, 0.15 s per answer." and seconds.verdict == ""
+    assert seconds.sentence == "Explaining took 3 s in all, 0.15 s per answer." and seconds.grade == ""
 
 
 def test_universality_says_no_more_than_was_measured() -> None:
