@@ -17,7 +17,7 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.report import write_report
-from sparcets.show.text import NO_ADVICE
+from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.verdict import conclude
 
 Make = Callable[..., Explanation]
