@@ -96,6 +96,13 @@ def test_only_one_engine_knows_of_ray() -> None:
     assert {name for name, tree in TREES.items() if "ray" in imports(tree)} == {"sparcets.io.ray"}
 
 
+def test_the_files_that_decide_the_numbers_of_the_paper_exist() -> None:
+    """Whoever moves one names it in ``sparcets_paper/reproduce/provenance.py``."""
+    from sparcets_paper.reproduce.provenance import deciding_files
+
+    assert [file for file in deciding_files() if not file.is_file()] == []
+
+
 def test_files_stay_readable() -> None:
     for name, path in SOURCES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, name

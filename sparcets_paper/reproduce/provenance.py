@@ -24,22 +24,17 @@ from sparcets_paper.reproduce.plans import plan
 
 ROOT = Path(sparcets.__file__).parents[1]  # of both packages
 # Files that decide the answers of the paper's methods, or what is measured of them.
-DECIDING = (
-    *(f"sparcets/core/{name}.py" for name in ("enforcement", "info", "seeding", "settings")),
-    *(f"sparcets/data/{name}.py" for name in ("motionsense", "moving_box", "splits")),
-    *(f"sparcets/motion/{name}.py" for name in ("catching", "limbs", "oracle", "simulator", "skeleton")),
-    *(f"sparcets/training/{name}.py" for name in ("convolutional", "cuda", "device", "fused", "fused_lstm")),
-    *(f"sparcets/training/{name}.py" for name in ("generator", "loop", "losses", "networks", "projection")),
-    *(f"sparcets/training/{name}.py" for name in ("recurrent", "steps")),
-    "sparcets/models/network.py",
-    *(
-        f"sparcets/methods/{name}.py"
-        for name in ("adversarial", "base", "countergan", "gan", "ics", "request", "sparce")
-    ),
-    *(f"sparcets/evaluation/{name}.py" for name in ("embedding", "evaluate", "families", "judges", "measures")),
-    *(f"sparcets/evaluation/{name}.py" for name in ("outliers", "saliency", "scores", "truth")),
-    *(f"sparcets_paper/benchmark/{name}.py" for name in ("cell", "properties")),
-)
+DECIDING = {
+    "sparcets/core": "enforcement info seeding settings",
+    "sparcets/data": "motionsense moving_box splits",
+    "sparcets/evaluation": "evaluate families judges measures outliers saliency scores truth",
+    "sparcets/methods": "adversarial base countergan gan ics request sparce",
+    "sparcets/models": "network",
+    "sparcets/motion": "catching limbs oracle simulator skeleton",
+    "sparcets/training": "convolutional cuda device fused fused_lstm generator loop losses networks projection recurrent "
+    "steps",
+    "sparcets_paper/benchmark": "cell embedding properties",
+}
 
 
 @lru_cache(maxsize=1)
@@ -50,7 +45,7 @@ def code_digest() -> str:
 
 def deciding_files() -> list[Path]:
     """Return the files of :data:`DECIDING`, sorted."""
-    return sorted(ROOT / name for name in DECIDING)
+    return sorted(ROOT / folder / f"{name}.py" for folder, names in DECIDING.items() for name in names.split())
 
 
 def digest_of_files(root: Path, files: list[Path]) -> str:

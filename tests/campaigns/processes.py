@@ -1,16 +1,15 @@
 """Processes for campaigns that interrupt and kill: ``sparcets`` as a command, or a function of a campaign.
 
-Most are forked from a process that has imported everything, the nursery, so that a trial takes about a second. Some are
-commands started from nothing, so that imports are interrupted too.
+Most are forked from a server that has imported everything, so that a trial takes about a second. Some are commands
+started from nothing, so that imports are interrupted too.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
-import json
+import multiprocessing
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import count
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,13 @@ MARK = "SPARCETS_TRIAL"  # in the environment of every process of a trial, with 
 DEADLINE = 120.0  # seconds after which a trial that should have ended long ago is given up
 PREPARED = b"."  # written when a process may be disturbed
 
+# Imported by the server, once for all trials.
+IMPORTED = """
+torch torch._dynamo matplotlib.figure typer pandas sklearn.ensemble scipy.stats uvicorn sparcets.__main__
+sparcets.cli.main sparcets_paper.reproduce.run sparcets_paper.benchmark.runner sparcets.methods.own.explainer
+sparcets.methods.nearest sparcets.methods.ics sparcets.studio.app sparcets.server.app sparcets.data.fetch
+sparcets.testing.mocks sparcets.models.network sparcets.methods.folder sparcets.data.files tests.campaigns.processes
+""".split()
 # What changes files, as audit events name it. A process is killed before the n-th of them.
 FILE_EVENTS = frozenset(
     f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "chmod", "truncate")
@@ -105,8 +113,14 @@ class Process:
         environment = {MARK: self.mark, **task.environment}
         self._command: subprocess.Popen[bytes] | None = None
         if fork:
-            plain = {**vars(task), "environment": environment, "files": [str(file) for file in self.files]}
-            self.pid = _nursery().fork(plain)
+            ready, write = multiprocessing.Pipe(duplex=False)
+            arguments = (task, environment, self.files, write)
+            self._forked = _server().Process(target=_become, args=arguments, daemon=True)  # ended with the campaign
+            self._forked.start()
+            write.close()
+            with suppress(EOFError):  # it has ended
+                assert ready.recv_bytes() == PREPARED
+            self.pid = int(self._forked.pid or 0)
         else:
             self._start(task, environment)
         self.started = self._signalled = time.monotonic()
@@ -136,7 +150,7 @@ class Process:
 
     def running(self) -> bool:
         """Whether it has not ended yet."""
-        return self._command.poll() is None if self._command else not _nursery().has_answer()
+        return self._command.poll() is None if self._command else self._forked.is_alive()
 
     def err(self) -> str:
         """Return what it has written to stderr so far."""
@@ -158,18 +172,15 @@ class Process:
         return Ended(code, out, err, lasted, survivors, events)
 
     def _wait(self, seconds: float) -> int:
-        if self._command is not None:
-            try:
-                return self._command.wait(seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.pid, signal.SIGKILL)
-                return self._command.wait()
-        code = _nursery().answer(seconds)
-        if code is None:
+        end = time.monotonic() + seconds
+        while self.running() and time.monotonic() < end:
+            time.sleep(0.005)
+        if self.running():
             os.killpg(self.pid, signal.SIGKILL)
-            code = _nursery().answer(DEADLINE)
-        assert code is not None
-        return int(code)
+        if self._command:
+            return self._command.wait()
+        self._forked.join()
+        return int(self._forked.exitcode or 0)
 
     def survivors(self) -> tuple[int, ...]:
         """Return the processes that the trial has started and that are still alive."""
@@ -194,49 +205,19 @@ def killed(task: Task, folder: Path, rng: np.random.Generator, undisturbed: Ende
     return f"killed after {after:.3f} s", process.wait()
 
 
-class _Nursery:
-    """A process that has imported everything, and forks one that runs a task, one at a time."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=_environment(),
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C is for the campaign, which closes it
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
-        self._pid = 0  # of the last process
-        atexit.register(self._close)
-
-    def fork(self, task: dict[str, Any]) -> int:
-        self._in.write(json.dumps(task).encode() + b"\n")
-        self._pid = int(self.answer(DEADLINE))
-        return self._pid
-
-    def has_answer(self) -> bool:
-        return bool(select.select([self._out], [], [], 0)[0])
-
-    def answer(self, seconds: float) -> Any:
-        if not select.select([self._out], [], [], seconds)[0]:
-            return None
-        return json.loads(self._out.readline())
-
-    def _close(self) -> None:
-        if self._pid and not self.has_answer():  # a trial was broken off by an error of its own
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
-        self._in.close()
-        self._process.wait()
-        self._out.close()
-
-
 @cache
-def _nursery() -> _Nursery:
-    return _Nursery()
+def _server() -> Any:
+    """Return the context of processes that are forked from a server that has imported everything."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    before = dict(os.environ)
+    os.environ.update(_environment())
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return context
 
 
 def _environment() -> dict[str, str]:
@@ -259,90 +240,49 @@ def _session(pid: int) -> int | None:
     return int(fields[3]) if fields and fields[0] != b"Z" else None  # a zombie has ended
 
 
-def _serve() -> None:
-    """Fork a process for every task on stdin; print its number, and its exit code when it has ended."""
-    modules = [
-        "torch",
-        "torch._dynamo",
-        "matplotlib.figure",
-        "typer",
-        "pandas",
-        "sklearn.ensemble",
-        "scipy.stats",
-        "uvicorn",
-        "sparcets.__main__",
-    ]
-    modules += ["sparcets.cli.main", "sparcets_paper.reproduce.run", "sparcets_paper.benchmark.runner"]
-    modules += ["sparcets.methods.own.explainer", "sparcets.methods.nearest", "sparcets.methods.ics"]
-    modules += [
-        "sparcets.studio.app",
-        "sparcets.studio.app",
-        "sparcets.server.app",
-        "sparcets.data.fetch",
-        "sparcets.testing.mocks",
-    ]
-    modules += ["sparcets.models.network", "sparcets.methods.folder", "sparcets.data.files"]
-    for module in modules:
-        import_module(module)
-    gc.freeze()  # else every process would copy all of it in its first collection
-    while line := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]
-        task = json.loads(line)
-        ready, write = os.pipe()
-        pid = os.fork()
-        if not pid:
-            os.close(ready)
-            _become(task, write)
-        os.close(write)
-        os.read(ready, 1)
-        os.close(ready)
-        _say(pid)
-        _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-
-
-def _say(value: int) -> None:
-    os.write(1, f"{value}\n".encode())
-
-
-def _become(task: dict[str, Any], ready: int) -> NoReturn:
+def _become(task: Task, environment: dict[str, str], files: Sequence[Path], ready: Connection) -> NoReturn:
     """Carry out a task in this process, as if it had been started for that."""
+    gc.freeze()  # else the first collection would copy all that the server has imported
     os.setsid()
-    out, err, events = task["files"]
+    out, err, events = files
     for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
         os.dup2(os.open(name, flags | os.O_CREAT), number)
-    os.environ.update(task["environment"])
+    vars(multiprocessing.current_process())["_config"]["daemon"] = False  # it may start processes of its own,
+    vars(resource_tracker._resource_tracker)["_fd"] = None  # and a tracker, which writes to its stderr
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.modules["__main__"] = import_module("sparcets.__main__")  # which processes that it spawns import
-    if task["setup"]:
-        _named(task["setup"])()
-    _count_file_events(task["at_event"], events)
+    if task.setup:
+        _named(task.setup)()
+    _count_file_events(task.at_event, events)
     code: Any = 1
     try:
-        if task["function"]:
-            os.write(ready, PREPARED)
-            code = _named(task["function"])(*task["arguments"])
+        if task.function:
+            ready.send_bytes(PREPARED)
+            code = _named(task.function)(*task.arguments)
         else:
             _say_when_installed(ready)
-            sys.argv = ["sparcets", *task["arguments"]]
+            sys.argv = ["sparcets", *task.arguments]
             _named("sparcets.__main__:command")()
     except SystemExit as stop:
         code = stop.code
     except BaseException:
         traceback.print_exc()
-    # Without the end of the interpreter, which would copy all that it shares with the nursery.
+    # Without the end of the interpreter, which would copy all that it shares with the server.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(int(code or 0))
 
 
-def _say_when_installed(ready: int) -> None:
+def _say_when_installed(ready: Connection) -> None:
     from sparcets.core.interrupts import Interruption
 
     install = Interruption.install
 
     def install_and_say(self: Interruption) -> None:
         install(self)
-        os.write(ready, PREPARED)
+        ready.send_bytes(PREPARED)
 
     Interruption.install = install_and_say  # type: ignore[method-assign]
 
@@ -352,7 +292,7 @@ def _named(name: str) -> Any:
     return getattr(import_module(module), function)
 
 
-def _count_file_events(at: int | None, file: str) -> None:
+def _count_file_events(at: int | None, file: Path) -> None:
     seen = 0
 
     def hook(event: str, arguments: Any) -> None:
@@ -366,11 +306,7 @@ def _count_file_events(at: int | None, file: str) -> None:
     def write() -> None:
         nonlocal at
         at, number = None, seen
-        Path(file).write_text(str(number))
+        file.write_text(str(number))
 
     atexit.register(write)
     sys.addaudithook(hook)
-
-
-if __name__ == "__main__":
-    _serve()
