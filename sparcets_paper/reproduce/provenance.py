@@ -31,8 +31,8 @@ DECIDING = {
     "sparcets/methods": "adversarial base countergan gan ics request sparce",
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
-    "sparcets/training": "convolutional cuda device fused fused_lstm generator loop losses networks projection recurrent "
-    "steps",
+    "sparcets/training": "convolutional cuda device fused fused_lstm generator loop losses networks projection "
+    "recurrent steps",
     "sparcets_paper/benchmark": "cell embedding properties",
 }
 
