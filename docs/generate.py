@@ -6,11 +6,11 @@ from stored_rows import DOCS, RESULTS, commits, of_commits, percent, stored
 
 from sparcets.cli.main import app
 from sparcets.core.settings import ExplainerConfig
-from sparcets.show.tables import Table
 from sparcets_paper.benchmark.speed import COLUMNS, cells, read_rows
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.agreement import number
 from sparcets_paper.reproduce.page import RUN, folder_page, save_tables
+from sparcets_paper.table import Table
 
 WALKTHROUGH = (  # what one does one after the other
     "sparcets fit --dataset catching --out model                # --method sparcets is the default",

@@ -4,8 +4,8 @@ from typing import Any
 
 from stored_rows import RESULTS, of_commits, percent, stored
 
-from sparcets.show.tables import Table
 from sparcets_paper.benchmark.speed import read_rows
+from sparcets_paper.table import Table
 
 
 def scale_tables() -> str:

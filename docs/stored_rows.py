@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparcets.show.tables import Table
+from sparcets_paper.table import Table
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"

@@ -1,8 +1,8 @@
-"""Colours, markers and fonts of all figures, from the colour-blind safe palette of Okabe and Ito."""
+"""Colours, line styles and fonts of all figures, from the colour-blind safe palette of Okabe and Ito."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
@@ -59,44 +59,12 @@ class MethodStyle(NamedTuple):
     line: Any  # a name or a dash pattern of matplotlib
 
 
-METHODS = {
-    "sparcets": MethodStyle(VERMILION, "p", (0, (5, 1))),
-    "sparce": MethodStyle(BLUE, "o", "-"),
-    "countergan": MethodStyle(ORANGE, "s", "--"),
-    "gan": MethodStyle(GREEN, "^", "-."),
-    "ics": MethodStyle(PURPLE, "D", ":"),
-    "nearest": MethodStyle(SKY, "v", "--"),
-}
 ANSWERS = (
     MethodStyle(BLUE, "o", "-"),
     MethodStyle(VERMILION, "s", "--"),
     MethodStyle(GREEN, "^", "-."),
     MethodStyle(PURPLE, "D", ":"),
 )
-OTHER_COLOURS = (VERMILION, BLACK, SKY, PURPLE, GREEN, ORANGE, BLUE, BROWN)
-OTHER_MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
-OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
-
-
-def method_styles(labels: Iterable[str]) -> dict[str, MethodStyle]:
-    """Return the style of each method; the package's methods have the same style in every figure.
-
-    Other labels get the remaining colours, in order of appearance.
-
-    >>> styles = method_styles(["other", "SPARCE"])
-    >>> styles["other"].colour, styles["SPARCE"]
-    ('#d55e00', MethodStyle(colour='#0072b2', marker='o', line='-'))
-    """
-    names = list(dict.fromkeys(labels))
-    known = {name: METHODS[name.lower()] for name in names if name.lower() in METHODS}
-    taken = {look.colour for look in known.values()}
-    free = [colour for colour in OTHER_COLOURS if colour not in taken]
-    found = dict(known)
-    for i, name in enumerate(name for name in names if name not in known):
-        cycle, k = divmod(i, len(OTHER_MARKERS))
-        colour = free[(k + cycle) % len(free)]  # repeated markers get another colour
-        found[name] = MethodStyle(colour, OTHER_MARKERS[k], OTHER_LINES[i % len(OTHER_LINES)])
-    return {name: found[name] for name in names}
 
 
 def changes_map() -> Colormap:

@@ -220,8 +220,8 @@ def _given(context: typer.Context, but: tuple[str, ...]) -> list[str]:
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     """Print one line per experiment, over its repetitions; settings that differ are in brackets after the name."""
-    from sparcets.show.tables import number
     from sparcets_paper.benchmark.store import variant
+    from sparcets_paper.table import number
 
     names: dict[tuple[str, ...], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
     for row in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,49 @@ from sparcets_paper.benchmark.embedding import Points
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+METHODS = {
+    "sparcets": style.MethodStyle(style.VERMILION, "p", (0, (5, 1))),
+    "sparce": style.MethodStyle(style.BLUE, "o", "-"),
+    "countergan": style.MethodStyle(style.ORANGE, "s", "--"),
+    "gan": style.MethodStyle(style.GREEN, "^", "-."),
+    "ics": style.MethodStyle(style.PURPLE, "D", ":"),
+    "nearest": style.MethodStyle(style.SKY, "v", "--"),
+}
+OTHER_COLOURS = (
+    style.VERMILION,
+    style.BLACK,
+    style.SKY,
+    style.PURPLE,
+    style.GREEN,
+    style.ORANGE,
+    style.BLUE,
+    style.BROWN,
+)
+OTHER_MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
+OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
+
+
+def method_styles(labels: Iterable[str]) -> dict[str, style.MethodStyle]:
+    """Return the style of each method; the package's methods have the same style in every figure.
+
+    Other labels get the remaining colours, in order of appearance.
+
+    >>> styles = method_styles(["other", "SPARCE"])
+    >>> styles["other"].colour, styles["SPARCE"]
+    ('#d55e00', MethodStyle(colour='#0072b2', marker='o', line='-'))
+    """
+    names = list(dict.fromkeys(labels))
+    known = {name: METHODS[name.lower()] for name in names if name.lower() in METHODS}
+    taken = {look.colour for look in known.values()}
+    free = [colour for colour in OTHER_COLOURS if colour not in taken]
+    found = dict(known)
+    for i, name in enumerate(name for name in names if name not in known):
+        cycle, k = divmod(i, len(OTHER_MARKERS))
+        colour = free[(k + cycle) % len(free)]  # repeated markers get another colour
+        found[name] = style.MethodStyle(colour, OTHER_MARKERS[k], OTHER_LINES[i % len(OTHER_LINES)])
+    return {name: found[name] for name in names}
 
 
 FONT_SIZE = 9
@@ -49,7 +92,7 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
         raise ShapeError(
             f"there is no point to draw, got {list(points)}. Pass (label, changed, transfer), each in [0, 1]."
         )
-    styles = style.method_styles(label for label, _, _ in points)
+    styles = method_styles(label for label, _, _ in points)
     with style.new_figure(7.0, 5.0, layout=None) as figure:
         axes = figure.add_axes((0.1, 0.15, 0.87, 0.8))  # fixed: labels are placed by the positions of the markers
         axes.set(xlim=(-4, 104), ylim=(-4, 106))
@@ -150,7 +193,7 @@ def plot_roc(curves: Mapping[str, Mapping[str, Curve]]) -> Figure:
     """
     if not curves:
         raise ShapeError("there is no curve to draw, got an empty mapping. Pass {target: {method: (fpr, mean, std)}}.")
-    styles = style.method_styles(method for by_method in curves.values() for method in by_method)
+    styles = method_styles(method for by_method in curves.values() for method in by_method)
     with style.new_figure(0.4 + 4.2 * len(curves), 4.3) as figure:
         axes = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for panel, (target, by_method) in zip(axes, curves.items(), strict=True):
@@ -290,7 +333,7 @@ def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m")
 
 def _draw_boxes(axes: Axes, by_method: Mapping[str, Any]) -> None:
     names = list(by_method)
-    colours = [style.BEFORE, *(look.colour for look in style.method_styles(names[1:]).values())]
+    colours = [style.BEFORE, *(look.colour for look in method_styles(names[1:]).values())]
     values = [np.asarray(by_method[name], dtype=float).ravel() for name in names]
     drawn = axes.boxplot(values, whis=WHISKERS, showfliers=False, widths=0.6, patch_artist=True)
     for box, median, colour in zip(drawn["boxes"], drawn["medians"], colours, strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ShapeError
 from sparcets.show import style
+from sparcets_paper.plots.benchmark import method_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ def plot_heatmaps(
     name = feature_names[shown] if feature_names is not None else f"feature {shown}"
     time = "time (s)" if sampling_rate else "time step"
     times = np.arange(stack.shape[1]) / (sampling_rate or 1.0)
-    styles = style.method_styles(titles[1:])
+    styles = method_styles(titles[1:])
     n = len(titles)
     with style.new_figure(min(9.0, 2.4 + 2.0 * n), 4.2) as figure:
         axes = np.asarray(figure.subplots(2, n, squeeze=False, sharey="row", height_ratios=[2, 1]))  # (2, panels)

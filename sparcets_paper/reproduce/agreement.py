@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from scipy.special import stdtrit
 
-from sparcets.show.tables import MISSING as MISSING
-from sparcets.show.tables import number as number
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TABLE1, Reported
+from sparcets_paper.table import MISSING as MISSING
+from sparcets_paper.table import number as number
 
 Outcome = Literal["equivalent", "different", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("equivalent", "different", "undecided")

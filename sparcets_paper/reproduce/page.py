@@ -10,7 +10,6 @@ from typing import Any
 from sparcets.core.errors import FileFormatError
 from sparcets.io.files import read_json
 from sparcets.io.folders import inside
-from sparcets.show.tables import Table
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TABLE1
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
 from sparcets_paper.reproduce.agreement import (
@@ -32,6 +31,7 @@ from sparcets_paper.reproduce.figures import CAPTIONS
 from sparcets_paper.reproduce.plans import LONGER, PARTS, SCALES, TRAINED
 from sparcets_paper.reproduce.provenance import describe, of_latest_code
 from sparcets_paper.reproduce.tables import make_tables
+from sparcets_paper.table import Table
 
 PUBLISHED_SEARCH = "ICS, published search"
 OWN_UNITS = "SPARCE, own units"

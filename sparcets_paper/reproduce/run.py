@@ -18,7 +18,6 @@ from sparcets.data.dataset import Dataset
 from sparcets.data.load import load_dataset
 from sparcets.io.files import atomic_path, write_json
 from sparcets.io.folders import inside
-from sparcets.show.tables import Table
 from sparcets_paper.benchmark.published import DATASETS
 from sparcets_paper.benchmark.store import RESULTS
 from sparcets_paper.reproduce.agreement import Row
@@ -27,6 +26,7 @@ from sparcets_paper.reproduce.page import RUN, make_page, read_run
 from sparcets_paper.reproduce.plans import PARTS, SCALES, load_arguments, plan
 from sparcets_paper.reproduce.provenance import code_digest
 from sparcets_paper.reproduce.tables import make_tables
+from sparcets_paper.table import Table
 
 PAGE = "README.md"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
-from sparcets.show.tables import Table
 from sparcets_paper.benchmark.published import (
     ABLATION,
     DATASETS,
@@ -28,6 +27,7 @@ from sparcets_paper.reproduce.agreement import (
     with_published,
 )
 from sparcets_paper.reproduce.plans import ABLATED, BARE, CLASSIFIERS, PROBES, TRAINED, VARIANTS
+from sparcets_paper.table import Table
 
 KINDS = ("queries", "targets", "counterfactuals")
 PLACES = {"inside": "box", "outside": "outside", "first": "first 3 steps", "last": "last 3 steps"}

@@ -236,7 +236,7 @@ def _report(place: Path) -> None:
 
 
 def _table(place: Path) -> None:
-    from sparcets.show.tables import Table
+    from sparcets_paper.table import Table
 
     Table("a table", ("a",), (("1",),)).save(place, "table1")
 

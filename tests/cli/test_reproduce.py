@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.show.tables import Table
 from sparcets_paper.reproduce.run import Reproduction
+from sparcets_paper.table import Table
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import ShapeError
-from sparcets.show import style
-from sparcets_paper.plots.benchmark import plot_trade_off
+from sparcets_paper.plots.benchmark import METHODS, method_styles, plot_trade_off
 
 CROWD = [("sparcets", 0.30, 0.44), ("comte", 0.32, 0.45), ("guide", 0.31, 0.42), ("gan", 1.0, 0.45), ("ics", 1.0, 0.43)]
 
@@ -58,8 +57,8 @@ def test_methods_without_a_value_are_listed_below() -> None:
 
 @pytest.mark.parametrize("own", range(7))
 def test_no_two_methods_have_the_same_style(own: int) -> None:
-    names = [*list(style.METHODS)[:own], *(f"peer {i}" for i in range(14))]
-    found = style.method_styles(names)
+    names = [*list(METHODS)[:own], *(f"peer {i}" for i in range(14))]
+    found = method_styles(names)
     assert list(found) == names
     assert len({(look.colour, look.marker) for look in found.values()}) == len(names)
     assert len({look.marker for look in list(found.values())[: own + 8]}) == own + 8
@@ -68,9 +67,9 @@ def test_no_two_methods_have_the_same_style(own: int) -> None:
 
 def test_methods_of_the_package_have_the_same_style_in_every_figure() -> None:
     for name in ("Sparce", "SPARCE"):
-        assert style.method_styles(["other", name])[name] == style.METHODS["sparce"]
-    assert style.method_styles(["sparcets", "SPARCE"])["sparcets"] == style.METHODS["sparcets"]
-    luminance = {m: float(np.dot([0.21, 0.72, 0.07], _rgb(look.colour))) for m, look in style.METHODS.items()}
+        assert method_styles(["other", name])[name] == METHODS["sparce"]
+    assert method_styles(["sparcets", "SPARCE"])["sparcets"] == METHODS["sparcets"]
+    luminance = {m: float(np.dot([0.21, 0.72, 0.07], _rgb(look.colour))) for m, look in METHODS.items()}
     assert max(luminance.values()) < 0.75, "dark enough for white paper"
 
 

@@ -10,7 +10,7 @@ from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
 from sparcets.show import style
-from sparcets_paper.plots.benchmark import plot_distances
+from sparcets_paper.plots.benchmark import METHODS, plot_distances
 
 EVEN = np.arange(101.0)  # its percentiles are its own values
 
@@ -41,7 +41,7 @@ def test_one_panel_per_pair_of_points_four_in_a_row() -> None:
 
 def test_the_originals_are_grey_and_each_method_has_its_colour() -> None:
     (axes,) = plot_distances({"limb": {"originals": EVEN, "GAN": EVEN, "SPARCE": EVEN}}).axes
-    expected = [style.BEFORE, style.METHODS["gan"].colour, style.METHODS["sparce"].colour]
+    expected = [style.BEFORE, METHODS["gan"].colour, METHODS["sparce"].colour]
     assert [colors.to_hex(p.get_facecolor()) for p in axes.patches] == expected
 
 

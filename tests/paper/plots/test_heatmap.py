@@ -11,7 +11,7 @@ from matplotlib import colors, rcParams
 from matplotlib.figure import Figure
 
 from sparcets.core.errors import ShapeError
-from sparcets.show import style
+from sparcets_paper.plots.benchmark import METHODS
 from sparcets_paper.plots.heatmap import plot_heatmaps, plot_saliency
 
 T, F = 7, 4
@@ -68,7 +68,7 @@ def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> No
     assert [line.get_ydata().tolist() for line in right.lines] == [QUERY[:, 1].tolist(), changed[:, 1].tolist()]
     assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a marker above its column"
     assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "value\n(standard\ndeviations)"
-    assert colors.same_color(right.lines[1].get_color(), style.METHODS["sparce"].colour)
+    assert colors.same_color(right.lines[1].get_color(), METHODS["sparce"].colour)
 
 
 def test_seconds_where_the_sampling_rate_is_known() -> None:

@@ -9,8 +9,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
-from sparcets.show import style
-from sparcets_paper.plots.benchmark import plot_roc
+from sparcets_paper.plots.benchmark import METHODS, plot_roc
 
 GRID = np.array([0.0, 0.5, 1.0])
 MEAN = np.array([0.0, 0.9, 1.0])
@@ -52,7 +51,7 @@ def test_a_method_has_the_same_style_in_all_panels_and_no_other_has() -> None:
     styles = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in right.lines}
     assert {line.get_label(): (line.get_color(), line.get_linestyle()) for line in left.lines} == styles
     assert len({colors.to_hex(colour) for colour, _ in styles.values()}) == 6
-    assert styles["SPARCE: 0.70"][0] == style.METHODS["sparce"].colour
+    assert styles["SPARCE: 0.70"][0] == METHODS["sparce"].colour
 
 
 def test_curves_without_a_common_grid_raise() -> None:

@@ -3,8 +3,8 @@
 import csv
 import io
 
-from sparcets.show.tables import Table
 from sparcets_paper.reproduce.tables import make_tables
+from sparcets_paper.table import Table
 
 
 def cell(table: Table, column: str, *row: str) -> str:

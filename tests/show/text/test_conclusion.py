@@ -16,8 +16,8 @@ from sparcets.core.evidence import VERDICTS, Evidence, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.show.report import write_report
 from sparcets.show.phrases import NO_ADVICE
+from sparcets.show.report import write_report
 from sparcets.show.verdict import conclude
 
 Make = Callable[..., Explanation]

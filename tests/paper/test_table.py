@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparcets.core.errors import ShapeError
-from sparcets.show.tables import Table
+from sparcets_paper.table import Table
 
 TABLE = Table(
     "Runs at 50 %",
