@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeErro
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler, SeriesInfo
-from sparcets.evaluation import judges as judges_module
 from sparcets.evaluation import measures as proximity
 from sparcets.evaluation import measures as sparsity
-from sparcets.evaluation.families import FAMILIES
 from sparcets.evaluation.measures import coverage
 from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
@@ -168,13 +165,6 @@ def test_transfer_is_the_mean_over_judges_and_over_all_answers():
     assert any("the judge yes has a test accuracy of 0.33" in note for note in s.notes)
 
 
-def test_transfer_to_sparcets_classifiers(answers):
-    judge = sp.wrap(lambda X: np.eye(3)[(X[:, 0, 0] > 0).astype(int)])  # predicts 0 or 1 by the first entry
-    s = sp.evaluate(answers, judges={"entry": judge})
-    expected = (judge.predict(answers.counterfactual) == answers.target)[answers.status != "unchanged"]
-    assert 0 < expected.mean() < 1 and s.per_query["transfer_entry"].dropna().tolist() == expected.tolist()
-
-
 def test_queries_are_found_in_the_test_part():
     e = by_hand()
     s = sp.evaluate(e, small_data(), judges={})
@@ -193,12 +183,6 @@ def test_queries_of_another_type_are_found_too():
     e = by_hand()
     e = replace(e, query=e.query.astype(np.float64), counterfactual=e.counterfactual.astype(np.float64))
     assert sp.evaluate(e, small_data(), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
-
-
-def test_of_duplicate_test_series_the_first_is_found():
-    data = small_data()
-    twice = {name: np.concatenate([getattr(data, name)] * 2) for name in ("X_test", "y_test", "salient_test")}
-    assert sp.evaluate(by_hand(), replace(data, **twice), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
 
 
 def test_queries_outside_the_test_part_are_noted():
@@ -314,15 +298,6 @@ def test_missing_families_and_padding_are_noted(answers, monkeypatch):
     assert not any("missing" in note for note in notes)
 
 
-@pytest.mark.skipif(find_spec("aeon") is None, reason="needs aeon: pip install 'sparcets[uea]'")
-def test_by_default_there_is_a_judge_of_each_family(answers, monkeypatch):
-    monkeypatch.setattr(judges_module, "JUDGE_CONFIG", replace(judges_module.JUDGE_CONFIG, hidden=4, epochs=2))
-    s = sp.evaluate(answers, DATA)
-    assert tuple(s.judges) == FAMILIES and all(s.judges[name] > 0.8 for name in FAMILIES if name != "neural")
-    each = [mean(s, f"transfer_{name}") for name in FAMILIES]
-    assert mean(s, "transfer") == mean(s, "transfer_unseen") == pytest.approx(np.mean(each))
-
-
 def test_everything_at_once(answers):
     s = sp.evaluate(answers, DATA, judges={"yes": ConstantJudge(1)})
     expected = "valid coverage precision precision_index precision_l2 probability similarity sparsity smoothness dtw"
@@ -436,18 +411,6 @@ def test_unknown_plausibility_is_noted():
     s = sp.evaluate(by_hand(), data, judges={})
     assert math.isnan(mean(s, "knn_ratio")) and s.summary["knn_ratio"]["n"] == 0
     assert any("plausibility is NaN" in note for note in s.notes)
-
-
-def test_the_same_seed_gives_the_same_scores(answers):
-    one, two = (sp.evaluate(answers, DATA, judges={}, seed=4) for _ in range(2))
-    assert one.to_dict() == two.to_dict()
-
-
-def test_inputs_are_not_modified(answers):
-    before = [answers.query.copy(), answers.counterfactual.copy(), answers.status.copy()]
-    sp.evaluate(answers, DATA, judges={})
-    for old, new in zip(before, (answers.query, answers.counterfactual, answers.status), strict=True):
-        np.testing.assert_array_equal(old, new)
 
 
 def test_progress_bar_only_on_request(answers, capsys):

@@ -44,17 +44,6 @@ def test_rows_may_give_any_of_duplicate_test_series():
     assert score(DATA.X_test[QUERIES], twice, rows=later).per_query["row"].tolist() == later.tolist()
 
 
-def test_queries_outside_the_test_part_are_the_first_note():
-    X = DATA.X_test[QUERIES].copy()
-    assert not any("test part" in note for note in score(X).notes)
-    X[:2] += 0.5
-    notes = score(X).notes
-    assert notes[0].startswith(f"2 of the {len(X)} queries are not in the test part of 'small'")
-    assert "warning" not in repr(score(X))
-    notes = score(X, rows=QUERIES).notes
-    assert notes[0].startswith("2 of the") and "rows= gives the test series they were derived from" in notes[0]
-
-
 def test_another_data_set_of_the_same_shape_is_a_warning():
     other = sp.Dataset.from_arrays(*make_series(90, seed=1), name="other")
     s = score(DATA.X_test[QUERIES], other)

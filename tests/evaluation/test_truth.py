@@ -43,14 +43,6 @@ def test_transfer_by_hand(make_explanation):
     assert {values.dtype for values in result.values()} == {np.dtype(np.float64)}
 
 
-def test_judges_see_the_counterfactuals_as_they_are(make_explanation):
-    e = make_explanation(np.ones((2, 3, 1)), query=4.0, scale=9.0, center=2.0, lengths=[2, 3])
-    judge = FixedJudge([1, 1])
-    transfer(e, {"judge": judge})
-    assert judge.received[0] is e.counterfactual
-    assert judge.received[1] is e.lengths
-
-
 def test_classifiers_are_judges(make_explanation):
     import sparcets as sp
 

@@ -18,7 +18,9 @@ from sparcets.motion.limbs import (
     limb_lengths,
 )
 from sparcets.motion.skeleton import Skeleton, find_skeleton
+from tests.evaluation import conftest as explanations
 
+make_explanation = explanations.make_explanation  # a fixture
 POINTS = ("shoulder", "elbow", "wrist")
 FLAT = find_skeleton([f"{p}_{axis}" for p in POINTS for axis in "xy"])
 SOLID = find_skeleton([f"{p}_{axis}" for p in POINTS for axis in "xyz"])

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from sparcets.core.errors import ShapeError
 from sparcets_paper.benchmark.properties import residual_distance, stays_in_place, stays_valid
+from tests.evaluation import conftest as explanations
 
+make_explanation = explanations.make_explanation  # a fixture
 MEASURES = [stays_valid, stays_in_place, residual_distance]
 
 # Four answers of 3 steps × 2 features; the second feature's standard deviation is 2.
