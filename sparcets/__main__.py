@@ -6,7 +6,7 @@ import io
 import os
 import sys
 
-from sparcets.core.interrupts import INTERRUPTED, Interruption
+from sparcets.interrupts import INTERRUPTED, Interruption
 
 TYPE_CHECKING = False  # until Ctrl-C is handled, as little as possible is imported
 if TYPE_CHECKING:

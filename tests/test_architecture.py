@@ -20,7 +20,7 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOU
 # From the bottom up; a module may import from its own row and from the rows above it in this list. The first name that
 # a module starts with counts.
 LAYERS = [
-    ["sparcets.core.errors", "sparcets.core.interrupts", "sparcets.core.registry"],
+    ["sparcets.core.errors", "sparcets.interrupts", "sparcets.core.registry"],
     ["sparcets.motion.skeleton"],  # names of features, which anything may look at
     ["sparcets.core", "sparcets.io.files", "sparcets.io.folders", "sparcets.io.locks"],
     ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.oracle", "sparcets.motion.catching"],

@@ -9,9 +9,9 @@ import json
 import math
 import numbers
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.registry import did_you_mean
@@ -28,6 +28,17 @@ class SignatureOfInit:
         return inspect.Signature(others)
 
 
+LIMITS: dict[str, Callable[[float], bool]] = {
+    ">= 1": lambda value: value >= 1,
+    ">= 10": lambda value: value >= 10,
+    ">= 0": lambda value: value >= 0,
+    "> 0": lambda value: value > 0,
+    "in [0, 1)": lambda value: 0 <= value < 1,
+    "between 0 and 1": lambda value: 0 < value < 1,
+    "a share": lambda value: 0 <= value <= 1,
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """Base of all configurations: defaults are the best settings known, all problems are reported at once.
@@ -40,6 +51,7 @@ class Config:
     (True, 12)
     """
 
+    limits: ClassVar[dict[str, str]] = {}  # of numbers, by the name of the field: keys of LIMITS, or None as well
     __signature__ = SignatureOfInit()  # that of __new__ says nothing
 
     def __new__(cls, *args: Any, **values: Any) -> Self:
@@ -64,7 +76,12 @@ class Config:
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values; an empty list if nothing is."""
-        return []
+        found = []
+        for name in (field.name for field in fields(self) if field.name in self.limits):
+            value, limit = getattr(self, name), self.limits[name]
+            if value is not None and not LIMITS[limit.removesuffix(" or None")](value):
+                found.append(f"{name!r} must be {limit}, got {value}")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -123,13 +123,13 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Constraints:
-        """Build from :meth:`to_dict`'s output, also of versions that had fewer kinds of constraints."""
-        if data.get("project"):
+        """Build from :meth:`to_dict`'s output."""
+        if data["project"]:
             name = quoted(data["project"])
             raise ConstraintError(
                 f"the function {name} of the constraints cannot be stored. Give it to explain, not to fit."
             )
-        by_feature = {f: [tuple(window) for window in windows] for f, windows in data.get("frozen_features", [])}
+        by_feature = {f: [tuple(window) for window in windows] for f, windows in data["frozen_features"]}
         return cls(
             immutable=list(data["immutable"]),
             frozen=by_feature or [tuple(window) for window in data["frozen"]],
@@ -137,10 +137,10 @@ class Constraints:
             max_step=dict(data["max_step"]),
             direction=dict(data["direction"]),
             groups={name: list(members) for name, members in data["groups"].items()},
-            max_features=data.get("max_features"),
-            integer=list(data.get("integer", [])),
-            monotone=dict(data.get("monotone", [])),
-            fixed_sum=[tuple(members) for members in data.get("fixed_sum", [])],
+            max_features=data["max_features"],
+            integer=list(data["integer"]),
+            monotone=dict(data["monotone"]),
+            fixed_sum=[tuple(members) for members in data["fixed_sum"]],
         )
 
 

@@ -16,82 +16,10 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.core.errors import ConstraintError
-from sparcets.core.series import fill_gaps, rows_by_length
-from sparcets.core.shape_limits import balance, most_changed, rounded, straightened, unbalanced, wrong_trend
+from sparcets.core.series import Series, fill_gaps
 
 ROUNDING = 4  # last digits by which results of the same computation may differ
 Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)
-
-
-def apply_project(
-    project: Project,
-    result: FloatArray,
-    query: FloatArray,
-    free: BoolArray,
-    tolerance: FloatArray,
-    gaps: BoolArray | None = None,
-    *,
-    n_side: int = 0,
-) -> FloatArray:
-    """Return the projected series, or the query where the projection changes what may not change.
-
-    Series that did not change are left alone.
-
-    Parameters
-    ----------
-    project
-        The user's function.
-    result, query
-        Series (batch, time, features).
-    free
-        Entries that may change (batch, time, features); the others are set to the query's.
-    tolerance
-        Changes below this are none (features,).
-    gaps
-        Entries that were missing and are filled here (batch, time, features); what the function makes of them does not
-        matter.
-    n_side
-        Number of side inputs among the features, the last ones, which the function is not given.
-
-    Raises
-    ------
-    ConstraintError
-        If the function fails, returns something else than series of the same shape, or is not idempotent.
-    """
-    rows = np.flatnonzero((result != query).any((1, 2)))
-    if not len(rows):
-        return result
-    once = _call(project, result[rows], query[rows], n_side)
-    twice = _call(project, once, query[rows], n_side)
-    same = np.maximum(tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
-    if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
-        raise ConstraintError(
-            "project must give the same when it is applied twice, but its second application changed "
-            f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
-        )
-    if gaps is not None:
-        once = np.where(gaps[rows], query[rows], once)
-    negligible = np.abs(once - query[rows]) < tolerance
-    allowed = np.where(free[rows] & ~negligible, once, query[rows])
-    # Where the function changes what may not change, the two cannot both hold.
-    obeys = (np.abs(allowed - once) <= same).all((1, 2), keepdims=True)
-    projected: FloatArray = result.copy()
-    projected[rows] = np.where(obeys, allowed, query[rows])
-    return projected
-
-
-def _call(project: Project, result: FloatArray, query: FloatArray, n_side: int) -> FloatArray:
-    n_features = query.shape[2] - n_side
-    result, query, beside = result[:, :, :n_features], query[:, :, :n_features], query[:, :, n_features:]
-    try:
-        returned = np.asarray(project(result.copy(), query.copy()), dtype=query.dtype)
-    except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise ConstraintError(f"project raised {type(error).__name__}: {error}.") from error
-    if returned.shape != query.shape:
-        raise ConstraintError(f"project must return an array of shape {query.shape}, got {returned.shape}.")
-    if not np.isfinite(returned).all():
-        raise ConstraintError("project returned values that are not finite.")
-    return np.concatenate([returned, beside], axis=2) if n_side else returned
 
 
 IMMUTABLE = "immutable features"
@@ -242,28 +170,15 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
-        if gaps is not None:
-            return self._enforce_with_gaps(query, proposal, lengths, gaps, complete=complete)
         inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
-        steps = self._step_limits(query, inside) if np.isfinite(self.limit).any() else None
-        return self._enforce(query, proposal, lengths, free, steps, complete=complete)
-
-    def _enforce_with_gaps(
-        self, query: FloatArray, proposal: FloatArray, lengths: IntArray | None, gaps: BoolArray, *, complete: bool
-    ) -> FloatArray:
-        """Enforce the constraints on filled series, of which what was missing may not change."""
-        filled = fill_gaps(query, lengths=lengths, otherwise=0.0)
-        inside = length_mask(lengths, len(query), query.shape[1])
-        free = self.editable[None] & inside[..., None] & ~gaps
-        steps = None
-        if np.isfinite(self.limit).any():
-            steps = self._step_limits(filled, inside)
-            steps[gaps] = np.inf  # to and from an entry that is missing, no step is known
-            steps[:, 1:][gaps[:, :-1]] = np.inf
-        moved = np.where(gaps, filled, proposal)
-        result = self._enforce(filled, moved, lengths, free, steps, gaps=gaps, complete=complete)
-        return np.where(gaps, query, result)
+        filled = query
+        if gaps is not None:
+            free, filled = free & ~gaps, fill_gaps(query, lengths=lengths, otherwise=0.0)
+            proposal = np.where(gaps, filled, proposal)
+        steps = self._step_limits(filled, inside, gaps) if np.isfinite(self.limit).any() else None
+        result = self._enforce(filled, proposal, lengths, free, steps, gaps=gaps, complete=complete)
+        return result if gaps is None else np.where(gaps, query, result)
 
     def _enforce(
         self,
@@ -273,42 +188,67 @@ class BoundConstraints:
         free: BoolArray,
         steps: FloatArray | None,
         *,
-        gaps: BoolArray | None = None,
+        gaps: BoolArray | None,
         complete: bool,
     ) -> FloatArray:
-        """Enforce the constraints on series without gaps; ``free`` are the entries that may change at all."""
+        """Enforce the constraints on series whose ``gaps`` are filled; ``free`` are the entries that may change."""
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
             bound_together = self.groups + self.sums
             kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
-            projected = self._project(self.project, query, result, free, lengths, gaps)
+            projected = result.copy()
+            for rows, part in Series(query, lengths).by_length():  # without padding
+                own = (rows, slice(0, part.n_steps))
+                missing = None if gaps is None else gaps[own]
+                projected[own] = self._project(self.project, part.values, result[own], free[own], missing)
             allowed = self._settle(query, projected, free, steps, complete=False)
             kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
             result = np.where(kept[:, None, None], projected, query)
         return result
 
     def _project(
-        self,
-        project: Project,
-        query: FloatArray,
-        result: FloatArray,
-        free: BoolArray,
-        lengths: IntArray | None,
-        gaps: BoolArray | None,
+        self, project: Project, query: FloatArray, result: FloatArray, free: BoolArray, gaps: BoolArray | None
     ) -> FloatArray:
-        """Apply the user's function, to series of each length without their padding."""
-        if lengths is None:
-            return apply_project(project, result, query, free, self.tolerance, gaps, n_side=self.n_side)
-        projected: FloatArray = result.copy()
-        for n, rows in rows_by_length(lengths):
-            own = (rows, slice(0, n))
-            missing = None if gaps is None else gaps[own]
-            projected[own] = apply_project(
-                project, result[own], query[own], free[own], self.tolerance, missing, n_side=self.n_side
+        """Return series projected by the user's function, or the query where that changes what may not change.
+
+        Series that did not change are left alone. What the function makes of filled gaps does not matter.
+        """
+        rows = np.flatnonzero((result != query).any((1, 2)))
+        if not len(rows):
+            return result
+        once = self._call(project, result[rows], query[rows])
+        twice = self._call(project, once, query[rows])
+        same = np.maximum(self.tolerance, ROUNDING * np.spacing(np.maximum(np.abs(once), np.abs(query[rows]))))
+        if (difference := (np.abs(twice - once) > same).any((0, 1))).any():
+            raise ConstraintError(
+                "project must give the same when it is applied twice, but its second application changed "
+                f"{int(difference.sum())} of {len(difference)} features again. Return the final series at once."
             )
+        if gaps is not None:
+            once = np.where(gaps[rows], query[rows], once)
+        negligible = np.abs(once - query[rows]) < self.tolerance
+        allowed = np.where(free[rows] & ~negligible, once, query[rows])
+        # Where the function changes what may not change, the two cannot both hold.
+        obeys = (np.abs(allowed - once) <= same).all((1, 2), keepdims=True)
+        projected: FloatArray = result.copy()
+        projected[rows] = np.where(obeys, allowed, query[rows])
         return projected
+
+    def _call(self, project: Project, result: FloatArray, query: FloatArray) -> FloatArray:
+        """Return what the function makes of series, which it is given without side inputs."""
+        n_features = query.shape[2] - self.n_side
+        result, query, beside = result[:, :, :n_features], query[:, :, :n_features], query[:, :, n_features:]
+        try:
+            returned = np.asarray(project(result.copy(), query.copy()), dtype=query.dtype)
+        except (Exception, SystemExit) as error:  # a user's function may raise anything
+            raise ConstraintError(f"project raised {type(error).__name__}: {error}.") from error
+        if returned.shape != query.shape:
+            raise ConstraintError(f"project must return an array of shape {query.shape}, got {returned.shape}.")
+        if not np.isfinite(returned).all():
+            raise ConstraintError("project returned values that are not finite.")
+        return np.concatenate([returned, beside], axis=2)
 
     def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
         if self.max_features is None:
@@ -376,10 +316,14 @@ class BoundConstraints:
             violating[:, :-1] |= too_large & changed[:, :-1]
         return np.asarray(violating)
 
-    def _step_limits(self, query: FloatArray, inside: BoolArray) -> FloatArray:
+    def _step_limits(self, query: FloatArray, inside: BoolArray, gaps: BoolArray | None) -> FloatArray:
         """Return the largest step into each entry (batch, time, features): the limit or the query's own, if larger."""
         own = np.abs(np.diff(query.astype(np.float64), axis=1, prepend=query[:, :1].astype(np.float64)))
-        return np.where(inside[..., None], np.maximum(self.limit, own), np.inf)
+        steps = np.where(inside[..., None], np.maximum(self.limit, own), np.inf)
+        if gaps is not None:  # to and from an entry that is missing, no step is known
+            steps[gaps] = np.inf
+            steps[:, 1:][gaps[:, :-1]] = np.inf
+        return steps
 
     def _limit_steps(self, query: FloatArray, result: FloatArray, steps: FloatArray) -> FloatArray:
         """Move entries back until no step exceeds its limit.
@@ -458,3 +402,157 @@ def keep_largest(query: FloatArray, proposal: FloatArray, *, at_most: IntArray, 
     np.put_along_axis(rank, order, np.arange(size.shape[1])[None], axis=1)
     kept = (rank < at_most[:, None]).reshape(query.shape)
     return np.where(kept, proposal, query)
+
+
+def rounded(query: FloatArray, result: FloatArray, integer: BoolArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Round the changed entries of integer features to the nearest whole number within the bounds (features,).
+
+    >>> query, result = np.zeros((1, 3, 1)), np.array([[[0.4], [0.6], [2.7]]])
+    >>> rounded(query, result, np.array([True]), low=np.zeros(1), high=np.full(1, 2.0)).ravel()
+    array([0., 1., 2.])
+    """
+    whole = np.clip(np.rint(result), np.ceil(low), np.floor(high))
+    return np.where(integer & (result != query), whole, result)
+
+
+def straightened(query: FloatArray, result: FloatArray, trend: IntArray) -> FloatArray:
+    """Make stretches of changed entries monotone, for features with a trend.
+
+    The mean of the largest value so far and the smallest value still to come is monotone, and of all monotone series
+    the one whose largest deviation is smallest.
+
+    >>> straightened(np.zeros((1, 4, 1)), np.array([[[1.0], [3.0], [2.0], [0.0]]]), np.array([1])).ravel()
+    array([1. , 2.5, 2.5, 0. ])
+    """
+    features = np.flatnonzero(trend)
+    x = result[..., features] * trend[features].astype(result.dtype)
+    changed = result[..., features] != query[..., features]
+    so_far, to_come = x.copy(), x.copy()
+    for t in range(1, x.shape[1]):
+        follows = changed[:, t] & changed[:, t - 1]
+        so_far[:, t] = np.where(follows, np.maximum(x[:, t], so_far[:, t - 1]), x[:, t])
+    for t in range(x.shape[1] - 2, -1, -1):
+        precedes = changed[:, t] & changed[:, t + 1]
+        to_come[:, t] = np.where(precedes, np.minimum(x[:, t], to_come[:, t + 1]), x[:, t])
+    middle = so_far / 2 + to_come / 2
+    straight: FloatArray = result.copy()
+    moved = np.where(so_far == to_come, x, middle) * trend[features].astype(result.dtype)
+    straight[..., features] = np.where(changed, moved, result[..., features])
+    return straight
+
+
+def wrong_trend(query: FloatArray, result: FloatArray, trend: IntArray) -> BoolArray:
+    """Mark changed entries that break the trend of the changed entry before them."""
+    changed = result != query
+    wrong = np.zeros(result.shape, dtype=bool)
+    # Comparing, not subtracting: differences of close numbers may round to zero.
+    falls, rises = result[:, 1:] < result[:, :-1], result[:, 1:] > result[:, :-1]
+    against = ((trend > 0) & falls) | ((trend < 0) & rises)
+    wrong[:, 1:] = against & changed[:, 1:] & changed[:, :-1]
+    return wrong
+
+
+def balance(
+    query: FloatArray,
+    result: FloatArray,
+    free: BoolArray,
+    members: IntArray,
+    integer: BoolArray,
+    tolerance: FloatArray,
+    *,
+    complete: bool,
+) -> FloatArray:
+    """Change features together so that their sum at every step is that of the query.
+
+    Parameters
+    ----------
+    query, result, free
+        Series, and which of their entries may change (batch, time, features).
+    members
+        Indices of the features.
+    integer
+        Which of them are whole numbers (members,).
+    tolerance
+        Differences of sums below this are none (members,).
+    complete
+        Whether members that did not change may be used, where a change has no counterpart among the changed ones.
+
+    Examples
+    --------
+    >>> query, result = np.zeros((1, 1, 3)), np.array([[[2.0, 0.0, 0.0]]])
+    >>> free = np.array([[[True, True, False]]])
+    >>> members, integer = np.array([0, 1, 2]), np.zeros(3, dtype=bool)
+    >>> balance(query, result, free, members, integer, np.full(3, 1e-6), complete=True).ravel().tolist()
+    [2.0, -2.0, 0.0]
+    """
+    q = query[..., members].astype(np.float64)
+    wrong = unbalanced(query[..., members], result[..., members], tolerance)[..., None]  # the others keep their bits
+    delta = result[..., members] - q  # (batch, time, members)
+    partners = (delta != 0) & wrong
+    single = partners.sum(-1, keepdims=True) == 1
+    if complete:  # the opposite change, in equal parts to the others
+        others = single & ~partners & free[..., members]
+        part = delta.sum(-1, keepdims=True) / np.maximum(others.sum(-1, keepdims=True), 1)
+        delta = np.where(others, -part, delta)
+        partners |= others
+    surplus = delta.sum(-1, keepdims=True) / np.maximum(partners.sum(-1, keepdims=True), 1)
+    delta = np.where(partners, delta - surplus, 0.0)
+    delta = np.where(integer, np.rint(delta), delta)
+    moved = np.where(partners, q + delta, q).astype(result.dtype)
+    # What rounding left over goes to the partner with the largest change, one that is not whole if there is one.
+    size = np.where(partners, np.abs(delta) + 1e300 * ~integer, -1.0)
+    last = size.argmax(-1)[..., None]
+    left = (moved.astype(np.float64) - q).sum(-1, keepdims=True)
+    filled = np.take_along_axis(moved.astype(np.float64), last, -1) - left
+    np.put_along_axis(moved, last, filled.astype(result.dtype), -1)
+    balanced: FloatArray = result.copy()
+    balanced[..., members] = np.where(partners, moved, result[..., members])
+    return balanced
+
+
+def unbalanced(query: FloatArray, result: FloatArray, tolerance: FloatArray) -> BoolArray:
+    """Return at which steps (batch, time) the sum of features (batch, time, members) is not the query's.
+
+    Sums may differ by rounding, of the sum and of its members, or by the tolerance of the features.
+    """
+    difference = np.abs(result.astype(np.float64).sum(-1) - query.astype(np.float64).sum(-1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = np.spacing(np.maximum(np.abs(result), np.abs(query)).max(-1)).astype(np.float64)
+    return np.asarray(difference > np.maximum(tolerance.min(), 2 * len(tolerance) * unit))
+
+
+def most_changed(
+    query: FloatArray,
+    result: FloatArray,
+    at_most: int,
+    tolerance: FloatArray,
+    bound_together: tuple[np.ndarray[Any, Any], ...],
+) -> BoolArray:
+    """Return the features of each series (batch, features) that may stay changed: those that change most.
+
+    Parameters
+    ----------
+    query, result
+        Series (batch, time, features).
+    at_most
+        Largest number of features.
+    tolerance
+        Proportional to the range of each feature, so that changes of different features can be compared (features,).
+    bound_together
+        Features that change together or not at all.
+    """
+    scale = np.where(tolerance > 0, tolerance, 1.0)
+    size = (np.abs(result.astype(np.float64) - query) / scale).sum(1)  # (batch, features)
+    unit = np.arange(size.shape[1])  # features of one number are kept or reset together
+    for members in bound_together:
+        unit[np.isin(unit, unit[members])] = unit[members].min()
+    kept = np.zeros(size.shape, dtype=bool)
+    for row, sizes in enumerate(size):
+        left = at_most
+        totals = np.bincount(unit, sizes, minlength=len(unit))
+        counts = np.bincount(unit, sizes > 0, minlength=len(unit))
+        for one in np.argsort(-totals, kind="stable"):
+            if 0 < counts[one] <= left:
+                kept[row, unit == one] = True
+                left -= int(counts[one])
+    return kept

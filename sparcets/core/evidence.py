@@ -183,10 +183,8 @@ class Evidence:
         return arrays | {f"{PREFIX}curve_{name}": values for name, values in self.curve.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], n_answers: int) -> Evidence:
-        """Build from :meth:`to_arrays`'s output, among other arrays; no evidence if there is none among them."""
-        if not any(name.startswith(PREFIX) for name in arrays):
-            return cls.none(n_answers)
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Evidence:
+        """Build from :meth:`to_arrays`'s output, among other arrays."""
         return cls(
             families=tuple(arrays[f"{PREFIX}families"].tolist()),
             support=arrays[f"{PREFIX}support"],

@@ -16,6 +16,10 @@ Rule = Literal["refuse", "forward", "mean"]
 MANY = 4096  # series from which on `sized` keeps the batch size; with fewer series it is smaller
 
 
+SIZES = {"hidden": ">= 1", "layers": ">= 1"}  # limits of networks
+OPTIMISER = {"lr": "> 0", "beta1": "in [0, 1)", "beta2": "in [0, 1)", "check_every": ">= 1"}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassifierConfig(Config):
     """How a :class:`~sparcets.TorchClassifier` is built and trained.
@@ -28,6 +32,15 @@ class ClassifierConfig(Config):
     >>> ClassifierConfig(epochs=20).override("hidden=64", "dropout=0.1").hidden
     64
     """
+
+    limits: ClassVar[dict[str, str]] = {
+        **SIZES,
+        **dict.fromkeys(("epochs", "patience", "batch_size"), ">= 1"),
+        **dict.fromkeys(("dropout", "label_smoothing"), "in [0, 1)"),
+        "noise": ">= 0",
+        "validation": "between 0 and 1",
+        "lr": "> 0",
+    }
 
     hidden: int = 32  # width; convolutional networks use multiples of it
     layers: int = 2  # recurrent layers, or blocks of the other networks
@@ -43,22 +56,6 @@ class ClassifierConfig(Config):
     output: Literal["softmax", "sigmoid"] = "softmax"  # sigmoid: one output, for two classes, as in the SPARCE paper
     seed: int = 0
     device: str = "auto"
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.hidden >= 1, f"'hidden' must be >= 1, got {self.hidden}"),
-            (self.layers >= 1, f"'layers' must be >= 1, got {self.layers}"),
-            (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
-            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
-            (0 <= self.label_smoothing < 1, f"'label_smoothing' must be in [0, 1), got {self.label_smoothing}"),
-            (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
-            (self.patience >= 1, f"'patience' must be >= 1, got {self.patience}"),
-            (0 < self.validation < 1, f"'validation' must be between 0 and 1, got {self.validation}"),
-            (self.batch_size >= 1, f"'batch_size' must be >= 1, got {self.batch_size}"),
-            (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
-        ]
-        return [message for fine, message in checks if not fine]
 
     @classmethod
     def tiny(cls) -> ClassifierConfig:
@@ -88,72 +85,54 @@ class ClassifierConfig(Config):
 class GeneratorConfig(Config):
     """The paper's generator: a bidirectional backbone and a dense layer per step (section 2)."""
 
+    limits: ClassVar[dict[str, str]] = SIZES | {"dropout": "in [0, 1)"}
+
     backbone: Literal["lstm", "gru", "tcn"] = "lstm"
     hidden: int = 64  # the paper's 256 are for a GPU
     layers: int = 2
     dropout: float = 0.1  # between the layers
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (0 <= self.dropout < 1, f"'dropout' must be in [0, 1), got {self.dropout}"),
-        ]
-        return _size_problems(self.hidden, self.layers) + [message for fine, message in checks if not fine]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GatedGeneratorConfig(Config):
     """The generator of :class:`~sparcets.Explainer`: a backbone, gates, and residuals."""
 
+    limits: ClassVar[dict[str, str]] = dict.fromkeys(SIZES, ">= 1 or None")
+
     backbone: Literal["mixer", "lstm", "gru", "tcn"] = "mixer"
     hidden: int | None = None  # channels; None: by the size of the data
     layers: int | None = None  # layers, or blocks of a mixer; None: by the size of the data
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.hidden is None or self.hidden >= 1, f"'hidden' must be >= 1 or None, got {self.hidden}"),
-            (self.layers is None or self.layers >= 1, f"'layers' must be >= 1 or None, got {self.layers}"),
-        ]
-        return [message for fine, message in checks if not fine]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiscriminatorConfig(Config):
     """The paper's discriminator: a bidirectional backbone read at the last step (section 2)."""
 
+    limits: ClassVar[dict[str, str]] = SIZES
+
     backbone: Literal["lstm", "gru", "tcn"] = "lstm"
     hidden: int = 32
     layers: int = 1
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        return _size_problems(self.hidden, self.layers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CriticConfig(Config):
     """The critic of :class:`~sparcets.Explainer`: dilated convolutions with spectral normalisation."""
 
+    limits: ClassVar[dict[str, str]] = SIZES
+
     hidden: int = 64
     layers: int = 3
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        return _size_problems(self.hidden, self.layers)
-
-
-def _size_problems(hidden: int, layers: int) -> list[str]:
-    checks = [
-        (hidden >= 1, f"'hidden' must be >= 1, got {hidden}"),
-        (layers >= 1, f"'layers' must be >= 1, got {layers}"),
-    ]
-    return [message for fine, message in checks if not fine]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Config):
     """How the paper's methods are trained."""
+
+    limits: ClassVar[dict[str, str]] = OPTIMISER | {
+        **dict.fromkeys(("epochs", "batch_size"), ">= 1"),
+        **dict.fromkeys(("patience", "restarts"), ">= 0"),
+    }
 
     epochs: int = 40  # one epoch sees every query once
     batch_size: int = 64
@@ -165,20 +144,12 @@ class TrainConfig(Config):
     check_every: int = 100  # steps between checks for divergence
     restarts: int = 1  # times that a failed training begins again from other weights; 0: it goes on, as in the paper
 
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.epochs >= 1, f"'epochs' must be >= 1, got {self.epochs}"),
-            (self.batch_size >= 1, f"'batch_size' must be >= 1, got {self.batch_size}"),
-            (self.patience >= 0, f"'patience' must be >= 0, got {self.patience}"),
-            (self.restarts >= 0, f"'restarts' must be >= 0, got {self.restarts}"),
-        ]
-        return [message for fine, message in checks if not fine] + _optimiser_problems(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AutoTrainConfig(Config):
     """How :class:`~sparcets.Explainer` is trained; what is None is chosen by the size of the data."""
+
+    limits: ClassVar[dict[str, str]] = OPTIMISER | dict.fromkeys(("epochs", "batch_size"), ">= 1 or None")
 
     epochs: int | None = None
     batch_size: int | None = None
@@ -187,28 +158,8 @@ class AutoTrainConfig(Config):
     beta2: float = 0.999
     check_every: int = 100  # steps between checks for divergence
 
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.epochs is None or self.epochs >= 1, f"'epochs' must be >= 1 or None, got {self.epochs}"),
-            (
-                self.batch_size is None or self.batch_size >= 1,
-                f"'batch_size' must be >= 1 or None, got {self.batch_size}",
-            ),
-        ]
-        return [message for fine, message in checks if not fine] + _optimiser_problems(self)
 
-
-def _optimiser_problems(config: TrainConfig | AutoTrainConfig) -> list[str]:
-    checks = [
-        (config.lr > 0, f"'lr' must be > 0, got {config.lr}"),
-        (0 <= config.beta1 < 1, f"'beta1' must be in [0, 1), got {config.beta1}"),
-        (0 <= config.beta2 < 1, f"'beta2' must be in [0, 1), got {config.beta2}"),
-        (config.check_every >= 1, f"'check_every' must be >= 1, got {config.check_every}"),
-    ]
-    return [message for fine, message in checks if not fine]
-
-
+TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")  # of the generator's loss
 FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, see :mod:`~sparcets.methods.own`
 
 
@@ -220,16 +171,14 @@ class MethodConfig(Config):
     rounding only; every other field does, and a test over the registry shows it.
     """
 
+    limits: ClassVar[dict[str, str]] = {"batch_size": ">= 1"}
+
     neutral: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})
 
     seed: int = 0
     target: int | str | None = None  # the one target class it is fitted for; None: every class
     batch_size: int = 256  # queries explained at a time; bounds the memory
     device: str = "auto"
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        return [] if self.batch_size >= 1 else [f"'batch_size' must be >= 1, got {self.batch_size}"]
 
     def deciding_values(self) -> dict[str, Any]:
         """Return the plain values of all fields that are not neutral: what decides the fitted state and the answers."""
@@ -253,14 +202,11 @@ class NearestConfig(MethodConfig):
     10
     """
 
+    limits: ClassVar[dict[str, str]] = MethodConfig.limits | {"candidates": ">= 1"}
+
     neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"seed"}  # nothing is random
 
     candidates: int = 100  # neighbours tried per query, nearest first, before it gives up
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        found = MethodConfig.problems(self)
-        return found if self.candidates >= 1 else [*found, f"'candidates' must be >= 1, got {self.candidates}"]
 
     @classmethod
     def tiny(cls) -> NearestConfig:
@@ -278,6 +224,8 @@ class LossWeights(Config):
     2.0
     """
 
+    limits: ClassVar[dict[str, str]] = dict.fromkeys(TERMS, ">= 0")
+
     adversarial: float = 1.0
     classification: float = 1.0
     similarity: float = 1.0
@@ -286,8 +234,7 @@ class LossWeights(Config):
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
-        found = [f"{k!r} must be >= 0, got {v}" for k, v in self.to_dict().items() if v < 0]
-        return found or ([] if any(self.to_dict().values()) else ["at least one weight must be > 0"])
+        return Config.problems(self) or ([] if any(self.to_dict().values()) else ["at least one weight must be > 0"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -299,6 +246,12 @@ class ExplainerConfig(MethodConfig):
     >>> ExplainerConfig.quick().override("seed=3", "believed_by=model").believed_by
     'model'
     """
+
+    limits: ClassVar[dict[str, str]] = MethodConfig.limits | {
+        "max_series": ">= 10",
+        "noise": ">= 0",
+        "ramp": "a share",
+    }
 
     neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
 
@@ -329,20 +282,17 @@ class ExplainerConfig(MethodConfig):
                 len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES),
                 f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}",
             ),
-            (self.max_series >= 10, f"'max_series' must be >= 10, got {self.max_series}"),
             (self.starts in (1, 2, 3), f"'starts' must be 1, 2 or 3, got {self.starts}"),
-            (self.noise >= 0, f"'noise' must be >= 0, got {self.noise}"),
             (
                 0 < self.min_sparsity_weight <= self.max_sparsity_weight,
                 f"'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got {self.min_sparsity_weight}",
             ),
-            (0 <= self.ramp <= 1, f"'ramp' must be a share, got {self.ramp}"),
             (
                 any(v for k, v in self.weights.to_dict().items() if k != "adversarial"),
                 "'weights' must have another term than 'adversarial' > 0",
             ),
         ]
-        return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
+        return Config.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
     def quick(cls) -> ExplainerConfig:
@@ -377,7 +327,7 @@ class AdversarialConfig(MethodConfig):
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
         training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
-        found = MethodConfig.problems(self)
+        found = Config.problems(self)
         if self.train.balance and self.target is None:
             found.append("'train.balance' needs a 'target': queries and targets are balanced for one class")
         return found if training else [*found, "without 'trains_sparsity', a weight other than 'sparsity' must be > 0"]
@@ -464,6 +414,13 @@ class IcsConfig(MethodConfig):
     0.1
     """
 
+    limits: ClassVar[dict[str, str]] = MethodConfig.limits | {
+        **dict.fromkeys(("steps", "max_lambdas"), ">= 1"),
+        **dict.fromkeys(("lr", "prediction_weight"), "> 0"),
+        **dict.fromkeys(("beta1", "beta2"), "in [0, 1)"),
+        "lambda_step": "> 0 or None",
+    }
+
     steps: int = 100  # of Adam, for each value of the trade-off
     lr: float = 0.4
     beta1: float = 0.9
@@ -471,22 +428,6 @@ class IcsConfig(MethodConfig):
     prediction_weight: float = 1.0  # λ, the weight of the prediction against the distance, at first
     max_lambdas: int = 10  # values of λ tried at most, each for the queries that are not valid yet
     lambda_step: float | None = None  # added to λ from one value to the next; None doubles it
-
-    def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
-        checks = [
-            (self.steps >= 1, f"'steps' must be >= 1, got {self.steps}"),
-            (self.lr > 0, f"'lr' must be > 0, got {self.lr}"),
-            (0 <= self.beta1 < 1, f"'beta1' must be in [0, 1), got {self.beta1}"),
-            (0 <= self.beta2 < 1, f"'beta2' must be in [0, 1), got {self.beta2}"),
-            (self.prediction_weight > 0, f"'prediction_weight' must be > 0, got {self.prediction_weight}"),
-            (self.max_lambdas >= 1, f"'max_lambdas' must be >= 1, got {self.max_lambdas}"),
-            (
-                self.lambda_step is None or self.lambda_step > 0,
-                f"'lambda_step' must be > 0 or None, got {self.lambda_step}",
-            ),
-        ]
-        return MethodConfig.problems(self) + [message for fine, message in checks if not fine]
 
     @classmethod
     def paper(cls, target: int | str | None = None) -> IcsConfig:

@@ -21,10 +21,10 @@ import numpy as np
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, missing_entries
 from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
-from sparcets.core.explanation import SCHEMA, Explanation, check_digests, check_header, check_layout, join
+from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import PREFIX as NUMBERS_PREFIX
-from sparcets.core.outcome import Numbers
+from sparcets.core.outcome import FIELDS, Numbers
+from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
 from sparcets.core.side_inputs import Side, join_side, side_from_arrays, side_to_arrays
 from sparcets.io.files import (
@@ -85,13 +85,12 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
                     "Use the version that wrote it, or explain again."
                 )
             arrays: dict[str, Any] = {name: stored[name] for name in stored.files if name != "header"}
-        check_digests(check_digest(header)["arrays"], arrays)
-        check_header(header)
+        _check_header(check_digest(header), arrays)
         info = SeriesInfo.from_dict(header["info"])
-        check_layout(arrays, info)
-        evidence = Evidence.from_arrays(arrays, len(arrays["target"]))
+        _check_arrays(arrays, info)
+        evidence = Evidence.from_arrays(arrays)
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds", "confidence")}
-        apart = (PREFIX, NUMBERS_PREFIX, SIDE_PREFIX)
+        apart = (PREFIX, NUMBERS, SIDE_PREFIX)
         rest |= {name: array for name, array in arrays.items() if not name.startswith(apart)}
         rest |= {"numbers": Numbers.from_arrays(arrays), "side": side_from_arrays(arrays)}
         return Explanation(info=info, evidence=evidence, **rest)
@@ -102,6 +101,59 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
             f"{file} is not an explanation, or it is damaged: {type(error).__name__}: {error}. Restore it from a copy, "
             "or explain again."
         ) from error
+
+
+_ENTRIES: dict[str, Any] = {
+    "method": str,
+    "config": dict,
+    "constraints": dict,
+    "seed": int,
+    "seconds": (int, float),
+    "confidence": (float, type(None)),
+}
+# NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
+_KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b", "frozen": "b"}
+_KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
+_KINDS |= dict.fromkeys(("ids", "subjects"), "iuU")
+
+
+def _check_header(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Raise ValueError if an entry has the wrong type, or the arrays are not those that are named by digest."""
+    for name, kind in _ENTRIES.items():
+        if not isinstance(header[name], kind):
+            raise ValueError(f"its {name} cannot be {header[name]!r}")
+    digests = header["arrays"]
+    other = [name for name, array in arrays.items() if digests.get(name) != digest_of_array(array)]
+    if other or set(digests) - set(arrays):
+        raise ValueError(f"{', '.join(other) or 'an array'} does not match the sha256 in the header")
+
+
+def _check_arrays(arrays: Mapping[str, Any], info: SeriesInfo) -> None:
+    """Raise ValueError if arrays have a type, shape or value that answers never have."""
+    n, n_steps = len(arrays["target"]), arrays["query"].shape[1]
+    kinds, shapes = dict(_KINDS), dict[str, tuple[int, ...]]()
+    shapes |= dict.fromkeys(("target", "query_index", "status", "reason", "lengths", "ids", "subjects"), (n,))
+    shapes |= dict.fromkeys(("proba_before", "proba_after"), (n, info.n_classes))
+    shapes |= dict.fromkeys(("query", "counterfactual"), (n, n_steps, info.n_features))
+    shapes |= {"frozen": (n_steps, info.n_features), "mutable": (info.n_features,)}
+    if outcome := info.outcome:
+        shapes |= dict.fromkeys((f"{NUMBERS}before", f"{NUMBERS}after"), (n, outcome.n_outputs))
+        kinds["target"] = "U"  # in words
+    for name, array in arrays.items():
+        if array.dtype.kind not in kinds.get(name, "fiub") or array.shape != shapes.get(name, array.shape):
+            raise ValueError(f"{name} cannot be {array.dtype} of shape {array.shape}")
+    lengths, target = arrays.get("lengths", np.ones(n)), arrays["target"]
+    checks = {
+        "query": n_steps > 0,
+        "target": outcome or ((target >= 0) & (target < info.n_classes)).all(),
+        "numbers": all(f"{NUMBERS}{name}" in arrays for name in FIELDS) == bool(outcome),
+        "status": np.isin(arrays["status"], STATUSES).all(),
+        "lengths": ((lengths > 0) & (lengths <= n_steps)).all(),
+        "side inputs": all(len(array) == n for name, array in arrays.items() if name.startswith(SIDE_PREFIX)),
+    }
+    wrong = [name for name, fine in checks.items() if not fine]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be those of answers")
 
 
 def queries_per_shard(n_steps: int, n_features: int, n: int) -> int:

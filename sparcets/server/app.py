@@ -21,7 +21,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic_core import from_json
 
-from sparcets.core import interrupts
+from sparcets import interrupts
 from sparcets.core.errors import ConfigError, DataError, ShapeError, StorageError
 from sparcets.server.answers import Failure, Query
 from sparcets.server.batching import Batcher, ServerLimits

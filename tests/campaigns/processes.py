@@ -276,7 +276,7 @@ def _become(task: Task, environment: dict[str, str], files: Sequence[Path], read
 
 
 def _say_when_installed(ready: Connection) -> None:
-    from sparcets.core.interrupts import Interruption
+    from sparcets.interrupts import Interruption
 
     install = Interruption.install
 

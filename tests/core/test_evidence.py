@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparcets.core.errors import DataError, FileFormatError, ShapeError
+from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
@@ -210,29 +209,6 @@ def test_a_file_keeps_the_evidence(tmp_path: Path, known: Evidence) -> None:
     assert loaded.verdict.tolist() == e.verdict.tolist()
     with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
-
-
-def strip(file: Path, *, without: str) -> None:
-    """Remove from a file the arrays whose names begin with ``without``, and the digests, as in earlier versions."""
-    with np.load(file) as stored:
-        arrays = {name: stored[name] for name in stored.files if not name.startswith(without)}
-    header = json.loads(str(arrays.pop("header")))
-    del header["arrays"], header["sha256"]
-    np.savez(file, header=np.array(json.dumps(header)), **arrays)
-
-
-def test_files_of_earlier_versions_have_no_evidence(tmp_path: Path) -> None:
-    explanation(KNOWN).save(tmp_path / "run.npz")
-    strip(tmp_path / "run.npz", without="evidence_")
-    loaded = load_explanation(tmp_path / "run.npz")
-    assert len(loaded) == 4 and loaded.families == () and loaded.verdict.tolist() == ["doubtful"] * 4
-
-
-def test_a_part_of_the_evidence_is_a_damaged_file(tmp_path: Path) -> None:
-    explanation(KNOWN).save(tmp_path / "run.npz")
-    strip(tmp_path / "run.npz", without="evidence_jumps")
-    with pytest.raises(FileFormatError, match=r"damaged: KeyError: .*evidence_jumps"):
-        load_explanation(tmp_path / "run.npz")
 
 
 def test_a_folder_keeps_the_evidence(tmp_path: Path) -> None:

@@ -177,9 +177,6 @@ def test_json_round_trip() -> None:
         fixed_sum=[("f0", "f1")],
     )
     assert Constraints.from_dict(given.to_dict()) == given
-    old = {name: value for name, value in Constraints().to_dict().items() if name in ("immutable", "frozen", "ranges")}
-    old |= {"max_step": [], "direction": [], "groups": {}}
-    assert Constraints.from_dict(old).to_dict() == Constraints().to_dict()
     stored = Constraints(project=halves).to_dict()
     assert stored["project"] == "halves"
     with pytest.raises(ConstraintError, match="'halves' of the constraints cannot be stored"):

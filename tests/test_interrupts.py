@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="
 
 START = """
 import signal, sys, threading, time
-from sparcets.core import interrupts
+from sparcets import interrupts
 interrupts.GRACE = 0.3
 stop = interrupts.Interruption("stopped")
 stop.install()
@@ -136,7 +136,6 @@ def test_little_is_imported_before_it_is_handled() -> None:
     assert {name for name in found if "sparcets" in name} == {
         "sparcets",
         "sparcets.__main__",
-        "sparcets.core",
-        "sparcets.core.interrupts",
+        "sparcets.interrupts",
     }
     assert not found & {"typing", "logging", "contextlib", "pathlib", "typer"}

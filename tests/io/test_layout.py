@@ -1,4 +1,4 @@
-"""Files of answers without digests: what cannot be answers is refused."""
+"""Files whose digests are right and whose content cannot be answers are refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError
+from sparcets.io.files import add_digest, digest_of_array
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -19,18 +20,20 @@ X, Y = make_series(30, n_steps=5)
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return header and arrays of a file of an earlier version."""
+    """Return header and arrays of a file."""
     file = tmp_path_factory.mktemp("stored") / "run.npz"
     sp.Nearest(sp.wrap(mean_proba)).fit(X, Y).explain(X[:4], 1).save(file)
     with np.load(file) as arrays:
         parts = dict(arrays)
     header = json.loads(str(parts["header"]))
-    del header["sha256"], header["arrays"]
     return {**parts, "header": header}
 
 
 def load(parts: dict[str, Any], folder: Path) -> sp.Explanation:
-    np.savez(file := folder / "run.npz", **{**parts, "header": np.array(json.dumps(parts["header"]))})
+    header, arrays = parts["header"], {name: array for name, array in parts.items() if name != "header"}
+    entries = {name: value for name, value in header.items() if name != "sha256"}
+    entries["arrays"] = {name: digest_of_array(array) for name, array in arrays.items()}
+    np.savez(file := folder / "run.npz", header=np.array(json.dumps(add_digest(entries))), **arrays)
     return sp.load_explanation(file)
 
 
