@@ -88,7 +88,7 @@ def test_nothing_in_the_file_is_pickled(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"no file .*run.npz. Pass an .npz file written by Explanation.save."):
         load_explanation(tmp_path / "run.npz")
-    with pytest.raises(FileFormatError, match="is not a folder of explanations"):
+    with pytest.raises(FileFormatError, match="is not a folder of answers"):
         load_explanation(tmp_path)
 
 
