@@ -12,6 +12,7 @@ import pytest
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from tests.show.conftest import hand_made
 
 SCALE = 4.0  # every feature's standard deviation
 
@@ -19,24 +20,9 @@ SCALE = 4.0  # every feature's standard deviation
 def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
     """Return one answer over ten steps that changes the entries (step, feature) by these amounts."""
     info = SeriesInfo.from_series(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
-    query = np.arange(10.0 * n_features).reshape(1, 10, n_features)
-    counterfactual = query.copy()
-    for entry, change in changes.items():
-        counterfactual[0][entry] += change
-    values: dict[str, Any] = {
-        "query": query,
-        "counterfactual": counterfactual,
-        "target": np.array([1]),
-        "status": np.array(["generated"]),
-        "reason": np.array([""]),
-        "query_index": np.array([0]),
-        "proba_before": np.array([[0.9, 0.1]]),
-        "proba_after": np.array([[0.2, 0.8]]),
-        "info": replace(info, **other.pop("info", {})),
-        "mutable": np.ones(n_features, dtype=bool),
-        "method": "nearest",
-    }
-    return Explanation(**{**values, **other})
+    info = replace(info, **other.pop("info", {}))
+    query = np.arange(10.0 * n_features).reshape(10, n_features)
+    return hand_made(info, query, changes, **{"method": "nearest", "proba_after": np.array([[0.2, 0.8]]), **other})
 
 
 def evidence(*support: float, distance: float = 0.5, **looks: float) -> Evidence:

@@ -11,7 +11,7 @@ import pytest
 
 from sparcets.core.explanation import Explanation, join
 from sparcets.show import interactive
-from sparcets.show.interactive import answers_figure, curves_figure, frequency_figure, map_figure, rounded, show
+from sparcets.show.interactive import answers_figure, curves_figure, frequency_figure, map_figure, show
 
 Make = Callable[..., Explanation]
 
@@ -93,7 +93,3 @@ def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
 def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     e = answer({}, status=np.array(["unchanged"]))
     assert curves_figure(e)["layout"]["shapes"] == [] and map_figure(e)["data"][0]["zmax"] == 1.0
-
-
-def test_numbers_are_rounded() -> None:
-    assert rounded(np.array([1 / 3], dtype=np.float32)) == [0.33333]

@@ -148,12 +148,6 @@ def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
     assert bar.get_ylabel() == "change (standard deviations)"
 
 
-def test_several_answers_in_a_figure_of_one_raise(answer: Make) -> None:
-    one = answer({(0, 0): 1.0})
-    with pytest.raises(ShapeError, match="one answer, got 2"):
-        plot_answer(one[[0, 0]])
-
-
 def several(answer: Make, *status: str) -> Explanation:
     """Return answers to one query: the first changes f0 in steps 2 and 3, the others f2 in step 7."""
     parts = [
@@ -188,7 +182,9 @@ def test_answers_that_were_not_found_are_left_out(answer: Make) -> None:
     assert none.get_suptitle().endswith("0 answers to one query")
 
 
-def test_answers_to_two_queries_raise(answer: Make) -> None:
+def test_other_numbers_of_answers_than_a_figure_shows_raise(answer: Make) -> None:
+    with pytest.raises(ShapeError, match="one answer, got 2"):
+        plot_answer(answer({(0, 0): 1.0})[[0, 0]])
     both = join([answer({(0, 0): 1.0}), answer({(0, 0): 1.0}, query_index=np.array([1]))])
     with pytest.raises(ShapeError, match="those to 2"):
         plot_answers(both)

@@ -144,10 +144,6 @@ def test_settings(explanation: Explanation, tmp_path: Path) -> None:
     assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
 
 
-def test_the_page_is_deterministic(explanation: Explanation, tmp_path: Path) -> None:
-    assert made(explanation, tmp_path) == made(explanation, tmp_path)
-
-
 def test_a_page_of_only_unchanged_answers(explanation: Explanation, tmp_path: Path) -> None:
     page = made(explanation[explanation.status == "unchanged"], tmp_path)
     assert "nothing has to change" in words(page) and 'id="set"' not in page

@@ -11,6 +11,7 @@ import pytest
 
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from tests.show.conftest import hand_made
 
 
 def unbounded(info: SeriesInfo) -> SeriesInfo:
@@ -31,24 +32,7 @@ def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: A
     if names := other.pop("names", None):
         scale = replace(info.scaler, center=np.zeros(len(names)), scale=np.ones(len(names)))
         info = replace(info, feature_names=names, scaler=scale)
-    info = unbounded(info)
-    query = np.full((1, n_steps, info.n_features), 0.5)
-    counterfactual = query.copy()
-    for entry, change in changes.items():
-        counterfactual[0][entry] += change
-    values: dict[str, Any] = {
-        "query": query,
-        "counterfactual": counterfactual,
-        "target": np.array([1]),
-        "status": np.array(["generated"]),
-        "reason": np.array([""]),
-        "query_index": np.array([0]),
-        "proba_before": np.array([[0.9, 0.1]]),
-        "proba_after": np.array([[0.125, 0.875]]),
-        "info": info,
-        "mutable": np.ones(info.n_features, dtype=bool),
-    }
-    return Explanation(**{**values, **other})
+    return hand_made(unbounded(info), np.full((n_steps, info.n_features), 0.5), changes, **other)
 
 
 @pytest.fixture

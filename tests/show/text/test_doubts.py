@@ -44,9 +44,16 @@ def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragil
     assert find_doubts(answer(SMALL, evidence=known), {}) == [expected] * fragile
 
 
-def test_far_from_real_data(answer: Make) -> None:
-    (doubt,) = find_doubts(answer(SMALL), {"knn_ratio": 1.81})
-    assert "1.8 times as far from the training series of well as real series are" in doubt
+@pytest.mark.parametrize(
+    ("measures", "words"),
+    [
+        ({"knn_ratio": 1.81}, "1.8 times as far from the training series of well as real series are"),
+        ({"oracle": 0.0}, "does not put the result into well"),
+    ],
+)
+def test_what_an_evaluation_found(answer: Make, measures: dict[str, float], words: str) -> None:
+    (doubt,) = find_doubts(answer(SMALL), measures)
+    assert words in doubt
 
 
 def test_values_that_are_rare_in_the_training_series(answer: Make) -> None:
@@ -75,8 +82,3 @@ def test_from_a_neighbour(answer: Make) -> None:
 def test_most_of_it_changes(answer: Make) -> None:
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
     assert doubt == "more than half of the values that may change do (60 %)."
-
-
-def test_the_oracle_disagrees(answer: Make) -> None:
-    (doubt,) = find_doubts(answer(SMALL), {"oracle": 0.0})
-    assert "does not put the result into well" in doubt
