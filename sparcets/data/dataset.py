@@ -381,34 +381,27 @@ class Dataset:
             salient = as_array(salient, "salient", "Pass a flag for every entry.")
             if salient.shape != X.shape:
                 raise ShapeError(f"salient must have a flag for every entry, {X.shape}, got shape {salient.shape}.")
-        subjects, ids = check_ids(subjects, what="subjects", n=len(X)), check_ids(ids, what="ids", n=len(X))
-
+        of_each = {
+            "X": X,
+            "y": labels,
+            "salient": salient,
+            "ids": check_ids(ids, what="ids", n=len(X)),
+            "subjects": check_ids(subjects, what="subjects", n=len(X)),
+            "lengths": lengths,
+        }
         beside = None if side is None else check_side(side, len(X))
-
-        def part(values: Any, rows: IntArray) -> Any:
-            return None if values is None else np.asarray(values)[rows]
-
+        parts: dict[str, Any] = {}
+        for part, rows in (("train", train), ("test", test)):
+            parts |= {f"{key}_{part}": None if a is None else np.asarray(a)[rows] for key, a in of_each.items()}
+            parts[f"side_{part}"] = None if beside is None else take_rows(beside, rows)
         return cls(
             name=name,
-            X_train=X[train],
-            y_train=labels[train],
-            X_test=X[test],
-            y_test=labels[test],
+            **parts,
             class_names=names,
             feature_names=features,
             units=units,
             sampling_rate=None if sampling_rate is None else float(sampling_rate),
             mutable=check_mutable(mutable, feature_names=features, n_features=n_features),
-            salient_train=part(salient, train),
-            salient_test=part(salient, test),
-            ids_train=part(ids, train),
-            ids_test=part(ids, test),
-            subjects_train=part(subjects, train),
-            subjects_test=part(subjects, test),
-            lengths_train=part(lengths, train),
-            lengths_test=part(lengths, test),
-            side_train=None if beside is None else take_rows(beside, train),
-            side_test=None if beside is None else take_rows(beside, test),
             oracle=oracle,
             description=description,
             split=split,

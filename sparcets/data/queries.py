@@ -9,7 +9,7 @@ so that every run divides the same files alike. pyarrow is imported on use.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,16 +160,17 @@ class _File:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.is_parquet = path.suffix.lower() in PARQUET
         self.path, self.map = path, None
-        if self.is_parquet:
+        if path.suffix.lower() in PARQUET:
             self.file = pq.ParquetFile(path)
-            self.schema, self.n_rows = self.file.schema_arrow, self.file.metadata.num_rows
+            self.schema = self.file.schema_arrow
+            self.sizes = [self.file.metadata.row_group(i).num_rows for i in range(self.file.num_row_groups)]
         else:
             self.map = pa.memory_map(str(path))
             self.file = pa.ipc.open_file(self.map)
             self.schema = self.file.schema
-            self.n_rows = sum(self.file.get_batch(i).num_rows for i in range(self.file.num_record_batches))
+            self.sizes = [self.file.get_batch(i).num_rows for i in range(self.file.num_record_batches)]
+        self.n_rows = sum(self.sizes)
 
     @property
     def digest(self) -> str:
@@ -177,7 +178,7 @@ class _File:
         state = self.path.stat()
         words = [str(state.st_size).encode()]
         with self.path.open("rb") as file:
-            if self.is_parquet:
+            if self.map is None:
                 file.seek(-8, 2)
                 length = int.from_bytes(file.read(4), "little")
                 file.seek(-8 - length, 2)
@@ -189,21 +190,15 @@ class _File:
     def batches(self, columns: list[str], first: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield batches of rows that overlap with a range, each with its first row."""
         stop = self.n_rows if stop is None else stop
-        row = 0
-        if not self.is_parquet:
-            for i in range(self.file.num_record_batches):
-                batch = self.file.get_batch(i)
-                if row < stop and row + batch.num_rows > first:
-                    yield row, batch.select(columns)
-                row += batch.num_rows
-            return
-        sizes = [self.file.metadata.row_group(i).num_rows for i in range(self.file.num_row_groups)]
-        starts = np.cumsum([0, *sizes])
-        groups = [i for i, n in enumerate(sizes) if n and starts[i] < stop and starts[i + 1] > first]
+        starts = np.cumsum([0, *self.sizes])
+        groups = np.flatnonzero((starts[:-1] < stop) & (starts[1:] > first) & (np.diff(starts) > 0)).tolist()
         if not groups:
             return
         row = int(starts[groups[0]])
-        for batch in self.file.iter_batches(BATCH, row_groups=groups, columns=columns, use_threads=False):
+        found: Iterable[Any] = (self.file.get_batch(i).select(columns) for i in groups)
+        if self.map is None:
+            found = self.file.iter_batches(BATCH, row_groups=groups, columns=columns, use_threads=False)
+        for batch in found:
             if row >= stop:
                 return
             yield row, batch
@@ -221,10 +216,8 @@ class _File:
         return pa.Table.from_batches(parts)
 
     def close(self) -> None:
-        if self.is_parquet:
-            self.file.close()
-        elif self.map is not None:
-            self.map.close()
+        """Close the file."""
+        (self.file if self.map is None else self.map).close()
 
 
 @contextmanager
@@ -345,17 +338,19 @@ def _from_steps(table: Any, ids: Any, columns: QueryColumns) -> Queries:
 
     Every series is read by itself, so that it does not matter which others are in its shard.
     """
+    import pyarrow as pa
+
     assert columns.time is not None
     names = ids.to_numpy(zero_copy_only=False)
     first = np.flatnonzero(np.r_[True, names[1:] != names[:-1]])  # the first row of each series
-    values = _side_by_side([_numbers(table.column(name)) for name in columns.features])  # (rows, features)
+    values = np.stack([_numbers(table.column(name)) for name in columns.features], axis=-1)  # (rows, features)
     column = table.column(columns.time)
     times = _times(column)
     found: list[FloatArray | str] = []
     for a, b in zip(first.tolist(), [*first[1:].tolist(), len(names)], strict=True):
         own = _times(column[a:b]) if isinstance(times, str) else times[a:b]  # one series may be to blame
         found.append(own if isinstance(own, str) else _on_grid(own, values[a:b]))
-    return Queries(ids.take(_indices(first)), found)
+    return Queries(ids.take(pa.array(first)), found)
 
 
 def _on_grid(times: FloatArray, values: FloatArray) -> FloatArray | str:
@@ -403,59 +398,52 @@ def _times(column: Any) -> FloatArray | str:
 
 def _from_lists(table: Any, features: Sequence[str]) -> list[FloatArray | str]:
     """Read a list of numbers per feature and series."""
-    parts = [_split(table.column(name)) for name in features]
-    lengths = np.stack([part[0] for part in parts], axis=1)  # (series, features)
-    problems: dict[int, str] = {}
-    for row in np.flatnonzero((lengths != lengths[:, :1]).any(1) | (lengths[:, 0] < 1)).tolist():
-        steps = {name: int(n) for name, n in zip(features, lengths[row], strict=True)}
-        empty = [name for name, n in steps.items() if n < 1]
-        few, many = min(steps, key=steps.__getitem__), max(steps, key=steps.__getitem__)
-        problems[row] = (
-            f"the feature {empty[0]!r} has no values."
-            if empty
-            else f"the feature {few!r} has {steps[few]} steps, but {many!r} has {steps[many]}."
-        )
-    if not problems and (lengths == lengths[0, 0]).all():
-        X = _side_by_side([values for _, values in parts]).reshape(len(lengths), -1, len(features))
-        return list(X)
-    split = [np.split(values, np.cumsum(np.maximum(n, 0))[:-1]) for n, values in parts]
-    return [problems.get(i) or _side_by_side([one[i] for one in split]) for i in range(len(lengths))]
+    parts = [_lists(table.column(name)) for name in features]
+    lengths = np.stack([n for n, _ in parts], axis=1)  # (series, features)
+    split = [_split(_numbers(values), n) for n, values in parts]
+    found: list[FloatArray | str] = []
+    for i, steps in enumerate(lengths):
+        if (steps == steps[0]).all() and steps[0] > 0:
+            found.append(np.stack([one[i] for one in split], axis=-1))
+        elif (steps < 1).any():
+            found.append(f"the feature {features[int((steps < 1).argmax())]!r} has no values.")
+        else:
+            few, many = int(steps.argmin()), int(steps.argmax())
+            found.append(
+                f"the feature {features[few]!r} has {steps[few]} steps, but {features[many]!r} has {steps[many]}."
+            )
+    return found
 
 
 def _from_nested(column: Any, features: Sequence[str]) -> list[FloatArray | str]:
     """Read a list of steps per series, each a list of one number per feature."""
-    import pyarrow.compute as pc
-
-    steps = _lengths(column)
-    inner = pc.list_flatten(column)
-    widths = _lengths(inner)
-    values = _numbers(pc.list_flatten(inner))
-    per_series = np.split(widths, np.cumsum(np.maximum(steps, 0))[:-1])
-    flat = np.split(values, np.cumsum([np.maximum(n, 0).sum() for n in per_series])[:-1])
+    steps, inner = _lists(column)
+    widths, values = _lists(inner)
+    per_series = _split(widths, steps)
+    flat = _split(_numbers(values), np.array([np.maximum(n, 0).sum() for n in per_series]))
     found: list[FloatArray | str] = []
-    for n, width, entries in zip(steps.tolist(), per_series, flat, strict=True):
-        if n < 1:
+    for width, entries in zip(per_series, flat, strict=True):
+        if not len(width):
             found.append("it has no values.")
         elif (width != len(features)).any():
             other = int(width[width != len(features)][0])
             found.append(f"a step has {max(other, 0)} values, expected {len(features)}, one per feature.")
         else:
-            found.append(entries.reshape(n, len(features)))
+            found.append(entries.reshape(-1, len(features)))
     return found
 
 
-def _split(column: Any) -> tuple[IntArray, FloatArray]:
-    """Return the length of each list, -1 where there is none, and the numbers of all."""
+def _lists(column: Any) -> tuple[IntArray, Any]:
+    """Return the length of each list, -1 where there is none, and the entries of all."""
     import pyarrow.compute as pc
 
-    return _lengths(column), _numbers(pc.list_flatten(column))
+    lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy()
+    return np.asarray(lengths, dtype=np.int64), pc.list_flatten(column)
 
 
-def _lengths(column: Any) -> IntArray:
-    """Return the length of each list, -1 where there is none."""
-    import pyarrow.compute as pc
-
-    return np.asarray(pc.fill_null(pc.list_value_length(column), -1).to_numpy(), dtype=np.int64)
+def _split(values: Any, lengths: IntArray) -> list[Any]:
+    """Divide the entries of all lists into those of each."""
+    return np.split(values, np.cumsum(np.maximum(lengths, 0))[:-1])
 
 
 def _numbers(column: Any) -> FloatArray:
@@ -468,13 +456,3 @@ def _numbers(column: Any) -> FloatArray:
     values = pc.cast(column, pa.float32() if single else pa.float64(), safe=False)
     array = values.to_numpy() if isinstance(values, pa.ChunkedArray) else values.to_numpy(zero_copy_only=False)
     return np.asarray(array)
-
-
-def _side_by_side(columns: list[FloatArray]) -> FloatArray:
-    return np.stack(columns, axis=-1)
-
-
-def _indices(rows: IntArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(rows)

@@ -149,7 +149,7 @@ def read_npz(path: Path, *, task: Task | None = None, labelled: bool = True) -> 
     labelled
         Whether labels are needed; otherwise the file has one part, and only what concerns single series is read.
     """
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     parts = ("_train", "_test") if labelled and "X_train" in arrays else ("",)
     beside = sorted({k.removesuffix(part) for k in arrays for part in parts if k.startswith(SIDE) and k.endswith(part)})
     per_series = (*PER_SERIES, *beside)
@@ -182,7 +182,7 @@ def read_npz(path: Path, *, task: Task | None = None, labelled: bool = True) -> 
     )
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path) -> dict[str, Any]:
     """Return the plain arrays of a .npz file, text decoded."""
     if not zipfile.is_zipfile(path):
         raise FileFormatError(f"{path} is not a .npz file, or it is truncated. Write it with numpy.savez.")

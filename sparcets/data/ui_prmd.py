@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from sparcets.core.errors import DataNotFoundError, FileFormatError
 from sparcets.core.validation import check_series
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import data_folder
-from sparcets.io.files import UNREADABLE, naming
+from sparcets.data.recordings import read_arrays
+from sparcets.io.files import naming
 
 FILE = "UI-PRMD_arm_T100.npz"
 JOINTS = ("shoulder", "elbow", "wrist", "finger")
@@ -63,8 +61,14 @@ def load_ui_prmd(*, path: str | os.PathLike[str] | None = None, test_size: float
     Dataset('ui_prmd': 6 training + 2 test series of 3 + 1 subjects, 100 steps, 12 features, 2 classes)
     """
     file = _find(data_folder() if path is None else Path(path).expanduser())
-    arrays = _read(file)
-    names = tuple(str(name) for name in np.ravel(arrays["feature_names"]))
+    try:
+        arrays = read_arrays(file)
+    except FileFormatError as error:
+        raise FileFormatError(f"{error} {HOW_TO_GET}.") from error
+    absent = next((key for key in _KEYS if key not in arrays), None)
+    if absent is not None:
+        raise FileFormatError(f"{file} has no array {absent!r}, only {', '.join(arrays)}; expected {', '.join(_KEYS)}.")
+    names = tuple(str(name) for name in arrays["feature_names"].ravel())
     if names != FEATURES:
         raise FileFormatError(
             f"{file} names the features {', '.join(names[:3])}, … ({len(names)} in all); expected "
@@ -90,23 +94,3 @@ def _find(root: Path) -> Path:
         if candidate.is_file():
             return candidate
     raise DataNotFoundError(f"UI-PRMD is not in {root}: no {FILE} there or in its folder 'ui_prmd'. {HOW_TO_GET}.")
-
-
-def _read(file: Path) -> dict[str, np.ndarray[Any, Any]]:
-    try:
-        # Opened here, because NumPy does not close a file that turns out not to be a zip.
-        with file.open("rb") as stream:
-            content = np.load(stream, allow_pickle=False)
-            if not isinstance(content, np.lib.npyio.NpzFile):
-                raise FileFormatError(f"{file} holds a single array, not the arrays {', '.join(_KEYS)} of a .npz file.")
-            missing = [key for key in _KEYS if key not in content.files]
-            if missing:
-                raise FileFormatError(
-                    f"{file} has no array {missing[0]!r}, only {', '.join(content.files) or 'none at all'}; "
-                    f"expected {', '.join(_KEYS)}."
-                )
-            return {key: content[key] for key in _KEYS}
-    except FileFormatError:
-        raise
-    except UNREADABLE as error:
-        raise FileFormatError(f"{file} is damaged or not a .npz file ({error}). {HOW_TO_GET}.") from error

@@ -31,7 +31,6 @@ class Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content = content
         self.supports_ranges = True
-        self.sends_length = True
         self.cut_after: list[int] = []  # bytes after which the first, second, … response breaks off
         self.statuses: list[int] = []  # status of the first, second, … response, instead of the file
         self.stall = threading.Event()  # set: send headers, then nothing
@@ -48,12 +47,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site = self.server
-        if self.path.startswith("/moved"):
-            self.send_response(302)
-            self.send_header("Location", site.url)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
         requested = self.headers.get("Range")
         site.ranges.append(requested)
         if site.statuses:
@@ -70,8 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(site.content) - 1}/{len(site.content)}")
-        if site.sends_length:
-            self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if site.stall.is_set():
             self.wfile.flush()
@@ -127,32 +119,28 @@ def test_download_into_the_data_folder_with_progress(
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "data"))
     calls: list[tuple[int, int | None]] = []
     file = fetch("motionsense", progress=lambda done, total: calls.append((done, total)))
-    assert file == tmp_path / "data" / "motionsense" / ARCHIVE
-    assert file.read_bytes() == CONTENT
+    assert file == tmp_path / "data" / "motionsense" / ARCHIVE and file.read_bytes() == CONTENT
     assert [entry.name for entry in file.parent.iterdir()] == [ARCHIVE]
     done = [call[0] for call in calls]
-    assert len(done) > 50
-    assert done == sorted(set(done))
-    assert done[-1] == len(CONTENT)
+    assert len(done) > 50 and done == sorted(set(done)) and done[-1] == len(CONTENT)
     assert {call[1] for call in calls} == {len(CONTENT)}
+    assert fetch("motionsense") == file and site.ranges == [None], "nothing is fetched again"
 
 
-def test_another_file_of_that_name_is_not_replaced(site: Site, part: Path, tmp_path: Path) -> None:
-    final = part.with_name(ARCHIVE)
-    final.write_bytes(CONTENT[:500])
-    with pytest.raises(StorageError, match=r"is there already, but is not motionsense as published.*fetch again"):
-        fetch("motionsense", folder=tmp_path)
-    assert final.read_bytes() == CONTENT[:500] and site.ranges == []
-
-
-def test_unfinished_downloads_of_others_are_left_alone(site: Site, part: Path, tmp_path: Path) -> None:
+def test_what_others_put_there_is_not_replaced(site: Site, part: Path, tmp_path: Path) -> None:
     (theirs := part.with_name(f"{ARCHIVE}.part")).write_bytes(b"of a browser")
     part.symlink_to(theirs)
     with pytest.raises(StorageError, match=r"sparcets-part is in the way: it is no file"):
         fetch("motionsense", folder=tmp_path)
     part.unlink()
+    final = part.with_name(ARCHIVE)
+    final.write_bytes(CONTENT[:500])
+    with pytest.raises(StorageError, match=r"is there already, but is not motionsense as published.*fetch again"):
+        fetch("motionsense", folder=tmp_path)
+    assert final.read_bytes() == CONTENT[:500] and site.ranges == []
+    final.unlink()
     assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert theirs.read_bytes() == b"of a browser" and site.ranges == [None]
+    assert theirs.read_bytes() == b"of a browser"
 
 
 def test_broken_connections_are_resumed_within_one_call(site: Site, tmp_path: Path) -> None:
@@ -168,47 +156,42 @@ def test_broken_connections_are_resumed_within_one_call(site: Site, tmp_path: Pa
 
 def test_giving_up_keeps_the_part_for_the_next_call(site: Site, tmp_path: Path, part: Path) -> None:
     site.cut_after = [10_000, 10_000, 10_000, 10_000]
-    with pytest.raises(
-        DownloadError, match=rf"the connection was lost after 40000 of {len(CONTENT)} bytes. Check the network"
-    ):
+    lost = rf"the connection was lost after 40000 of {len(CONTENT)} bytes. Check the network"
+    with pytest.raises(DownloadError, match=lost):
         fetch("motionsense", folder=tmp_path)
-    assert part.stat().st_size == 40_000
+    assert part.stat().st_size == 40_000 and not part.with_name(ARCHIVE).exists()
     assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert site.sent == len(CONTENT)
+    assert site.sent == len(CONTENT) and not part.exists()
 
 
-def test_server_without_range_support(site: Site, tmp_path: Path, part: Path) -> None:
-    site.supports_ranges = False
-    part.write_bytes(b"x" * 700)
+@pytest.mark.parametrize(
+    ("there", "ranges", "sent"),
+    [
+        (b"x" * 700, ["bytes=700-"], len(CONTENT)),  # by a server that knows no ranges
+        (CONTENT, [f"bytes={len(CONTENT)}-"], 0),
+        (CONTENT + b"more", [f"bytes={len(CONTENT) + 4}-", None], len(CONTENT)),
+    ],
+    ids=["no ranges", "complete", "too long"],
+)
+def test_a_part_that_cannot_be_continued(
+    site: Site, tmp_path: Path, part: Path, there: bytes, ranges: list[str | None], sent: int
+) -> None:
+    site.supports_ranges = len(there) > 700
+    part.write_bytes(there)
     assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert site.ranges == ["bytes=700-"]
+    assert site.ranges == ranges and site.sent == sent
 
 
-def test_part_longer_than_the_file_starts_over(site: Site, tmp_path: Path, part: Path) -> None:
-    part.write_bytes(CONTENT + b"more")
-    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
-    assert site.ranges == [f"bytes={len(CONTENT) + 4}-", None]
-
-
-@pytest.mark.parametrize("status", [500, 503, 429])
-def test_temporary_errors_are_retried(site: Site, tmp_path: Path, status: int) -> None:
-    site.statuses = [status, status]
-    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
+@pytest.mark.parametrize(("status", "tries"), [(500, 4), (503, 4), (429, 4), (404, 1), (403, 1)])
+def test_temporary_errors_are_retried(site: Site, tmp_path: Path, status: int, tries: int) -> None:
+    if tries > 1:
+        site.statuses = [status, status]
+        assert fetch("motionsense", folder=tmp_path / "later").read_bytes() == CONTENT
     site.statuses = [status] * 9
-    with pytest.raises(DownloadError, match=f"HTTP {status}"):
-        fetch("motionsense", folder=tmp_path / "other")
-    assert len(site.statuses) == 9 - module.ATTEMPTS
-
-
-@pytest.mark.parametrize("status", [404, 403])
-def test_final_errors_are_not_retried(site: Site, tmp_path: Path, status: int) -> None:
-    site.statuses = [status] * 2
-    with pytest.raises(
-        DownloadError, match=rf"cannot fetch {site.url}: HTTP {status} .* or download it manually to"
-    ) as info:
+    told = rf"cannot fetch {site.url}: HTTP {status} .* or download it manually to"
+    with pytest.raises(DownloadError, match=told) as info:
         fetch("motionsense", folder=tmp_path)
-    assert len(site.statuses) == 1
-    assert "\n" not in str(info.value)
+    assert len(site.statuses) == 9 - tries and "\n" not in str(info.value)
 
 
 def test_silent_server_times_out(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,35 +203,39 @@ def test_silent_server_times_out(site: Site, tmp_path: Path, monkeypatch: pytest
     assert len(site.ranges) == 2
 
 
-def test_no_network(site: Site, tmp_path: Path) -> None:
+def test_no_network_and_no_address(site: Site, tmp_path: Path) -> None:
     with socket.socket() as unused:  # bound but not listening: connections are refused
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/x.zip"
         with pytest.raises(DownloadError, match="refused") as info:
             fetch("motionsense", url=url, folder=tmp_path)
     assert "\n" not in str(info.value)
+    with pytest.raises(DownloadError, match="cannot fetch no address"):
+        fetch("motionsense", url="no address", folder=tmp_path)
+
+
+def zipped(names: list[str], compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as old, zipfile.ZipFile(buffer, "w", compression) as new:
+        for name in names:
+            new.writestr(f"data/{name}", old.read(name))
+    return buffer.getvalue()
 
 
 def test_wrong_content_is_removed_and_both_digests_are_named(site: Site, tmp_path: Path, part: Path) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("A_DeviceMotion_data/dws_1/sub_1.csv", "other")
-    site.content = buffer.getvalue()
+    site.content = zipped(zipfile.ZipFile(io.BytesIO(CONTENT)).namelist()[:1])
     (tmp_path / "other.zip").write_bytes(site.content)
     found, expected = content_digest(tmp_path / "other.zip"), SOURCES["motionsense"].expected
     with pytest.raises(DownloadError, match=f"digest {found}, expected {expected}. It was removed"):
         fetch("motionsense", folder=tmp_path)
+    site.content = b"<html>please sign in</html>"
+    with pytest.raises(DownloadError, match=r"not motionsense as published.*not a complete archive"):
+        fetch("motionsense", folder=tmp_path)
     assert list(part.parent.iterdir()) == []
-    site.content = CONTENT
-    assert fetch("motionsense", folder=tmp_path).read_bytes() == CONTENT
 
 
 def test_repacked_archive_is_accepted(site: Site, tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(CONTENT)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in reversed(old.namelist()):
-            new.writestr(f"data/{name}", old.read(name))
-    site.content = buffer.getvalue()
+    site.content = zipped(zipfile.ZipFile(io.BytesIO(CONTENT)).namelist()[::-1], zipfile.ZIP_DEFLATED)
     assert fetch("motionsense", folder=tmp_path).read_bytes() == site.content != CONTENT
 
 

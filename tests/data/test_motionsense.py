@@ -170,11 +170,11 @@ def test_missing_data_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monkey
         load_motionsense(path=tmp_path)
 
 
-@pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
+@pytest.mark.parametrize("keep", [0, 0.5, 0.99])
 def test_truncated_zip(tmp_path: Path, keep: float) -> None:
     archive = write_zip(tmp_path, small_set())
     raw = archive.read_bytes()
-    archive.write_bytes(raw[: int(keep if keep > 1 else keep * len(raw))])
+    archive.write_bytes(raw[: int(keep * len(raw))])
     with pytest.raises(FileFormatError, match=r"not a complete zip archive.*fetch it again"):
         load_motionsense(path=tmp_path)
 
