@@ -367,33 +367,20 @@ def _on_grid(times: FloatArray, values: FloatArray) -> FloatArray | str:
 
 def _times(column: Any) -> FloatArray | str:
     """Return times as numbers, or what is wrong with them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from sparcets.data.tables import has_zone, times_of  # imports pandas
 
-    kind = column.type
-    if column.null_count:
+    cells = column.to_pandas()
+    cells = cells.astype(object) if cells.dtype == "category" else cells
+    if cells.isna().any():
         return "one of its rows has no time."
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        for read in (pa.float64(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
-            try:
-                column = pc.cast(column, read)
-                break
-            except pa.ArrowInvalid:
-                continue
-        else:
-            return f"its times, such as {column[0].as_py()!r}, are not all numbers or all ISO dates of one kind."
-    if pa.types.is_decimal(column.type):
-        column = pc.cast(column, pa.float64())
-    times = column.to_numpy()
-    if times.dtype.kind in "mM":
-        times = times.astype(np.int64)
-    if times.dtype.kind not in "iuf":
-        return f"its times are of type {kind}; expected are numbers, dates or ISO text."
-    if not np.isfinite(times).all():
-        return "one of its times is not a finite number."
-    return np.asarray(times, dtype=np.longdouble)  # exact, also for nanoseconds
+    times, zoned = times_of(cells), has_zone(cells)
+    wrong = times.isna().to_numpy() | (zoned != zoned[0])
+    if wrong.any():
+        one = str(cells.iloc[int(wrong.argmax())])
+        return f"its times, such as {one!r}, are not all numbers or ISO dates of one kind."
+    if cells.dtype.kind == "m":
+        times = cells
+    return np.asarray(times.astype("int64") if times.dtype.kind in "mM" else times, dtype=np.longdouble)
 
 
 def _from_lists(table: Any, features: Sequence[str]) -> list[FloatArray | str]:

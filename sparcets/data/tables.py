@@ -452,17 +452,30 @@ def _factorize(sheet: Sheet, column: str) -> tuple[IntArray, StrArray]:
     return np.array([known[text] for text in texts], dtype=np.int64)[codes], np.array(list(known))
 
 
+def times_of(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return times as numbers, dates or durations, as the first cell is one; missing where a cell is none."""
+    times = cells.astype(object)
+    if cells.dtype.kind not in "mM":
+        times = pd.to_numeric(cells, errors="coerce").replace([np.inf, -np.inf], np.nan)
+    if pd.isna(times.iloc[0]) or cells.dtype.kind == "M":
+        times = pd.to_datetime(cells.astype(str), format="ISO8601", errors="coerce", utc=True)
+    return times
+
+
+def has_zone(cells: pd.Series[Any]) -> BoolArray:
+    """Return which times of text have a time zone."""
+    if cells.dtype.kind in "mMiuf":
+        return np.zeros(len(cells), dtype=bool)
+    return cells.astype(str).str.fullmatch(ZONE).to_numpy(dtype=bool)
+
+
 def _times(sheet: Sheet) -> tuple[IntArray, FloatArray, bool]:
     """Return the rank of each time, the time since the first, and whether that is in seconds.
 
     Numbers that are all whole count steps, or have another unit; other numbers and dates are in seconds.
     """
     column = sheet.frame["time"]
-    times = column.astype(object)
-    if column.dtype.kind not in "mM":
-        times = pd.to_numeric(column, errors="coerce").replace([np.inf, -np.inf], np.nan)
-    if pd.isna(times.iloc[0]) or column.dtype.kind == "M":  # the first row determines the type of the column
-        times = pd.to_datetime(column.astype(str), format="ISO8601", errors="coerce", utc=True)
+    times = times_of(column)
     if (row := _first((times.isna() | column.isna()).to_numpy())) is not None:
         problem = "the cell is empty" if pd.isna(column.iloc[row]) else f"{sheet.cell(row, 'time')} is not a time"
         raise sheet.error(row, "time", f"{problem}. Times are all numbers or all ISO dates.")
@@ -471,14 +484,11 @@ def _times(sheet: Sheet) -> tuple[IntArray, FloatArray, bool]:
     if pd.api.types.is_numeric_dtype(times):
         exact = times.to_numpy().astype(np.longdouble)  # nanoseconds as whole numbers are beyond 2**53
         return ranks, np.asarray(exact - exact.min(), dtype=np.float64), bool((exact != np.round(exact)).any())
-    if column.dtype.kind not in "mM":
-        zoned = column.astype(str).str.fullmatch(ZONE).to_numpy(dtype=bool)
-        if (row := _first(zoned != zoned[0])) is not None:
-            cells = [f"{sheet.cell(r, 'time')} in {sheet.line(r)}" for r in (row, 0)]
-            has, lacks = cells if zoned[row] else cells[::-1]
-            raise sheet.error(
-                row, "time", f"{has} has a time zone, {lacks} has none. Give it for all times or for none."
-            )
+    zoned = has_zone(column)
+    if (row := _first(zoned != zoned[0])) is not None:
+        cells = [f"{sheet.cell(r, 'time')} in {sheet.line(r)}" for r in (row, 0)]
+        has, lacks = cells if zoned[row] else cells[::-1]
+        raise sheet.error(row, "time", f"{has} has a time zone, {lacks} has none. Give it for all times or for none.")
     return ranks, np.asarray(pd.to_timedelta(times - times.min()).dt.total_seconds(), dtype=np.float64), True
 
 

@@ -1,7 +1,8 @@
 """Locks between processes: one at a time writes a file or a folder. A process that dies releases its locks.
 
 On Windows only lock files are locked. What is replaced by a rename is not: there, an open file cannot be renamed, and
-two processes must not write to one folder.
+two processes must not write to one folder. The library ``filelock`` is not used: it leaves its files behind, and locks
+neither the folder or the temporary file itself, nor for several readers at once.
 """
 
 from __future__ import annotations

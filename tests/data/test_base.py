@@ -62,14 +62,6 @@ def test_metadata_is_split_with_its_rows() -> None:
     assert repr(ds) == "Dataset('mine': 12 training + 8 test series of 3 + 2 subjects, 4 steps, 3 features, 2 classes)"
 
 
-def test_unknown_metadata_is_none() -> None:
-    ds = Dataset.from_arrays(X, Y)
-    unknown = ["feature_names", "units", "sampling_rate", "mutable", "salient_train", "salient_test"]
-    unknown += ["subjects_train", "subjects_test", "lengths_train", "lengths_test", "oracle"]
-    assert [getattr(ds, name) for name in unknown] == [None] * len(unknown)
-    assert ds.class_names == ("0", "1") and ds.split == "random" and (len(ds.X_train), len(ds.X_test)) == (16, 4)
-
-
 def test_given_rows_keep_their_order() -> None:
     salient = np.zeros(X.shape, dtype=bool)
     salient[7, 2, 1] = True

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
@@ -112,34 +110,12 @@ def test_ball_falls_freely_until_contact(ds: Dataset, trials: sim.Trials) -> Non
     np.testing.assert_allclose(stored, -9.81, atol=5e-3)
 
 
-def test_ball_is_independent_of_the_class(trials: sim.Trials, monkeypatch: pytest.MonkeyPatch) -> None:
-    ball = point(trials.points, "Center")
-    numbers = np.concatenate([ball[:, ::4].reshape(len(ball), -1), trials.contact[:, None]], axis=1)
-    means = np.stack([numbers[trials.label == k].mean(0) for k in range(3)])
-    assert (np.ptp(means, axis=0) / numbers.std(0)).max() < 0.2
-    assert accuracy(numbers, trials.label) < 0.44  # 0.40 is the share of the largest class
-    monkeypatch.setattr(sim, "SIGNS", NO_SIGNS)
-    without = sim.simulate_trials(COUNTS, np.random.default_rng(0))
-    assert np.array_equal(point(without.points, "Center"), ball)
-
-
 @pytest.mark.parametrize("feature", range(0, 20, 3), ids=FEATURES[::3])
 def test_mean_of_a_feature_does_not_separate_the_classes(ds: Dataset, feature: int) -> None:
     mean = ds.X_train[:, :, [feature]].mean(1)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     assert cross_val_score(tree, mean, ds.y_train, cv=3).mean() < 0.55
     assert accuracy(mean, ds.y_train) < 0.55
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.floats(0.3, 0.97), st.floats(-0.5, 2.5), st.floats(-0.4, 0.6), st.integers(0, 1000))
-def test_reach_angles_bring_the_hand_there(share: float, angle: float, wrist: float, seed: int) -> None:
-    body = sim.draw_builds(1, np.random.default_rng(seed))
-    lower = np.hypot(body.forearm + body.hand * np.cos(wrist), body.hand * np.sin(wrist))
-    target = share * (body.upper_arm + lower) * np.array([np.sin(angle), -np.cos(angle)])
-    angles = sim.reach_angles(target[None, None], np.full((1, 1), wrist), body)
-    hand = sim.arm_points(np.zeros((1, 1, 1, 2)), angles[:, None], body)[2]
-    np.testing.assert_allclose(hand[0, 0, 0], target, atol=1e-9)
 
 
 ONE_HOT = np.eye(3)[[0, 1, 2, 0, 1, 2]]

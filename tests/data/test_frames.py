@@ -67,14 +67,6 @@ def test_subjects_and_further_metadata() -> None:
     assert not set(ds.subjects_train) & set(ds.subjects_test)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_files_with_own_names(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"mine{suffix}"
-    frame = long_frame()
-    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
-    check(sp.load_dataset(path, **OWN))
-
-
 @pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_other_separators(separator: str, decimal: str, tmp_path: Path) -> None:
@@ -151,11 +143,6 @@ def test_ids_are_saved(tmp_path: Path) -> None:
     ds = sp.Dataset.from_frame(long_frame(), **OWN)
     again = sp.load_dataset(save_dataset(ds, tmp_path / "a.npz"))
     assert again.ids_test.tolist() == ds.ids_test.tolist() and again.ids_train.tolist() == ds.ids_train.tolist()
-
-
-def test_one_id_per_series() -> None:
-    with pytest.raises(sp.SparcetsError, match=r"ids must be 10, one per series, got shape \(3,\)"):
-        sp.Dataset.from_arrays(X, LABELS, ids=["a", "b", "c"])
 
 
 @pytest.mark.parametrize("form", ["long", "wide", "csv", "parquet"])

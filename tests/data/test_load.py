@@ -24,12 +24,6 @@ def test_every_registered_set_has_a_loader_and_a_description(name: str) -> None:
     ]
 
 
-def test_by_name_with_options() -> None:
-    ds = load_dataset("moving_box", n_per_combination=1, seed=1)
-    assert isinstance(ds, Dataset) and ds.oracle is not None
-    assert loader_options("moving_box")["seed"] == 0
-
-
 def test_unknown_options() -> None:
     with pytest.raises(ConfigError, match=r"moving_box takes no option 'sed'. Did you mean 'seed'\? Known: "):
         load_dataset("moving_box", sed=1)

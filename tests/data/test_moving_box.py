@@ -84,15 +84,6 @@ def test_times_are_half_of_the_grid_with_noise_of_one_grid_step_in_order():
     )
 
 
-@pytest.mark.parametrize("process", [p for p in PROCESSES if p != "Gaussian"])
-def test_other_processes_have_added_noise(process):
-    seeds, shape = rng(3), {"n_samples": 30, "n_steps": 50}
-    noisy = draw_series(process, rng(3), **shape, n_features=20)
-    noise = noisy - PROCESSES[process](seeds, sampling_times(seeds, **shape), 20)
-    assert noise.std() == pytest.approx(0.3, abs=0.006)
-    assert np.corrcoef(noise[:, :, 0].ravel(), noise[:, :, 1].ravel())[0, 1] == pytest.approx(0, abs=0.1)
-
-
 def test_harmonic_and_pseudo_periodic_by_hand():
     series = moving_box.harmonic(np.array([[0.0, 0.125, 0.25, 0.375, 1.0625]]), n_features=3)
     assert series[0, :, 0] == pytest.approx([0, 1, 0, -1, np.sqrt(0.5)], abs=1e-12)
@@ -171,18 +162,6 @@ def test_size_and_position_of_the_box(kind):
     for label in (0, 1):
         expected = [x[box].mean() for x, box in zip(X, boxes.mask(np.full(n, label))[:5], strict=True)]
         assert boxes.take(np.arange(5)).means(X)[:, label] == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("process", ["Gaussian", "NARMA"])
-@pytest.mark.parametrize("kind", ["Middle", "Moving_RareTime", "PositionalTime"])
-def test_the_class_shifts_the_box_by_one_and_leaves_the_rest(kind, process):
-    ds = load_moving_box(kinds=[kind], processes=[process], n_per_combination=400, test_size=0.5)
-    level = 0.372 if process == "NARMA" else 0.0  # mean of the process itself
-    for label in (0, 1):
-        X, salient = ds.X_train[ds.y_train == label], ds.salient_train[ds.y_train == label]
-        shift = 1 if label or kind == "PositionalTime" else -1
-        assert X[~salient].mean() == pytest.approx(level, abs=0.15)  # about five standard errors
-        assert X[salient].mean() == pytest.approx(level + shift, abs=0.15)
 
 
 def test_classes_and_the_salient_share_of_the_default(default):

@@ -16,14 +16,6 @@ from sparcets.data.precision import as_stored, as_written
 SECONDS = 1.7e9 + np.arange(3600.0)  # an hour in seconds since 1970; float32 has 128 s between neighbours
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_arrays_keep_their_type_and_their_values(dtype: type) -> None:
-    X = SECONDS.reshape(20, 60, 3).astype(dtype)
-    ds = sp.Dataset.from_arrays(X, np.arange(20) % 2)
-    assert ds.X_train.dtype == ds.X_test.dtype == dtype
-    np.testing.assert_array_equal(np.sort(np.concatenate([ds.X_train, ds.X_test]), axis=None), np.sort(X, axis=None))
-
-
 def test_float32_is_used_where_it_writes_the_same_digits() -> None:
     rng = np.random.default_rng(0)
     single = (rng.normal(size=20_000) * 10.0 ** rng.integers(-37, 38, 20_000)).astype(np.float32)

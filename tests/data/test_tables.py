@@ -108,16 +108,6 @@ def test_long_form_by_hand(write: Write, string_dtype: None) -> None:
     assert sorted(np.bincount(ds.y_test).tolist()) == [1, 1]
 
 
-def test_series_keep_the_order_of_first_appearance(write: Write) -> None:
-    rows = [line.split(",") for line in LONG.splitlines()]
-    part = {"split": "split", "a": "test", "b": "train", "c": "test", "d": "train", "series": "split"}
-    ds = load_file(write("\n".join(",".join([*row, part[row[0]]]) for row in rows)))
-    assert ds.split == "given"
-    assert ds.X_train[:, 0, 0].tolist() == [1, 7]
-    assert ds.X_test[:, 0, 0].tolist() == [3, 5]
-    assert ds.y_test.tolist() == [0, 1]
-
-
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_the_three_forms_are_equivalent(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -106,47 +106,6 @@ def test_ts_parts_must_have_the_same_features(write: Write) -> None:
 # -------------------------------------------------------------------------------------------------------- the archive
 
 
-def skip_unless_included(name: str) -> None:
-    aeon = pytest.importorskip("aeon.datasets")
-    if not Path(aeon.__file__).with_name("data").joinpath(name).exists():
-        pytest.skip(f"this version of aeon does not include {name}")
-
-
-@pytest.mark.parametrize(
-    ("name", "n_train", "n_test", "n_steps", "n_features", "n_classes", "padded"),
-    [
-        ("BasicMotions", 40, 40, 100, 6, 4, False),
-        ("JapaneseVowels", 270, 370, 29, 12, 9, True),
-        ("PickupGestureWiimoteZ", 50, 50, 361, 1, 10, True),
-        ("UnitTest", 20, 22, 24, 1, 2, False),
-    ],
-)
-def test_sets_included_in_aeon(
-    name: str,
-    n_train: int,
-    n_test: int,
-    n_steps: int,
-    n_features: int,
-    n_classes: int,
-    padded: bool,
-    no_network: None,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    skip_unless_included(name)
-    ds = load_uea(name=name, seed=7)
-    assert (ds.name, ds.split) == (name, "given")
-    assert ds.X_train.shape == (n_train, n_steps, n_features)
-    assert ds.X_test.shape == (n_test, n_steps, n_features)
-    # Six digits fit into float32; the others have eight or more.
-    narrow = name in ("BasicMotions", "JapaneseVowels", "PickupGestureWiimoteZ", "UnitTest")
-    assert ds.X_train.dtype == (np.float32 if narrow else np.float64)
-    assert ds.n_classes == n_classes
-    assert (ds.lengths_train is not None) == (ds.lengths_test is not None) == padded
-    assert capfd.readouterr() == ("", "")
-    assert not list(tmp_path.iterdir())  # nothing is downloaded
-
-
 def test_series_are_aeons_with_time_before_features() -> None:
     aeon = pytest.importorskip("aeon.datasets")
     X, y = aeon.load_japanese_vowels(split="test")

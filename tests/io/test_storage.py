@@ -95,11 +95,6 @@ def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path: Path, monke
     assert not file.exists()
 
 
-def test_names_that_are_too_long_are_no_files() -> None:
-    assert not storage.is_file("a" * 5000) and not storage.is_folder("a" * 5000)
-    assert storage.is_file(__file__) and storage.is_folder(Path(__file__).parent)
-
-
 def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"cannot write .*a: (File exists|Not a directory). Choose another path"):
