@@ -9,6 +9,7 @@ import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,54 +26,62 @@ SECONDS, SECONDS_DOSE = 5.0, 20.0  # to the end; the tests share a machine with 
 IMPORTS = 4.0  # seconds within which the imports of a command take place
 REAL = 4  # every fourth process is started from nothing
 DONE = 0
-Begin = Callable[[Process, np.random.Generator], None]
+Rng = np.random.Generator
+Command = Callable[[Path, Rng], tuple[Task, Callable[[], str]]]
 
 
-def interrupt(
-    trials: int,
-    rng: np.random.Generator,
-    folder: Path,
+def interrupted(
+    name: str,
     *,
-    task: Callable[[Path, np.random.Generator], Task],
-    check: Callable[[Path], str],
     seconds: float,
     ends: bool = True,
-    begin: Begin | None = None,
-) -> Iterator[Trial]:
-    """Interrupt a command at random moments.
+    begin: Callable[[Process, Rng], None] | None = None,
+    ready: Callable[[], object] = site,
+    trials: int = TRIALS,
+    dose: int = DOSE,
+    parts: int = PARTS,
+) -> Callable[[Command], Command]:
+    """Register a campaign that interrupts a command at random moments.
+
+    The function is called with a fresh folder, and returns the command that writes into it, and a function that returns
+    what is wrong with the folder afterwards, or "".
 
     Parameters
     ----------
-    trials, rng, folder
-        As of every campaign.
-    task
-        Returns the command that writes into a folder.
-    check
-        Returns what is wrong with the folder afterwards, or "".
     seconds
         The moments are chosen from this time after the start; imports come on top of it.
     ends
         Whether the command may be faster than the signal.
     begin
         Called with the forked process before the time begins.
+    ready
+        Called before any trial.
     """
-    limit = SECONDS_DOSE if trials <= DOSE else SECONDS
-    for i in range(trials):
-        (own := folder / str(i)).mkdir()
-        fork, group = i % REAL != 1, bool(rng.random() < 0.7)
-        # Imports differ in duration from machine to machine: rather too early than too late.
-        after = float(rng.uniform(0, seconds) if fork else rng.uniform(0, seconds + IMPORTS) * rng.random())
-        what = task(own, rng)
-        process = Process(what, folder, fork=fork)
-        if fork and begin is not None:
-            begin(process, rng)
-        time.sleep(after)
-        process.signal(signal.SIGINT, group=group)
-        ended = process.wait(survivors_seconds=limit)
-        failure = _judge(ended, limit, ends=ends) or check(own)
-        how = f"{'group' if group else 'process'} interrupted after {after:.3f} s, {'forked' if fork else 'started'}"
-        yield Trial(f"trial {i}: sparcets {' '.join(what.arguments)}: {how}: {failure}") if failure else OK
-        shutil.rmtree(own, ignore_errors=True)
+
+    def register(command: Command) -> Command:
+        @campaign(f"Ctrl-C in {name}", trials=trials, dose=dose, parts=parts)
+        def run(trials: int, rng: Rng, folder: Path) -> Iterator[Trial]:
+            ready()
+            limit = SECONDS_DOSE if trials <= dose else SECONDS
+            for i in range(trials):
+                (own := folder / str(i)).mkdir()
+                fork, group = i % REAL != 1, bool(rng.random() < 0.7)
+                # Imports differ in duration from machine to machine: rather too early than too late.
+                after = float(rng.uniform(0, seconds) if fork else rng.uniform(0, seconds + IMPORTS) * rng.random())
+                what, check = command(own, rng)
+                process = Process(what, folder, fork=fork)
+                if fork and begin is not None:
+                    begin(process, rng)
+                time.sleep(after)
+                process.signal(signal.SIGINT, group=group)
+                failure = _judge(process.wait(survivors_seconds=limit), limit, ends=ends) or _problem(check)
+                how = f"{'group' if group else 'process'} after {after:.3f} s, {'forked' if fork else 'started'}"
+                yield Trial(f"trial {i}: sparcets {' '.join(what.arguments)}: {how}: {failure}") if failure else OK
+                shutil.rmtree(own, ignore_errors=True)
+
+        return command
+
+    return register
 
 
 def _judge(ended: Ended, limit: float, *, ends: bool) -> str:
@@ -90,44 +99,42 @@ def _judge(ended: Ended, limit: float, *, ends: bool) -> str:
     return ""
 
 
-def _problem(load: Callable[[], Any]) -> str:
+def _problem(check: Callable[[], str]) -> str:
     try:
-        load()
+        return check()
     except SparcetsError as error:
         return f"{type(error).__name__}: {error}"
-    return ""
 
 
-@campaign("Ctrl-C in fit", trials=TRIALS, dose=DOSE, parts=PARTS)
-def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+def _loads(path: Path, load: Callable[[Path], object]) -> Callable[[], str]:
+    """Return what loads something if it is there: an error says what is wrong."""
+
+    def check() -> str:
+        if path.exists():
+            load(path)
+        return ""
+
+    return check
+
+
+@interrupted("fit", seconds=2.0)
+def fit(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
     from sparcets.methods.fit_folder import load_fit
 
     methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"], ["-m", "sparcets"])
-
-    def task(own: Path, rng: np.random.Generator) -> Task:
-        force = rng.random() < 0.5
-        if force:
-            shutil.copytree(site().other, own / "model")
-        more = methods[rng.integers(len(methods))]
-        return site().fit(own / "model", *more, *(["--force"] if force else []))
-
-    def check(own: Path) -> str:
-        return _problem(lambda: load_fit(own / "model", device="cpu")) if (own / "model").exists() else ""
-
-    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
+    force = ["--force"] if rng.random() < 0.5 else []
+    if force:
+        shutil.copytree(site().other, own / "model")
+    task = site().fit(own / "model", *methods[rng.integers(len(methods))], *force)
+    return task, _loads(own / "model", lambda path: load_fit(path, device="cpu"))
 
 
-@campaign("Ctrl-C in explain", trials=TRIALS, dose=DOSE, parts=PARTS)
-def explain(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+@interrupted("explain", seconds=2.0)
+def explain(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
     from sparcets.io.explanations import load_explanation
 
-    def task(own: Path, rng: np.random.Generator) -> Task:
-        return Task(["explain", str(site().model), "--out", str(own / "run.npz"), "--plots", str(own / "plots")])
-
-    def check(own: Path) -> str:
-        return _problem(lambda: load_explanation(own / "run.npz")) if (own / "run.npz").exists() else ""
-
-    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=2.0)
+    task = Task(["explain", str(site().model), "--out", str(own / "run.npz"), "--plots", str(own / "plots")])
+    return task, _loads(own / "run.npz", load_explanation)
 
 
 def _check_results(own: Path) -> str:
@@ -137,87 +144,65 @@ def _check_results(own: Path) -> str:
     return f"rows with errors: {failed}" if failed else ""
 
 
-@campaign("Ctrl-C in benchmark run", trials=TRIALS, dose=DOSE, parts=PARTS)
-def benchmark(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    def task(own: Path, rng: np.random.Generator) -> Task:
-        workers = "2" if rng.random() < 0.75 else "1"
-        plan = ["-d", str(site().data), "-m", "nearest", "-m", "ics", "-c", "fcn", "--preset", "tiny", "--queries", "3"]
-        arguments = ["benchmark", "run", *plan, "--workers", workers, "--device", "cpu", "--out", str(own / "out")]
-        return Task(arguments, environment={"XDG_CACHE_HOME": str(own / "cache")})
-
-    yield from interrupt(trials, rng, folder, task=task, check=_check_results, seconds=4.0)
+@interrupted("benchmark run", seconds=4.0)
+def benchmark(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
+    plan = ["-d", str(site().data), "-m", "nearest", "-m", "ics", "-c", "fcn", "--preset", "tiny", "--queries", "3"]
+    how = ["--workers", "2" if rng.random() < 0.75 else "1", "--device", "cpu", "--out", str(own / "out")]
+    task = Task(["benchmark", "run", *plan, *how], environment={"XDG_CACHE_HOME": str(own / "cache")})
+    return task, lambda: _check_results(own)
 
 
-@campaign("Ctrl-C in reproduce", trials=TRIALS, dose=DOSE, parts=PARTS)
-def reproduce(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+@interrupted("reproduce", seconds=4.0, ends=False)
+def reproduce(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
     from sparcets_paper.reproduce.page import RUN, read_run
 
-    def task(own: Path, rng: np.random.Generator) -> Task:
-        part = ["table1", "figures", "timing"][rng.integers(3)]
-        arguments = ["reproduce", part, "--scale", "small", "--device", "cpu", "--out", str(own / "out")]
-        return Task(arguments, environment={"XDG_CACHE_HOME": str(own / "cache")})
-
-    def check(own: Path) -> str:
-        begun = (own / "out" / RUN).exists()
-        return (_problem(lambda: read_run(own / "out")) if begun else "") or _check_results(own)
-
-    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=4.0, ends=False)
+    part = ["table1", "figures", "timing"][rng.integers(3)]
+    arguments = ["reproduce", part, "--scale", "small", "--device", "cpu", "--out", str(own / "out")]
+    begun = _loads(own / "out" / RUN, lambda path: read_run(path.parent))
+    return Task(arguments, environment={"XDG_CACHE_HOME": str(own / "cache")}), lambda: begun() or _check_results(own)
 
 
-@campaign("Ctrl-C in data fetch", trials=TRIALS, dose=DOSE, parts=PARTS)
-def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.data.fetch import content_digest
-
-    with Server(seconds=1.0) as fast, Server(seconds=60.0) as slow:
-        archive = folder / "archive.zip"
-        archive.write_bytes(fast.content)
-        expected = content_digest(archive)
-
-        def task(own: Path, rng: np.random.Generator) -> Task:
-            # A command started from nothing expects the whole archive of the authors, and does not come to its end.
-            url = fast.url if own.name.isdigit() and int(own.name) % REAL != 1 else slow.url
-            arguments = ["data", "fetch", "motionsense", "--folder", str(own), "--url", url]
-            return Task(arguments, setup="tests.campaigns.site:expect_small_archive")
-
-        def check(own: Path) -> str:
-            file = own / "motionsense" / ARCHIVE
-            return "the file is not whole" if file.exists() and content_digest(file) != expected else ""
-
-        yield from interrupt(trials, rng, folder, task=task, check=check, seconds=1.5)
-        fast.shutdown()
-        slow.shutdown()
+@cache
+def _server(seconds: float) -> Server:
+    return Server(seconds=seconds)
 
 
-@campaign("Ctrl-C in studio", trials=TRIALS, dose=DOSE, parts=PARTS)
-def studio(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+@interrupted("data fetch", seconds=1.5, ready=lambda: (_server(1.0), _server(60.0)))
+def fetch(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
+    # A command started from nothing expects the whole archive of the authors, and does not come to its end.
+    server, file = _server(60.0 if int(own.name) % REAL == 1 else 1.0), own / "motionsense" / ARCHIVE
+    arguments = ["data", "fetch", "motionsense", "--folder", str(own), "--url", server.url]
+    whole = _server(1.0).content
+    return (
+        Task(arguments, setup="tests.campaigns.site:expect_small_archive"),
+        lambda: "the file is not whole" if file.exists() and file.read_bytes() != whole else "",
+    )
+
+
+def _begin_studio(process: Process, rng: Rng) -> None:
+    """Often wait for the studio, upload data, and mostly have it train a classifier on them."""
+    if rng.random() < 0.3:
+        return
+    address, token = _address(process)
+    sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", site().data.read_bytes(), token)
+    if rng.random() < 0.8:
+        _post(f"{address}/api/v1/classifiers", {"dataset": sent["id"], "architecture": "bilstm"}, token)
+
+
+@interrupted("studio", seconds=1.5, ends=False, begin=_begin_studio)
+def studio(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
     from sparcets.studio.workspace import Workspace
 
-    here = site()  # before any trial: the nursery makes one thing at a time
-
-    def task(own: Path, rng: np.random.Generator) -> Task:
-        return Task(["studio", "--port", "0", "--workspace", str(own / "w"), "--device", "cpu"])
-
-    def begin(process: Process, rng: np.random.Generator) -> None:
-        """Often wait for the studio, upload data, and mostly have it train a classifier on them."""
-        if rng.random() < 0.3:
-            return
-        address, token = _address(process)
-        sent = _post(f"{address}/api/v1/datasets/upload?filename=own.npz", here.data.read_bytes(), token)
-        if rng.random() < 0.8:
-            _post(f"{address}/api/v1/classifiers", {"dataset": sent["id"], "architecture": "bilstm"}, token)
-
-    def check(own: Path) -> str:
+    def check() -> str:
         if not (own / "w").exists():
             return ""
         workspace = Workspace(own / "w")
         listed = [record.id for record in (*workspace.datasets(), *workspace.classifiers(), *workspace.explainers())]
-        whole = [
-            path.name for kind in ("datasets", "classifiers") for path in (own / "w" / kind).iterdir()
-            if not path.name.startswith(".")
-        ]  # fmt: skip
+        found = [path.name for kind in ("datasets", "classifiers") for path in (own / "w" / kind).iterdir()]
+        whole = [name for name in found if not name.startswith(".")]
         return "" if sorted(listed) == sorted(whole) else f"the studio lists {listed} of {whole}"
 
-    yield from interrupt(trials, rng, folder, task=task, check=check, seconds=1.5, ends=False, begin=begin)
+    return Task(["studio", "--port", "0", "--workspace", str(own / "w"), "--device", "cpu"]), check
 
 
 def _address(process: Process) -> tuple[str, str]:

@@ -5,10 +5,10 @@ The same command afterwards succeeds, goes on with what is finished, and removes
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,67 +19,75 @@ from sparcets.io.locks import LOCK
 
 from .processes import Ended, Task, killed, run
 from .registry import OK, Trial, campaign
-from .site import ARCHIVE, Server, Site, site
+from .site import ARCHIVE, Server, site
 
 TRIALS, DOSE, PARTS = 100, 2, 4
 HERE = __name__
 SHARD_BYTES = 10 * 4 * 8 * 3  # three queries of the site's data in a shard
 
 
-def _kill(
-    trials: int,
-    rng: np.random.Generator,
-    folder: Path,
-    tasks: Callable[[Path], list[Task]],
-    *,
-    prepare: Callable[[Path], object] = lambda own: None,
-    again: Callable[[Path, Task], Task] = lambda own, task: task,
-    check: Callable[[Path, Task], str],
-    check_again: Callable[[Path, Task, Path], str],
-) -> Iterator[Trial]:
-    """Kill tasks at random moments, and repeat them.
+class Killed:
+    """What writes into a folder and is killed at random moments, then repeated.
 
-    Parameters
-    ----------
-    trials, rng, folder
-        As of every campaign.
-    tasks
-        Returns the tasks that write into a folder; each trial chooses one.
-    prepare
-        Fills the folder before.
-    again
-        Returns the task to be repeated afterwards.
-    check
-        Returns what is wrong with the folder after the kill, or "".
-    check_again
-        Returns what is wrong with the folder after the repetition, compared to that of an undisturbed run.
+    ``check`` and ``check_again`` return what is wrong with the folder after the kill, and after the repetition,
+    compared to that of an undisturbed run, or "".
     """
-    known: dict[int, tuple[Path, Ended]] = {}  # undisturbed runs: their folder, duration and number of changes
 
-    def undisturbed(choice: int) -> tuple[Path, Ended]:
-        if choice not in known:
-            (own := folder / f"undisturbed-{choice}").mkdir()
-            prepare(own)
-            ended = run(tasks(own)[choice], folder)
-            assert ended.code == 0, ended.err
-            known[choice] = own, ended
-        return known[choice]
+    def begin(self, folder: Path, full: bool) -> None:
+        """Make what all trials need; ``full`` if there are more than a small dose of them."""
 
-    for i in range(trials):
-        (own := folder / str(i)).mkdir()
-        choice = int(rng.integers(len(tasks(own))))
-        reference, straight = undisturbed(choice)
-        prepare(own)
-        task = tasks(own)[choice]
-        when, ended = killed(task, folder, rng, straight)
-        failure = f"exit code {ended.code}, {ended.err}" if ended.code not in (0, -9) else _problem(check, own, task)
-        if not failure:
-            repeated = run(again(own, task), folder)
-            failure = f"repeated: exit code {repeated.code}, {repeated.err[-1500:]}" if repeated.code else ""
-        failure = failure or _problem(check_again, own, task, reference)
-        what = " ".join(map(str, [task.function or "sparcets", *task.arguments]))
-        yield Trial(f"trial {i}: {what}: {when}: {failure}") if failure else OK
-        shutil.rmtree(own, ignore_errors=True)
+    def tasks(self, own: Path) -> list[Task]:
+        """Return the tasks that write into a folder; each trial chooses one."""
+        raise NotImplementedError
+
+    def prepare(self, own: Path) -> None:
+        """Fill the folder before."""
+
+    def again(self, task: Task) -> Task:
+        """Return the task to be repeated afterwards."""
+        return task
+
+    def check(self, own: Path, task: Task) -> str:
+        raise NotImplementedError
+
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
+        return self.check(own, task) or _compare_names(own, reference)
+
+
+def killed_in(name: str, *, dose: int = DOSE) -> Callable[[type[Killed]], type[Killed]]:
+    """Register a campaign."""
+
+    def register(kind: type[Killed]) -> type[Killed]:
+        @campaign(f"kill in {name}", trials=TRIALS, dose=dose, parts=PARTS)
+        def trials(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+            what = kind()
+            what.begin(folder, trials > DOSE)
+            known: dict[int, tuple[Path, Ended]] = {}  # undisturbed runs: their folder, duration and changes
+            for i in range(trials):
+                (own := folder / str(i)).mkdir()
+                choice = int(rng.integers(len(what.tasks(own))))
+                if choice not in known:
+                    (reference := folder / f"undisturbed-{choice}").mkdir()
+                    what.prepare(reference)
+                    known[choice] = reference, run(what.tasks(reference)[choice], folder)
+                    assert known[choice][1].code == 0, known[choice][1].err
+                reference, straight = known[choice]
+                what.prepare(own)
+                task = what.tasks(own)[choice]
+                when, ended = killed(task, folder, rng, straight)
+                failure = f"exit code {ended.code}, {ended.err}" if ended.code not in (0, -9) else ""
+                failure = failure or _problem(what.check, own, task)
+                if not failure:
+                    repeated = run(what.again(task), folder)
+                    failure = f"repeated: exit code {repeated.code}, {repeated.err[-1500:]}" if repeated.code else ""
+                failure = failure or _problem(what.check_again, own, task, reference)
+                words = " ".join(map(str, [task.function or "sparcets", *task.arguments]))
+                yield Trial(f"trial {i}: {words}: {when}: {failure}") if failure else OK
+                shutil.rmtree(own, ignore_errors=True)
+
+        return kind
+
+    return register
 
 
 def _problem(check: Callable[..., str], *arguments: Any) -> str:
@@ -101,72 +109,50 @@ def _compare_names(own: Path, reference: Path) -> str:
     return f"left behind: {left}, missing: {missing}" if left or missing else ""
 
 
-# --- sparcets fit
+@killed_in("fit")
+class Fit(Killed):
+    methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"])
 
-
-@campaign("kill in fit", trials=TRIALS, dose=DOSE, parts=PARTS)
-def fit(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    countergan = ["-m", "countergan", "--set", "train.epochs=2"]
-
-    def tasks(own: Path) -> list[Task]:
+    def tasks(self, own: Path) -> list[Task]:
+        plain, trained = self.methods
         return [
             site().fit(own / "new"),
-            site().fit(own / "old", "-m", "nearest", "--seed", "5", "--force"),
-            site().fit(own / "new", *countergan, "--checkpoint", str(own / "new" / "state")),
-            site().fit(own / "old", *countergan, "--checkpoint", str(own / "state"), "--force"),
+            site().fit(own / "old", *plain, "--seed", "5", "--force"),
+            site().fit(own / "new", *trained, "--checkpoint", str(own / "new" / "state")),
+            site().fit(own / "old", *trained, "--checkpoint", str(own / "state"), "--force"),
         ]
 
-    yield from _kill_fit(trials, rng, folder, tasks)
+    def prepare(self, own: Path) -> None:
+        shutil.copytree(site().other, own / "old")
+
+    def again(self, task: Task) -> Task:
+        return replace(task, arguments=[*dict.fromkeys([*task.arguments, "--force"])])
+
+    def check(self, own: Path, task: Task) -> str:
+        out = _out(task)
+        if out.name == "new" and not (out / "run.json").exists():
+            parts = [p.name for p in out.iterdir()] if out.exists() else []
+            return "" if parts in ([], ["state"]) else f"parts of a fit: {parts}"
+        old, found = _fitted(site().other), _fitted(out)  # raises if it is damaged, or does not belong together
+        return "" if found == old or found[0]["dataset"] == str(site().data) else f"neither old nor new: {found}"
+
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
+        if _fitted(_out(task)) != _fitted(reference / _out(task).name):
+            return "the repeated fit differs from an undisturbed one"
+        return _compare_names(own, reference)
 
 
-@campaign("kill in fit with prototypes", trials=TRIALS, dose=0, parts=PARTS)  # 10 s each
-def fit_with_prototypes(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    def tasks(own: Path) -> list[Task]:
+@killed_in("fit with prototypes", dose=0)  # 10 s each
+class FitWithPrototypes(Fit):
+    def tasks(self, own: Path) -> list[Task]:
         return [
             site().fit(own / "new", "-m", "sparcets"),
             site().fit(own / "old", "-m", "sparcets", "--checkpoint", str(own / "state"), "--force"),
         ]
 
-    yield from _kill_fit(trials, rng, folder, tasks)
-
-
-def _kill_fit(
-    trials: int, rng: np.random.Generator, folder: Path, tasks: Callable[[Path], list[Task]]
-) -> Iterator[Trial]:
-    here = site()
-
-    def again(own: Path, task: Task) -> Task:
-        return replace(task, arguments=[*dict.fromkeys([*task.arguments, "--force"])])
-
-    def check_again(own: Path, task: Task, reference: Path) -> str:
-        out = _out(task)
-        if _fitted(out) != _fitted(reference / out.name):
-            return "the repeated fit differs from an undisturbed one"
-        return _compare_names(own, reference)
-
-    yield from _kill(
-        trials,
-        rng,
-        folder,
-        tasks,
-        prepare=lambda own: shutil.copytree(here.other, own / "old"),
-        again=again,
-        check=lambda own, task: _check_fit(here, own, task),
-        check_again=check_again,
-    )
-
 
 def _out(task: Task) -> Path:
     return Path(task.arguments[task.arguments.index("--out") + 1])
-
-
-def _check_fit(here: Site, own: Path, task: Task) -> str:
-    out = _out(task)
-    if out.name == "new" and not (out / "run.json").exists():
-        parts = [p.name for p in out.iterdir()] if out.exists() else []
-        return "" if parts in ([], ["state"]) else f"parts of a fit: {parts}"
-    old, found = _fitted(here.other), _fitted(out)  # raises if it is damaged, or does not belong together
-    return "" if found == old or found[0]["dataset"] == str(here.data) else f"neither old nor new: {found}"
 
 
 def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
@@ -175,9 +161,6 @@ def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
     run, explainer = load_fit(folder, device="cpu")
     state = {name: array.tobytes() for name, array in explainer._state().items()}
     return run, str(explainer.classifier.digest()), state
-
-
-# --- save
 
 
 def save(kind: str, source: str, out: str) -> None:
@@ -189,62 +172,49 @@ def save(kind: str, source: str, out: str) -> None:
     (model if kind == "classifier" else load(f"{source}/explainer", model)).save(out)
 
 
-@campaign("kill in save", trials=TRIALS, dose=DOSE, parts=PARTS)
-def saving(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    sources = [site().model]
-    if trials > DOSE:  # with the prototypes and the models of other kinds of our own method
-        ended = run(site().fit(folder / "sparcets", "-m", "sparcets"), folder)
-        assert ended.code == 0, ended.err
-        sources.append(folder / "sparcets")
+def _saved(task: Task, folder: Path) -> dict[str, bytes]:
+    """Return the arrays of a saved model, once it was loaded."""
+    from sparcets.methods.folder import load
+    from sparcets.models.network import load_classifier
 
-    def tasks(own: Path) -> list[Task]:
-        kinds = ("classifier", "explainer")
-        return [
-            Task([kind, str(source), str(own / place / kind)], f"{HERE}:save")
-            for source in sources
-            for kind in kinds
-            for place in ("old", "new")
-        ]
+    kind, source, _ = task.arguments
+    model = load_classifier(folder if kind == "classifier" else f"{source}/classifier", device="cpu")
+    if kind == "classifier":
+        return {"digest": str(model.digest()).encode()}
+    return {name: array.tobytes() for name, array in load(folder, model)._state().items()}
 
-    def content(task: Task, folder: Path) -> dict[str, bytes]:
-        """Return the arrays of a saved model, once it was loaded."""
-        from sparcets.methods.folder import load
-        from sparcets.models.network import load_classifier
 
-        kind, source, _ = task.arguments
-        model = load_classifier(folder if kind == "classifier" else f"{source}/classifier", device="cpu")
-        if kind == "classifier":
-            return {"digest": str(model.digest()).encode()}
-        return {name: array.tobytes() for name, array in load(folder, model)._state().items()}
+@killed_in("save")
+class Save(Killed):
+    def begin(self, folder: Path, full: bool) -> None:
+        self.sources = [site().model]
+        if full:  # with the prototypes and the models of other kinds of our own method
+            ended = run(site().fit(folder / "sparcets", "-m", "sparcets"), folder)
+            assert ended.code == 0, ended.err
+            self.sources.append(folder / "sparcets")
 
-    def check(own: Path, task: Task) -> str:
+    def tasks(self, own: Path) -> list[Task]:
+        every = product(self.sources, ("classifier", "explainer"), ("old", "new"))
+        return [Task([kind, str(source), str(own / place / kind)], f"{HERE}:save") for source, kind, place in every]
+
+    def prepare(self, own: Path) -> None:
+        shutil.copytree(site().other, own / "old")
+
+    def check(self, own: Path, task: Task) -> str:
         kind, source, out = task.arguments
         if not (Path(out) / f"{kind}.json").exists():
             return "" if "new" in out else "the old one is lost"
         try:
-            found = content(task, Path(out))
+            found = _saved(task, Path(out))
         except FileFormatError as error:  # the old explainer belongs to the old classifier
             return "" if "was fitted to another classifier" in str(error) and "old" in out else str(error)
         known = [source, site().other] if kind == "classifier" and "old" in out else [source]
-        return "" if found in [content(task, Path(place, kind)) for place in known] else "neither old nor new"
+        return "" if found in [_saved(task, Path(place, kind)) for place in known] else "neither old nor new"
 
-    def check_again(own: Path, task: Task, reference: Path) -> str:
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
         kind, source, out = task.arguments
-        same = content(task, Path(out)) == content(task, Path(source, kind))
+        same = _saved(task, Path(out)) == _saved(task, Path(source, kind))
         return _compare_names(own, reference) if same else "the second save is not what was saved"
-
-    yield from _kill(
-        trials,
-        rng,
-        folder,
-        tasks,
-        prepare=lambda own: shutil.copytree(site().other, own / "old"),
-        check=check,
-        check_again=check_again,
-    )
-
-
-# --- explain(out=)
 
 
 def explain_to(model: str, data: str, out: str) -> None:
@@ -258,22 +228,23 @@ def explain_to(model: str, data: str, out: str) -> None:
     explainer.explain(load_dataset(data).X_train, target="wild", out=out)
 
 
-@campaign("kill in explain", trials=TRIALS, dose=DOSE, parts=PARTS)
-def explaining(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    def tasks(own: Path) -> list[Task]:
+def _shards(own: Path) -> dict[str, dict[str, bytes]]:
+    from sparcets.io.explanations import load_explanation
+
+    names = ("query", "counterfactual", "target", "status", "proba_after", "query_index")
+    found = {file.name: load_explanation(file) for file in sorted((own / "out").glob("shard-*.npz"))}
+    return {name: {n: getattr(e, n).tobytes() for n in names} for name, e in found.items()}
+
+
+@killed_in("explain")
+class Explain(Killed):
+    def tasks(self, own: Path) -> list[Task]:
         return [Task([str(site().model), str(site().data), str(own / "out")], f"{HERE}:explain_to")]
 
-    def shards(own: Path) -> dict[str, dict[str, bytes]]:
-        from sparcets.io.explanations import load_explanation
-
-        names = ("query", "counterfactual", "target", "status", "proba_after", "query_index")
-        found = {file.name: load_explanation(file) for file in sorted((own / "out").glob("shard-*.npz"))}
-        return {name: {n: getattr(e, n).tobytes() for n in names} for name, e in found.items()}
-
-    def check(own: Path, task: Task) -> str:
+    def check(self, own: Path, task: Task) -> str:
         from sparcets.io.explanations import HEADER, ExplanationFolder
 
-        shards(own)  # raises if one is damaged
+        _shards(own)  # raises if one is damaged
         try:
             if (own / "out" / HEADER).exists():
                 ExplanationFolder(own / "out")
@@ -281,76 +252,59 @@ def explaining(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[
             return "" if "is not finished" in str(error) else str(error)
         return ""
 
-    def check_again(own: Path, task: Task, reference: Path) -> str:
-        if shards(own) != shards(reference):
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
+        if _shards(own) != _shards(reference):
             return "the answers differ from those of an undisturbed run"
         return _compare_names(own, reference)
 
-    yield from _kill(trials, rng, folder, tasks, check=check, check_again=check_again)
+
+@killed_in("data fetch")
+class Fetch(Killed):
+    def begin(self, folder: Path, full: bool) -> None:
+        self.server = Server(seconds=0.3)
+
+    def tasks(self, own: Path) -> list[Task]:
+        arguments = ["data", "fetch", "motionsense", "--folder", str(own), "--url", self.server.url]
+        return [Task(arguments, setup="tests.campaigns.site:expect_small_archive")]
+
+    def check(self, own: Path, task: Task) -> str:
+        file = own / "motionsense" / ARCHIVE
+        whole = not file.exists() or file.read_bytes() == self.server.content
+        return "" if whole else "the file is not whole"
 
 
-# --- data fetch
-
-
-@campaign("kill in data fetch", trials=TRIALS, dose=DOSE, parts=PARTS)
-def fetch(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    with Server(seconds=0.3) as server:
-
-        def tasks(own: Path) -> list[Task]:
-            arguments = ["data", "fetch", "motionsense", "--folder", str(own), "--url", server.url]
-            return [Task(arguments, setup="tests.campaigns.site:expect_small_archive")]
-
-        def check(own: Path, task: Task) -> str:
-            file = own / "motionsense" / ARCHIVE
-            whole = not file.exists() or file.read_bytes() == server.content
-            return "" if whole else "the file is not whole"
-
-        def check_again(own: Path, task: Task, reference: Path) -> str:
-            return check(own, task) or _compare_names(own, reference)
-
-        yield from _kill(trials, rng, folder, tasks, check=check, check_again=check_again)
-        server.shutdown()
-
-
-# --- benchmark run
-
-
-@campaign("kill in benchmark run", trials=TRIALS, dose=DOSE, parts=PARTS)
-def benchmark(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets_paper.benchmark.store import RESULTS, ResultStore
-
-    def tasks(own: Path) -> list[Task]:
+@killed_in("benchmark run")
+class Benchmark(Killed):
+    def tasks(self, own: Path) -> list[Task]:
         cells = ["-d", str(site().data), "-m", "nearest", "-m", "countergan", "-c", "fcn", "--seed-count", "2"]
         quick = ["--preset", "tiny", "--set", "countergan:train.epochs=1", "--set-classifier", "epochs=2"]
         more = ["--queries", "3", "--keep", "1", "--device", "cpu", "--out", str(own)]
         return [Task(["benchmark", "run", *cells, *quick, *more], setup="tests.campaigns.site:no_judges")]
 
-    def results(own: Path) -> dict[str, Any]:
-        rows = ResultStore(own / RESULTS).rows()
+    def results(self, own: Path) -> dict[str, Any]:
+        rows = _store(own).rows()
         assert not [row["error"] for row in rows if "error" in row], rows
-        measures = ({k: v for k, v in row["measures"].items() if k != "seconds"} for row in rows)
-        return {row["key"]: found for row, found in zip(rows, measures, strict=True)}
+        return {row["key"]: {k: v for k, v in row["measures"].items() if k != "seconds"} for row in rows}
 
-    def check(own: Path, task: Task) -> str:
-        stored = ResultStore(own / RESULTS).rows()  # raises if a line is damaged
-        (own.parent / f"{own.name}-before.json").write_text(json.dumps(stored))
+    def check(self, own: Path, task: Task) -> str:
+        self.before = _store(own).rows()  # raises if a line is damaged
         return ""
 
-    def check_again(own: Path, task: Task, reference: Path) -> str:
-        before = json.loads((own.parent / f"{own.name}-before.json").read_text())
-        rows = ResultStore(own / RESULTS).all_rows()
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
+        rows = _store(own).all_rows()
         if len({row["key"] for row in rows}) != len(rows):
             return "a cell was run twice"
-        if rows[: len(before)] != before:
+        if rows[: len(self.before)] != self.before:
             return "finished rows have changed"
-        if results(own) != results(reference):
+        if self.results(own) != self.results(reference):
             return "the results differ from those of an undisturbed run"
         return _compare_names(own, reference)
 
-    yield from _kill(trials, rng, folder, tasks, check=check, check_again=check_again)
 
+def _store(own: Path) -> Any:
+    from sparcets_paper.benchmark.store import RESULTS, ResultStore
 
-# --- upload to the studio
+    return ResultStore(own / RESULTS)
 
 
 def upload(workspace: str, file: str) -> None:
@@ -373,14 +327,16 @@ def upload(workspace: str, file: str) -> None:
     asyncio.run(Uploads(Workspace(Path(workspace)), Limits()).dataset("own.npz", Request()))  # type: ignore[arg-type]
 
 
-@campaign("kill in upload", trials=TRIALS, dose=DOSE, parts=PARTS)
-def uploading(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-    from sparcets.studio.items import load
-    from sparcets.studio.workspace import Workspace
+@killed_in("upload")
+class Upload(Killed):
+    def tasks(self, own: Path) -> list[Task]:
+        return [Task([str(own), str(site().data)], f"{HERE}:upload")]
 
-    def check(own: Path, task: Task) -> str:
-        if not own.exists():
-            return ""
+    def check(self, own: Path, task: Task) -> str:
+        from sparcets.studio.items import load
+
+        from sparcets.studio.workspace import Workspace
+
         workspace = Workspace(own)
         for record in workspace.datasets():
             load(workspace, record)  # raises if it is not whole
@@ -388,15 +344,6 @@ def uploading(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[T
         listed = [record.id for record in workspace.datasets()]
         return "" if sorted(visible) == sorted(listed) else f"of {visible}, the studio lists {listed}"
 
-    def check_again(own: Path, task: Task, reference: Path) -> str:
+    def check_again(self, own: Path, task: Task, reference: Path) -> str:
         hidden = [name for name in _names(own) if "/." in name]
-        return check(own, task) or (f"left behind: {hidden}" if hidden else "")
-
-    yield from _kill(
-        trials,
-        rng,
-        folder,
-        lambda own: [Task([str(own), str(site().data)], f"{HERE}:upload")],
-        check=check,
-        check_again=check_again,
-    )
+        return self.check(own, task) or (f"left behind: {hidden}" if hidden else "")

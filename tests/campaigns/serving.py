@@ -10,14 +10,14 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .interrupts import interrupt
+from .interrupts import interrupted
 from .processes import Process, Task
 from .registry import OK, Trial, UnavailableError, campaign
 from .site import site
@@ -51,33 +51,24 @@ def _series(rng: np.random.Generator) -> Any:
     return X[rng.choice(len(X), int(rng.integers(1, 5)), replace=False)]
 
 
-@campaign("Ctrl-C in serve", trials=60, dose=1, parts=2)
-def stopped(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+def _begin(process: Process, rng: np.random.Generator) -> None:
+    """Often wait for the server, and ask it something."""
+    if rng.random() < 0.3:
+        return
+    end = time.monotonic() + 60
+    while "Ctrl-C" not in (text := process.err()):
+        assert time.monotonic() < end and process.running(), text
+        time.sleep(0.02)
+    address, series = text.split("server: ")[1].split("\n")[0], _series(rng)
+    threading.Thread(target=_ask_perhaps_in_vain, args=(address, series), daemon=True).start()
+
+
+@interrupted(
+    "serve", seconds=SECONDS, ends=False, begin=_begin, ready=lambda: (_available(), site()), trials=60, dose=1, parts=2
+)
+def stopped(own: Path, rng: np.random.Generator) -> tuple[Task, Callable[[], str]]:
     """The server ends with one line and no process left, and what it answers is whole."""
-    _available()
-    arguments = _arguments()  # before any trial: the nursery makes one thing at a time
-
-    def begin(process: Process, rng: np.random.Generator) -> None:
-        """Often wait for the server, and ask it something."""
-        if rng.random() < 0.3:
-            return
-        end = time.monotonic() + 60
-        while "Ctrl-C" not in (text := process.err()):
-            assert time.monotonic() < end and process.running(), text
-            time.sleep(0.02)
-        address, series = text.split("server: ")[1].split("\n")[0], _series(rng)
-        threading.Thread(target=_ask_perhaps_in_vain, args=(address, series), daemon=True).start()
-
-    yield from interrupt(
-        trials,
-        rng,
-        folder,
-        task=lambda own, rng: Task(arguments),
-        check=lambda own: "",
-        seconds=SECONDS,
-        ends=False,
-        begin=begin,
-    )
+    return Task(_arguments()), lambda: ""
 
 
 def _ask_perhaps_in_vain(address: str, series: Any) -> None:
