@@ -22,13 +22,13 @@ _WHERE = {
     "Change": "sparcets.core.target",
     "ClassifierConfig": "sparcets.core.settings",
     "Constraints": "sparcets.core.constraints",
-    "CounterGan": "sparcets.methods.countergan",
+    "CounterGan": "sparcets.methods.adversarial",
     "CounterGanConfig": "sparcets.core.settings",
     "Dataset": "sparcets.data.dataset",
     "Explainer": "sparcets.methods.own.explainer",
     "ExplainerConfig": "sparcets.core.settings",
     "Explanation": "sparcets.core.explanation",
-    "Gan": "sparcets.methods.gan",
+    "Gan": "sparcets.methods.adversarial",
     "GanConfig": "sparcets.core.settings",
     "Ics": "sparcets.methods.ics",
     "IcsConfig": "sparcets.core.settings",
@@ -39,7 +39,7 @@ _WHERE = {
     "Not": "sparcets.core.target",
     "Scaler": "sparcets.core.info",
     "Scores": "sparcets.evaluation.scores",
-    "Sparce": "sparcets.methods.sparce",
+    "Sparce": "sparcets.methods.adversarial",
     "SparceConfig": "sparcets.core.settings",
     "ModelWarning": "sparcets.core.errors",
     "SparcetsError": "sparcets.core.errors",
@@ -122,15 +122,13 @@ if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
     from sparcets.evaluation.statistics import compare
     from sparcets.io.explanations import load_explanation
+    from sparcets.methods.adversarial import CounterGan, Gan, Sparce
     from sparcets.methods.archive import explain_parquet
     from sparcets.methods.base import BaseExplainer
-    from sparcets.methods.countergan import CounterGan
     from sparcets.methods.folder import load
-    from sparcets.methods.gan import Gan
     from sparcets.methods.ics import Ics
     from sparcets.methods.nearest import Nearest
     from sparcets.methods.own.explainer import Explainer
-    from sparcets.methods.sparce import Sparce
     from sparcets.models.network import TorchClassifier, load_classifier
     from sparcets.models.wrap import wrap
     from sparcets.motion.limbs import like_real

@@ -5,11 +5,11 @@ from sparcets.core.registry import Registry
 EXPLAINERS = Registry(
     "explainer",
     {
-        "countergan": "sparcets.methods.countergan:CounterGan",
-        "gan": "sparcets.methods.gan:Gan",
+        "countergan": "sparcets.methods.adversarial:CounterGan",
+        "gan": "sparcets.methods.adversarial:Gan",
         "ics": "sparcets.methods.ics:Ics",
         "nearest": "sparcets.methods.nearest:Nearest",
-        "sparce": "sparcets.methods.sparce:Sparce",
+        "sparce": "sparcets.methods.adversarial:Sparce",
         "sparcets": "sparcets.methods.own.explainer:Explainer",
     },
     about={

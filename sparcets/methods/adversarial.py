@@ -1,4 +1,4 @@
-"""AdversarialExplainer: what the methods with a generator and a discriminator share."""
+"""The methods with a generator and a discriminator: Gan, CounterGan and Sparce, and what they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import fill_gaps as fill_series
 from sparcets.core.series import rows_by_length
-from sparcets.core.settings import AdversarialConfig, MethodConfig
+from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier
@@ -426,3 +426,52 @@ class AdversarialExplainer(BaseExplainer[A]):
         generator.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
         self._generator = generator.to(resolve_device(self.config.device)).eval()
         self.silent_features_ = tuple(np.array(info.feature_names)[silent].tolist())
+
+
+class Gan(AdversarialExplainer[GanConfig]):
+    """A generator of whole series through tanh, scaled to the data's range, regularised by their distance.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing import data, mocks
+    >>> X, y = data.make_series(60)
+    >>> clf = sp.wrap(mocks.MeanModule(n_classes=3), n_classes=3)
+    >>> sp.Gan(clf, sp.GanConfig.tiny()).fit(X, y, progress=False).explain(X[:4], target=1).counterfactual.shape
+    (4, 20, 4)
+    """
+
+    config_class = GanConfig
+    head = "series"
+
+
+class CounterGan(AdversarialExplainer[CounterGanConfig]):
+    """A generator of dense residuals, regularised by their size (after Nemirovsky et al.).
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> sp.CounterGan.needs_gradients, sp.CounterGan.supports_lengths
+    (True, True)
+    """
+
+    config_class = CounterGanConfig
+    head = "residual"
+
+
+class Sparce(AdversarialExplainer[SparceConfig]):
+    """The paper's method (Lang, Giese, Ilg, Otte 2022): a generator whose residuals pass a sparsity layer.
+
+    ``Sparce(clf)`` serves every target class, and its sparsity term has a gradient.
+    ``Sparce(clf, SparceConfig.paper(target="ups"))`` has the settings of the paper, as far as it states them; what it
+    leaves open is listed in ``docs/deviations.md``.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> sp.SparceConfig.paper(target="ups").target
+    'ups'
+    """
+
+    config_class = SparceConfig
+    head = "sparse"

@@ -227,17 +227,17 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
-        X, lengths = model.check_input(X, lengths, side, owner=model.name, like=model)
-        labels = agree_on_labels(model, X, lengths, y, source)
-        if not self._check_lengths(lengths, X.shape[1]):
-            lengths = None
-        compared = check_against_labels(model, X, lengths, labels, source)
+        series = Series(*model.check_input(X, lengths, side, owner=model.name, like=model))
+        labels = agree_on_labels(model, series, y, source)
+        if not self._check_lengths(series.lengths, series.n_steps):
+            series = Series(series.values)
+        compared = check_against_labels(model, series, labels, source)
         standing, self.history_, self.info_ = check_constraints(constraints), {}, None
         known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
-        info = SeriesInfo.from_series(X, labels.class_names, lengths=lengths, **known)
+        info = SeriesInfo.from_series(series.values, labels.class_names, lengths=series.lengths, **known)
         info = replace(self._rescaled(info), model=compared)
         job = FitJob(
-            series=Series(X, lengths),
+            series=series,
             y=labels.y,
             numbers=labels.numbers,
             subjects=None if source is None or source.subjects_train is None else np.asarray(source.subjects_train),

@@ -24,6 +24,7 @@ from sparcets.core.errors import (
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import MIN_LIKELY, ModelCheck
 from sparcets.core.outcome import Outcome
+from sparcets.core.series import Series
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset
@@ -49,16 +50,39 @@ class Labels:
 
     Attributes
     ----------
-    y, class_names
-        Class indices (batch,) and the names of the classes; zeros and no names for a regressor.
-    numbers, outcome
-        For a regressor, the labels (batch, outputs) and what they are; else None.
+    values
+        Class indices (batch,); for a regressor, numbers (batch, outputs).
+    class_names, outcome
+        Names of the classes; or what the numbers are, else None.
     """
 
-    y: IntArray
-    class_names: tuple[str, ...]
-    numbers: FloatArray | None = None
+    values: np.ndarray[Any, Any]
+    class_names: tuple[str, ...] = ()
     outcome: Outcome | None = None
+
+    @property
+    def y(self) -> IntArray:
+        """Class of each series (batch,); zeros for a regressor."""
+        return self.values if self.outcome is None else np.zeros(len(self.values), dtype=np.int64)
+
+    @property
+    def numbers(self) -> FloatArray | None:
+        """Numbers (batch, outputs) of a regressor, else None."""
+        return None if self.outcome is None else self.values
+
+    def judge(self, outputs: FloatArray, some: _Labelled) -> ModelCheck:
+        """Return how outputs (batch, classes or numbers) for some labelled series compare with their labels."""
+        if self.outcome is None:
+            said = np.asarray(outputs.argmax(1), dtype=np.int64)
+            return ModelCheck.of_classes(said, some.y, self.class_names, held_out=some.held_out)
+        center, scale = self.outcome.center, self.outcome.scale
+        return ModelCheck.of_numbers(outputs, some.y, center, scale, held_out=some.held_out)
+
+    def n_other(self, first: FloatArray, again: FloatArray) -> int:
+        """Return how many predictions (batch, outputs) differ in the class, or in a number by more than noise."""
+        if self.outcome is None:
+            return int(_contradicts(first, again).sum())
+        return int(((np.abs(first - again) / self.outcome.scale).max(1) > NOISE_NUMBERS).sum())
 
 
 def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
@@ -95,17 +119,15 @@ def check_settings(config: Any, explainer: BaseExplainer[Any]) -> None:
     check_config(config, explainer.config_class, type(explainer).__name__, instead=takers.get(given, ""))
 
 
-def agree_on_labels(
-    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
-) -> Labels:
+def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, source: Dataset | None) -> Labels:
     """Return the labels of a fit: classes that model and data agree on, or as many numbers as the model predicts.
 
     Parameters
     ----------
     model
         The model to explain.
-    X, lengths, y
-        Checked training series, their true lengths or None, and labels that are not checked yet.
+    series, y
+        Checked training series, and labels that are not checked yet.
     source
         The data set they come from, if any.
     """
@@ -117,19 +139,19 @@ def agree_on_labels(
             "sp.wrap(model, task='regression') and sp.Dataset.from_arrays(X, y, task='regression')."
         )
     if not isinstance(model, Regressor):
-        names = agree_on_class_names(model, X, lengths, y, source)
-        labels, names = check_labels(y, n_samples=len(X), class_names=names)
+        names = agree_on_class_names(model, series, y, source)
+        labels, names = check_labels(y, n_samples=len(series), class_names=names)
         _warn_of_absent(labels, names)
         return Labels(labels, names)
-    numbers = check_numbers(y, n_samples=len(X))
-    n_outputs = _first_outputs(model, X, lengths, numbers).shape[1]
+    numbers = check_numbers(y, n_samples=len(series))
+    n_outputs = _first_outputs(model, series, numbers).shape[1]
     if numbers.shape[1] != n_outputs:
         raise ShapeError(
             f"{model.name} predicts {n_outputs} numbers per series, y holds {numbers.shape[1]}; pass one label for "
             f"each, (batch, {n_outputs})."
         )
     outputs, units = (None, None) if source is None else (source.output_names, source.output_units)
-    return Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers, outputs, units))
+    return Labels(numbers, outcome=Outcome.of_labels(numbers, outputs, units))
 
 
 def _warn_of_absent(labels: IntArray, names: Sequence[str]) -> None:
@@ -142,23 +164,9 @@ def _warn_of_absent(labels: IntArray, names: Sequence[str]) -> None:
         )
 
 
-def agree_on_class_names(
-    model: Classifier, X: FloatArray, lengths: IntArray | None, y: Any, source: Dataset | None
-) -> tuple[str, ...]:
-    """Return the class names for a fit: those of the data set, of the model, or of the labels.
-
-    Parameters
-    ----------
-    model
-        The classifier.
-    X, lengths
-        Checked training series, and their true lengths or None.
-    y
-        Labels that are not checked yet.
-    source
-        The data set they come from, if any.
-    """
-    _first_outputs(model, X, lengths, y)  # a wrapped model may know its number of classes only after a prediction
+def agree_on_class_names(model: Classifier, series: Series, y: Any, source: Dataset | None) -> tuple[str, ...]:
+    """Return the class names for a fit: those of the data set, of the model, or of the labels, which are unchecked."""
+    _first_outputs(model, series, y)  # a wrapped model may know its number of classes only after a prediction
     if source is None:
         return model.class_names if model.named else _names_from_labels(model, y)
     if model.n_classes != source.n_classes:
@@ -190,7 +198,7 @@ def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
 
 
 def check_against_labels(
-    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, labels: Labels, source: Dataset | None
+    model: Classifier | Regressor, series: Series, labels: Labels, source: Dataset | None
 ) -> ModelCheck:
     """Compare a model with the labels of a fit, and with itself; warn of what speaks against it.
 
@@ -198,21 +206,23 @@ def check_against_labels(
     ----------
     model
         The model to explain.
-    X, lengths, labels
-        Checked training series, their true lengths or None, and their labels.
+    series, labels
+        Checked training series, and their labels.
     source
         The data set they come from, if any; its test series are compared if there are more of them than others that
         the model was not trained on.
     """
-    part = _held_out(model, X, lengths, labels, source)
-    outputs, check = _compare(model, part, labels, COMPARED)
-    if check.doubts and len(part.X) > len(outputs):
-        outputs, check = _compare(model, part, labels, MOST_COMPARED)
+    part = _held_out(model, series, labels, source)
+    some, outputs = _ask(model, part, COMPARED)
+    check = labels.judge(outputs, some)
+    if check.doubts and len(part.series) > len(outputs):
+        some, outputs = _ask(model, part, MOST_COMPARED)
+        check = labels.judge(outputs, some)
     if model.may_contradict:
-        check = _compare_with_itself(model, part.spread(len(outputs)), outputs, labels, check)
+        check = _compare_with_itself(model, some, outputs, labels, check)
     remarks = [*check.remarks, *_remarks_on_axes(model, part, labels, check)]
     check = replace(check, remarks=tuple(remarks))
-    order = ", in the same order (class_names of sp.wrap, --classes)" if labels.outcome is None else ""
+    order = ", in the same order (class_names of sp.wrap, --classes)" if labels.class_names else ""
     advice = f"Train the model first, or check that its outputs are what the labels are{order}."
     for doubt in check.doubts:
         warn_user(f"{model.name}: {doubt}. No answer will have the verdict believed. {advice}", ModelWarning)
@@ -225,60 +235,56 @@ def check_against_labels(
 class _Labelled:
     """Series with labels: classes (batch,) or numbers (batch, outputs)."""
 
-    X: FloatArray
-    lengths: IntArray | None
+    series: Series
     y: Any
-    held_out: bool
+    held_out: bool = False
 
     def spread(self, n: int) -> _Labelled:
         """Return at most ``n`` of the series, from all parts of the data."""
-        n = min(n, len(self.X), max(ASKED_TWICE, MOST_ENTRIES // self.X[0].size))
-        return self if n == len(self.X) else self.take(np.linspace(0, len(self.X) - 1, n).astype(np.int64))
+        n = min(n, len(self.series), max(ASKED_TWICE, MOST_ENTRIES // self.series.values[0].size))
+        whole = len(self.series)
+        return self if n == whole else self.take(np.linspace(0, whole - 1, n).astype(np.int64))
 
     def take(self, rows: IntArray) -> _Labelled:
         """Return some of the series."""
-        lengths = None if self.lengths is None else self.lengths[rows]
-        return replace(self, X=self.X[rows], lengths=lengths, y=self.y[rows])
+        return replace(self, series=self.series[rows], y=self.y[rows])
 
 
-def _held_out(
-    model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, labels: Labels, source: Dataset | None
-) -> _Labelled:
+def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, source: Dataset | None) -> _Labelled:
     """Return series that the model was not trained on; the training series where there are too few of them."""
-    training = _Labelled(X, lengths, labels.y if labels.numbers is None else labels.numbers, held_out=False)
+    training = _Labelled(series, labels.values)
     parts = []
     if source is not None and len(source.X_test):
-        y = source.y_test if labels.numbers is None else check_numbers(source.y_test, n_samples=len(source.X_test))
+        y = source.y_test if labels.class_names else check_numbers(source.y_test, n_samples=len(source.X_test))
         side = None if model.side is None else source.side_test
         try:
-            tested, steps = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
+            given = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
         except SparcetsError:  # gaps that it does not take, for instance: they are told if these series are explained
             pass
         else:
-            if lengths is None and steps is not None and (steps == tested.shape[1]).all():
-                steps = None  # nothing is padded
-            parts.append(_Labelled(tested, steps, y, held_out=True))
-    rows = model.validation_rows(X, lengths)
+            tested = Series(*given)
+            if (tested.steps == tested.n_steps).all() and not _is_padded(series):
+                tested = Series(tested.values)  # nothing is padded
+            parts.append(_Labelled(tested, y, held_out=True))
+    rows = model.validation_rows(series.values, series.lengths)
     if rows is not None:
         parts.append(replace(training.take(rows), held_out=True))
-    found = max(parts, key=lambda part: len(part.X), default=training)
-    return found if len(found.X) >= MIN_HELD_OUT else training
+    found = max(parts, key=lambda part: len(part.series), default=training)
+    return found if len(found.series) >= MIN_HELD_OUT else training
 
 
-def _compare(
-    model: Classifier | Regressor, part: _Labelled, labels: Labels, at_most: int
-) -> tuple[FloatArray, ModelCheck]:
-    """Return what the model says of at most so many series, and how that compares with their labels."""
+def _is_padded(series: Series) -> bool:
+    return series.lengths is not None
+
+
+def _outputs(model: Classifier | Regressor, series: Series) -> FloatArray:
+    return model.outputs_unchecked(series.values, series.lengths)
+
+
+def _ask(model: Classifier | Regressor, part: _Labelled, at_most: int) -> tuple[_Labelled, FloatArray]:
+    """Return at most so many of the series, and what the model says of them."""
     some = part.spread(at_most)
-    return _judge(model.outputs_unchecked(some.X, some.lengths), some, labels)
-
-
-def _judge(outputs: FloatArray, some: _Labelled, labels: Labels) -> tuple[FloatArray, ModelCheck]:
-    if labels.outcome is None:
-        said = np.asarray(outputs.argmax(1), dtype=np.int64)
-        return outputs, ModelCheck.of_classes(said, some.y, labels.class_names, held_out=some.held_out)
-    center, scale = labels.outcome.center, labels.outcome.scale
-    return outputs, ModelCheck.of_numbers(outputs, some.y, center, scale, held_out=some.held_out)
+    return some, _outputs(model, some.series)
 
 
 def _compare_with_itself(
@@ -286,13 +292,11 @@ def _compare_with_itself(
 ) -> ModelCheck:
     """Return the check with what comes of asking again: in another batch, in another order, alone; and ``predict``."""
     rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
-    asked, first = some.take(rows[::-1].copy()), outputs[rows[::-1]]
-    again = model.outputs_unchecked(asked.X, asked.lengths)
-    alone = _predict_alone(model, asked.take(np.arange(min(ASKED_ALONE, len(rows)))))
-    scale = None if labels.outcome is None else labels.outcome.scale
-    n_other = int(_differ(first, again, scale).sum())
-    n_alone = int(_differ(first[: len(alone)], alone, scale).sum())
-    other = "another class" if scale is None else "other numbers"
+    asked, first = some.series[rows[::-1].copy()], outputs[rows[::-1]]
+    again = _outputs(model, asked)
+    alone = _predict_alone(model, asked[:ASKED_ALONE])
+    n_other, n_alone = labels.n_other(first, again), labels.n_other(first[: len(alone)], alone)
+    other = "another class" if labels.class_names else "other numbers"
     doubts = list(check.doubts)
     if n_other:
         doubts.append(
@@ -305,7 +309,7 @@ def _compare_with_itself(
             f"{n_alone} of {len(alone)} series (does it normalise over the batch?)"
         )
     remarks = list(check.remarks)
-    own = model.own_predictions(some.X, some.lengths) if isinstance(model, Classifier) else None
+    own = model.own_predictions(some.series.values, some.series.lengths) if isinstance(model, Classifier) else None
     if own is not None and (unlike := own != outputs.argmax(1)).any():
         remarks.append(
             f"predict and predict_proba disagree on {percent(float(unlike.mean()))} of {len(own)} series; sparcets "
@@ -326,54 +330,41 @@ def _contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
     return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
 
 
-def _differ(first: FloatArray, again: FloatArray, scale: FloatArray | None) -> BoolArray:
-    """Return which of two predictions (batch, outputs) differ: in the class, or in a number by more than noise."""
-    if scale is None:
-        return _contradicts(first, again)
-    return np.asarray((np.abs(first - again) / scale).max(1) > NOISE_NUMBERS)
-
-
-def _predict_alone(model: Classifier | Regressor, some: _Labelled) -> FloatArray:
+def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
     """Return what a model says of series, asked about one after the other."""
-    parts = [
-        model.outputs_unchecked(some.X[i : i + 1], None if some.lengths is None else some.lengths[i : i + 1])
-        for i in range(len(some.X))
-    ]
-    return np.concatenate(parts)
+    return np.concatenate([_outputs(model, one) for one in series.batches(1)])
 
 
 # A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.
 
 
-def _first_outputs(model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None, y: Any) -> FloatArray:
+def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> FloatArray:
     """Return what a model says of the first series; the error of one that fails says what comes of exchanged axes."""
     try:
-        return model.outputs_unchecked(X[:1], None if lengths is None else lengths[:1])
+        return _outputs(model, series[:1])
     except ModelOutputError as error:
-        if (said := _outputs_exchanged(model, X, lengths)) is None:
+        if (said := _outputs_exchanged(model, series)) is None:
             raise
         try:
             if isinstance(model, Classifier):
-                labels = Labels(
-                    *check_labels(y, n_samples=len(X), class_names=model.class_names if model.named else None)
-                )
+                names = model.class_names if model.named else None
+                labels = Labels(*check_labels(y, n_samples=len(series), class_names=names))
             else:
-                numbers = check_numbers(y, n_samples=len(X))
-                labels = Labels(np.zeros(len(X), dtype=np.int64), (), numbers, Outcome.of_labels(numbers))
-            part = _Labelled(X, None, labels.y if labels.numbers is None else labels.numbers, held_out=False)
-            _, check = _judge(said, part.spread(len(said)), labels)
+                numbers = check_numbers(y, n_samples=len(series))
+                labels = Labels(numbers, outcome=Outcome.of_labels(numbers))
+            check = labels.judge(said, _Labelled(series, labels.values).spread(len(said)))
         except (SparcetsError, IndexError, ValueError):  # labels that do not fit the outputs
             raise error from None
-        raise ModelOutputError(f"{error} {_exchanged_words(check)}. {_which_axes(X)}") from error
+        raise ModelOutputError(f"{error} {_exchanged_words(check)}. {_which_axes(series.values)}") from error
 
 
-def _outputs_exchanged(model: Classifier | Regressor, X: FloatArray, lengths: IntArray | None) -> FloatArray | None:
+def _outputs_exchanged(model: Classifier | Regressor, series: Series) -> FloatArray | None:
     """Return what a model says of some series with their two axes exchanged; None if it cannot be asked so."""
-    if lengths is not None or model.side is not None or model.n_steps is not None:
+    if _is_padded(series) or model.side is not None or model.n_steps is not None:
         return None
-    some = _Labelled(X, None, np.zeros(len(X)), held_out=False).spread(COMPARED)
+    some = _Labelled(series, np.zeros(len(series))).spread(COMPARED).series
     try:
-        return model.outputs_unchecked(np.ascontiguousarray(some.X.swapaxes(1, 2)))
+        return model.outputs_unchecked(np.ascontiguousarray(some.values.swapaxes(1, 2)))
     except SparcetsError:
         return None
 
@@ -391,12 +382,16 @@ def _exchanged_words(check: ModelCheck) -> str:
 def _which_axes(X: FloatArray) -> str:
     """Return what may be exchanged, the model's layout or the array, and which of the two is likely."""
     both = "Labels cannot tell layout='bft' from an array that is transposed: the model gets the same numbers"
-    middle, last = _correlation_of_neighbours(X), _correlation_of_neighbours(X.swapaxes(1, 2))
-    if last > SMOOTH and middle < ROUGH:
+    if _time_is_last(X):
         return f"{both}; but values follow each other along the last axis of X, as in time: pass X.swapaxes(1, 2)."
-    if middle > SMOOTH and last < ROUGH:
+    if _time_is_last(X.swapaxes(1, 2)):
         return f"{both}; but values follow each other along the middle axis of X, as in time: wrap with layout='bft'."
     return f"{both}. Is X (batch, time, features)?"
+
+
+def _time_is_last(X: FloatArray) -> bool:
+    """Return whether values follow each other along the last axis, as in time, and not along the middle one."""
+    return _correlation_of_neighbours(X.swapaxes(1, 2)) > SMOOTH and _correlation_of_neighbours(X) < ROUGH
 
 
 def _correlation_of_neighbours(X: FloatArray) -> float:
@@ -411,22 +406,20 @@ def _correlation_of_neighbours(X: FloatArray) -> float:
 def _remarks_on_axes(model: Classifier | Regressor, part: _Labelled, labels: Labels, check: ModelCheck) -> list[str]:
     """Return what is to say if time and features seem to be exchanged."""
     if check.doubts:
-        said = _outputs_exchanged(model, part.X, part.lengths)
-        if said is None or said.shape[1] != (len(labels.class_names) or labels.outcome.n_outputs):  # type: ignore[union-attr]
+        said = _outputs_exchanged(model, part.series)
+        if said is None or said.shape[1] != (len(labels.class_names) or labels.values.shape[-1]):
             return []
-        _, other = _judge(said, part.spread(len(said)), labels)
+        other = labels.judge(said, part.spread(len(said)))
         if other.doubts or other.score is None or other.score < MIN_LIKELY:  # weights at random may do a little better
             return []
-        return [f"{_exchanged_words(other)}. {_which_axes(part.X)}".rstrip(".")]
+        return [f"{_exchanged_words(other)}. {_which_axes(part.series.values)}".rstrip(".")]
     interface: Any = getattr(model, "interface", None)
     given = interface is not None and interface.layout == "bft" and "layout" not in interface.assumed
-    if given and part.lengths is None and model.side is None:
-        middle, last = _correlation_of_neighbours(part.X), _correlation_of_neighbours(part.X.swapaxes(1, 2))
-        if last > SMOOTH and middle < ROUGH:
-            return [
-                "X may be (batch, features, time): its values follow each other along the last axis, as in time, and "
-                "not along the middle one. If so, pass X.swapaxes(1, 2) and leave layout='bft' out"
-            ]
+    if given and not _is_padded(part.series) and model.side is None and _time_is_last(part.series.values):
+        return [
+            "X may be (batch, features, time): its values follow each other along the last axis, as in time, and not "
+            "along the middle one. If so, pass X.swapaxes(1, 2) and leave layout='bft' out"
+        ]
     return []
 
 
@@ -435,13 +428,11 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
 
     A model that contradicted itself in the fit is asked about one after the other.
     """
-    check, steps = answers.info.model, answers.lengths
-    some = _Labelled(answers.counterfactual[rows], None if steps is None else steps[rows], rows, held_out=False)
+    made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
     if check is not None and not check.consistent:
-        return _predict_alone(model, some)
-    batch = np.concatenate([some.X[::-1], answers.query[:1]])
-    lengths = None if steps is None else np.concatenate([steps[rows[::-1]], steps[:1]])
-    return model.outputs_unchecked(batch, lengths)[:-1][::-1]
+        return _predict_alone(model, made)
+    query = Series(answers.query, answers.lengths)[:1]
+    return _outputs(model, Series.join([made[::-1], query]))[:-1][::-1]
 
 
 def ask_again(model: Classifier, answers: Explanation) -> Explanation:
@@ -464,8 +455,8 @@ def ask_again(model: Classifier, answers: Explanation) -> Explanation:
             f"{names[int(again[i].argmax())]}"
         )
     rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
-    lengths = None if answers.lengths is None else answers.lengths[rows]
-    own = model.own_predictions(answers.counterfactual[rows], lengths) if len(rows) else None
+    made = Series(answers.counterfactual, answers.lengths)[rows]
+    own = model.own_predictions(made.values, made.lengths) if len(rows) else None
     if own is not None:
         for row, said in zip(rows, own, strict=True):
             if said != answers.target[row]:

@@ -115,6 +115,7 @@ def train_classifier(
     own: dict[str, Any] | None = None,
 ) -> None:
     """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
+    from sparcets.core.series import Series
     from sparcets.core.settings import ClassifierConfig
     from sparcets.methods.compatibility import agree_on_class_names
     from sparcets.models.base import Regressor
@@ -136,7 +137,7 @@ def train_classifier(
         if isinstance(loaded, Regressor):
             raise CapabilityError(f"{source.name} predicts numbers; {CLASSIFIERS_ONLY}")
         model = loaded
-        agree_on_class_names(model, dataset.X_train, dataset.lengths_train, dataset.y_train, dataset)
+        agree_on_class_names(model, Series(dataset.X_train, dataset.lengths_train), dataset.y_train, dataset)
         save = partial(source.save, model=model, X=dataset.X_train)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
     with workspace.create("classifiers", name) as folder:
